@@ -123,7 +123,11 @@ impl Publisher {
         let PartialResult {
             value: types,
             error,
-        } = self.disks.instance_types.attach_limits(deadline, &names).await;
+        } = self
+            .disks
+            .instance_types
+            .attach_limits(deadline, &names)
+            .await;
         self.note_unknown(&names, &types, error.is_some());
         let failed = error.map_or(Ok(()), |error| Err(error_chain(&error)));
         let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());

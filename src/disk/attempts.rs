@@ -1,7 +1,6 @@
 //! Create requests with a client token whose outcome is unknown. After a lost response the resource may exist, and no later
 //! rejection proves the contrary: the cloud can check permissions, balance or stock before the token. Such a name stays
-//! unresolved until the resource is found or its creation is excluded. After a restart, the token and the tags replace this
-//! history.
+//! unresolved until the resource is found or its creation is excluded, after a restart by the token and the tags.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -59,7 +58,7 @@ impl PendingRequest {
 
 impl PriorAttempts {
     /// Whether a resource may exist that no caller has received.
-    pub(super) fn may_have_resource(&self) -> bool {
+    pub(super) fn may_exist(&self) -> bool {
         self.unresolved.is_some() || self.created.is_some()
     }
 
@@ -71,8 +70,7 @@ impl PriorAttempts {
 
     /// Whether removal is as safe as a restart: the first token still protects the name.
     fn is_removable(&self, age: Duration) -> bool {
-        !self.may_have_resource()
-            || self.is_reported && (self.rejections == 0 || age >= LISTING_TTL)
+        !self.may_exist() || self.is_reported && (self.rejections == 0 || age >= LISTING_TTL)
     }
 }
 
@@ -127,7 +125,7 @@ impl AttemptHistory {
         match &outcome {
             Ok(id) => self.resolve(name, Some(&id.to_string()), false),
             Err(error) if error.may_have_taken_effect() => {
-                self.update(name, PriorAttempts::mark_in_flight)
+                self.update(name, PriorAttempts::mark_in_flight);
             }
             Err(_) => self.update(name, |prior| prior.unresolved = earlier),
         }
@@ -213,7 +211,7 @@ mod tests {
             let lost = history.track(&format!("lost-{n}"), request(), call).await;
             assert!(lost.is_err());
         }
-        let open = |n| history.get(&format!("lost-{n}")).may_have_resource();
+        let open = |n| history.get(&format!("lost-{n}")).may_exist();
         assert!((0..3 * MAX_RESOLVED).all(open));
     }
 
@@ -243,7 +241,7 @@ mod tests {
         let track = async |code: &'static str| {
             let call = async move { rejected(code) };
             assert!(history.track("pvc-1", request(), call).await.is_err());
-            history.get("pvc-1").may_have_resource()
+            history.get("pvc-1").may_exist()
         };
         assert!(!track("OperationDenied.NoStock").await);
         assert!(!track("Forbidden.RAM").await);
@@ -262,6 +260,6 @@ mod tests {
         let call = history.track("pvc-1", request(), std::future::pending::<Result<String>>());
         let second = std::time::Duration::from_secs(1);
         assert!(tokio::time::timeout(second, call).await.is_err());
-        assert!(history.get("pvc-1").may_have_resource());
+        assert!(history.get("pvc-1").may_exist());
     }
 }

@@ -18,7 +18,7 @@ use super::error::{Error, Result, cloud};
 use super::journal::Journal;
 use super::owned::{CreateRequest, OwnedResource};
 use super::ownership::{Owner, creation_key};
-use super::ownership_listing::{EFFECT_DELAY, ListedName, OwnershipListing};
+use super::ownership_listing::{EFFECT_DELAY, Listed, OwnershipListing};
 use crate::base::Deadline;
 use crate::cloud::view::{ConfirmedAbsent, Poller};
 use crate::cloud::{self, EcsApi, Kind};
@@ -61,7 +61,6 @@ impl<V: OwnedResource> Creator<V> {
         }
     }
 
-    /// Starts a call for the resource with this name and these tags.
     pub(super) fn start_call(&self, name: &str, tags: Tags) -> CreateCall {
         self.journal.activity.record_call();
         let key = creation_key(&tags).unwrap_or_default();
@@ -91,22 +90,18 @@ impl<V: OwnedResource> Creator<V> {
             return Ok(Some(id));
         }
         match self.listing.find(deadline, &call.key).await {
-            ListedName::Absent if call.prior.unresolved.is_none() => Ok(None),
-            ListedName::Found(id) if !is_deleted(&id) => {
+            Listed::Absent if call.prior.unresolved.is_none() => Ok(None),
+            Listed::Found(id) if !is_deleted(&id) => {
                 self.attempts.resolve(&call.key, Some(&id), false);
                 Ok(id.parse().ok())
             }
-            ListedName::Absent | ListedName::Found(_) | ListedName::Unknown => {
-                self.find_tagged(deadline, call).await
+            Listed::Absent | Listed::Found(_) | Listed::Unknown => {
+                self.query_tags(deadline, call).await
             }
         }
     }
 
-    async fn find_tagged(
-        &self,
-        deadline: Deadline,
-        call: &mut CreateCall,
-    ) -> Result<Option<V::Id>> {
+    async fn query_tags(&self, deadline: Deadline, call: &mut CreateCall) -> Result<Option<V::Id>> {
         call.was_queried = true;
         let deleted = call.prior.deleted.as_deref();
         let found = self
@@ -157,7 +152,7 @@ impl<V: OwnedResource> Creator<V> {
         call: &mut CreateCall,
     ) -> Result<Option<V::Id>> {
         call.is_rejected = true;
-        self.find_tagged(deadline, call).await
+        self.query_tags(deadline, call).await
     }
 
     /// The ID from [`Self::find_existing`] or from a new request, or the cloud's rejection.
@@ -203,7 +198,7 @@ impl<V: OwnedResource> Creator<V> {
         let found = if is_mismatch && !was_rejected {
             self.poll_tags(deadline, call).await?
         } else if is_echo || is_open || !call.was_queried {
-            self.find_tagged(deadline, call).await?
+            self.query_tags(deadline, call).await?
         } else {
             None
         };
@@ -256,7 +251,7 @@ impl<V: OwnedResource> Creator<V> {
     /// Queries the tags until their index must be up to date.
     async fn poll_tags(&self, deadline: Deadline, call: &mut CreateCall) -> Result<Option<V::Id>> {
         for query in 1..=TAG_QUERIES {
-            let found = self.find_tagged(deadline, call).await?;
+            let found = self.query_tags(deadline, call).await?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -272,7 +267,7 @@ impl<V: OwnedResource> Creator<V> {
             return true;
         };
         let listing = &self.listing;
-        let is_absent = listing.proves_absent(deadline, &call.key, pending.since);
+        let is_absent = listing.excludes(deadline, &call.key, pending.since);
         let is_absent = is_absent.await;
         if is_absent {
             call.prior.unresolved = None;
@@ -292,7 +287,7 @@ impl<V: OwnedResource> Creator<V> {
 
     /// Whether the rejection excludes a resource of an earlier leader: the cloud rejects the credentials, which it checks
     /// first, or they lack the permission to create and the cluster owns no resource.
-    fn is_access_denied(&self, error: &Error) -> bool {
+    fn is_denied(&self, error: &Error) -> bool {
         match error.failure() {
             Failure::NoCredentials
             | Failure::CredentialsExpired
@@ -307,11 +302,7 @@ impl<V: OwnedResource> Creator<V> {
     }
 
     /// Records the outcome of a deletion, which also succeeds if the resource does not exist.
-    pub(super) fn record_deleted(
-        &self,
-        id: &V::Id,
-        outcome: cloud::Result<()>,
-    ) -> cloud::Result<()> {
+    pub(super) fn mark_deleted(&self, id: &V::Id, outcome: cloud::Result<()>) -> cloud::Result<()> {
         let Some(proof) = ConfirmedAbsent::from_deletion(&outcome) else {
             return outcome;
         };
@@ -319,8 +310,7 @@ impl<V: OwnedResource> Creator<V> {
         Ok(())
     }
 
-    /// The outcome of the call. A final error becomes [`Error::CreationUnresolved`] while a resource may exist that no caller
-    /// has received.
+    /// Replaces a final error by [`Error::CreationUnresolved`] while a resource may exist that no caller has received.
     pub(super) async fn finish<T>(
         &self,
         deadline: Deadline,
@@ -338,9 +328,9 @@ impl<V: OwnedResource> Creator<V> {
             Err(error @ Error::AlreadyExists { .. }) => Err(error),
             Err(error)
                 if error.failure_kind().is_final()
-                    && (self.attempts.get(&call.key).may_have_resource()
+                    && (self.attempts.get(&call.key).may_exist()
                         || call.is_rejected
-                            && !self.is_access_denied(&error)
+                            && !self.is_denied(&error)
                             && !self.excludes_earlier(deadline, call).await) =>
             {
                 Err(Error::CreationUnresolved {

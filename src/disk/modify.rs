@@ -43,8 +43,7 @@ impl Modifier {
         }
     }
 
-    /// Modifies the disk. Matching properties are not written; a task of an earlier call is awaited. Other operations on the
-    /// disk can run meanwhile.
+    /// Modifies the disk. Awaits a task of an earlier call. Other operations on the disk can run meanwhile.
     ///
     /// # Errors
     /// [`Error::Rejected`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
@@ -89,10 +88,7 @@ impl Modifier {
         waited.map_err(wait(format!("read disk {disk} after a recent change")))
     }
 
-    /// Returns false if the disk already matches the spec.
-    ///
-    /// # Errors
-    /// If the cloud would reject the change.
+    /// Whether the disk differs from the spec. Fails if the cloud would reject the change.
     async fn dry_run(&self, deadline: Deadline, spec: &ModifyDiskSpec) -> Result<bool> {
         let request = ModifyDiskSpec {
             dry_run: true,
@@ -133,29 +129,27 @@ impl Modifier {
     {
         let (mut backoff, mut before) = (Backoff::default(), None);
         loop {
-            let rejection = match attempt().await {
+            let error = match attempt().await {
                 Ok(accepted) => return Ok(Some(accepted)),
-                Err(rejection) => rejection,
+                Err(error) => error,
             };
-            if rejection.condition() == Condition::DiskUnchanged {
+            if error.condition() == Condition::DiskUnchanged {
                 return Ok(None);
             }
-            // The last rejection explains more than a timeout.
-            if rejection.kind() == Kind::Deadline {
-                return Err(rejected(disk, before.unwrap_or(rejection)));
+            // The last error explains more than a timeout.
+            if error.kind() == Kind::Deadline {
+                return Err(rejected(disk, before.unwrap_or(error)));
             }
-            if rejection.kind() != Kind::Conflict
-                || rejection.condition() == Condition::ChangedTooOften
-            {
-                return Err(rejected(disk, rejection));
+            if error.kind() != Kind::Conflict || error.condition() == Condition::ChangedTooOften {
+                return Err(rejected(disk, error));
             }
             if let Some(task) = self.running_task(deadline, disk).await? {
                 self.wait_task(deadline, disk, &task).await?;
             } else if backoff.wait(deadline).await.is_err() {
                 // The disk is being created, attached, detached or snapshotted.
-                return Err(rejected(disk, rejection));
+                return Err(rejected(disk, error));
             }
-            before = Some(rejection);
+            before = Some(error);
         }
     }
 

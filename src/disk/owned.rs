@@ -15,7 +15,7 @@ use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, Snaps
 
 const PAGE: u32 = 500;
 /// Number of rows at which the cloud truncates a list filtered by tags (ECS, `DescribeDisks` and `DescribeSnapshots`).
-pub(super) const MAX_TAG_FILTERED_ROWS: usize = 1000;
+pub(super) const MAX_FILTERED_ROWS: usize = 1000;
 
 /// A resource with tags for its cluster and CSI name.
 pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::dependencies::Dependencies;
-use super::owned::{MAX_TAG_FILTERED_ROWS, OwnedResource};
+use super::owned::{MAX_FILTERED_ROWS, OwnedResource};
 use super::ownership::creation_key;
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
@@ -36,9 +36,8 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const PROOF_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time after which a request without a response has taken effect or never will, and its tags are indexed.
 pub(super) const EFFECT_DELAY: Duration = Duration::from_secs(60);
-/// The same for requests of the previous leader, which stopped some time before this one started. Shorter, because an error
-/// that is not final prevents scheduling the pod on another node.
-const PREDECESSOR_EFFECT_DELAY: Duration = Duration::from_secs(10);
+/// The same for requests of the previous leader, which stopped some time before this one started.
+const PRIOR_EFFECT_DELAY: Duration = Duration::from_secs(10);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
@@ -67,7 +66,7 @@ struct State {
 
 /// The state of a name in the listing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ListedName {
+pub(super) enum Listed {
     /// Not listed: its token protects it.
     Absent,
     /// The ID of the resource.
@@ -133,30 +132,24 @@ impl OwnershipListing {
     }
 
     /// The state of the name, after a short wait for a listing in progress.
-    pub(super) async fn find(&self, deadline: Deadline, name: &str) -> ListedName {
+    pub(super) async fn find(&self, deadline: Deadline, name: &str) -> Listed {
         self.start();
         let names = self.wait(deadline.at_most(FIND_TIMEOUT), |names| {
             names.started.elapsed() < MAX_AGE
         });
         names
             .await
-            .map_or(ListedName::Unknown, |names| names.find(name))
+            .map_or(Listed::Unknown, |names| names.find(name))
     }
 
     /// Whether a listing proves that a request under this name, whose latest attempt ended at `since`, had no effect: it
     /// started long after that and returned other resources.
-    pub(super) async fn proves_absent(
-        &self,
-        deadline: Deadline,
-        name: &str,
-        since: Instant,
-    ) -> bool {
-        self.is_absent_after(deadline, name, since + EFFECT_DELAY)
-            .await
+    pub(super) async fn excludes(&self, deadline: Deadline, name: &str, since: Instant) -> bool {
+        self.is_absent(deadline, name, since + EFFECT_DELAY).await
     }
 
     /// Whether a listing that started after this instant has rows, but not this name.
-    async fn is_absent_after(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
+    async fn is_absent(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
         if Instant::now() < after {
             return false;
         }
@@ -189,11 +182,11 @@ impl OwnershipListing {
         name: &str,
         since: Instant,
     ) -> bool {
-        let after = since + PREDECESSOR_EFFECT_DELAY;
+        let after = since + PRIOR_EFFECT_DELAY;
         let mut next = after;
         while next.saturating_duration_since(Instant::now()) < deadline.remaining() {
             tokio::time::sleep_until(next).await;
-            if self.is_absent_after(deadline, name, after).await {
+            if self.is_absent(deadline, name, after).await {
                 return true;
             }
             let state = self.shared.state.borrow();
@@ -223,7 +216,7 @@ impl OwnershipListing {
         let begins = self.shared.state.send_if_modified(|state| {
             let is_paused = state
                 .last_start
-                .is_some_and(|last_start| last_start.elapsed() < RETRY_DELAY);
+                .is_some_and(|last| last.elapsed() < RETRY_DELAY);
             let begins = !state.is_running && !is_paused && is_due(state);
             if begins {
                 state.is_running = true;
@@ -258,10 +251,7 @@ impl Shared {
         self.state.send_modify(|state| {
             state.is_running = false;
             if let Some(names) = &names {
-                state.empty_count = state
-                    .empty_count
-                    .filter(|_| names.rows == 0)
-                    .map(|empty| empty + 1);
+                state.empty_count = state.empty_count.filter(|_| names.rows == 0).map(|n| n + 1);
             }
             state.names = names.or_else(|| state.names.take());
         });
@@ -269,7 +259,7 @@ impl Shared {
 
     async fn names(&self, confirm_empty: bool) -> Result<Names> {
         let names = self.pages(&self.tags).await?;
-        if names.rows >= MAX_TAG_FILTERED_ROWS || confirm_empty && names.rows == 0 {
+        if names.rows >= MAX_FILTERED_ROWS || confirm_empty && names.rows == 0 {
             return self.pages(&Tags::new()).await;
         }
         Ok(names)
@@ -315,11 +305,11 @@ impl Names {
         known.and_modify(|known| *known = None).or_insert(Some(id));
     }
 
-    fn find(&self, name: &str) -> ListedName {
+    fn find(&self, name: &str) -> Listed {
         match self.ids.get(name) {
-            Some(Some(id)) => ListedName::Found(id.clone()),
-            None if self.unreadable == 0 => ListedName::Absent,
-            None | Some(None) => ListedName::Unknown,
+            Some(Some(id)) => Listed::Found(id.clone()),
+            None if self.unreadable == 0 => Listed::Absent,
+            None | Some(None) => Listed::Unknown,
         }
     }
 }
@@ -354,7 +344,7 @@ mod tests {
                 let from: usize = next.map_or(0, |next| next.parse().unwrap());
                 let until = (from + 500).min(names);
                 // The cloud truncates a list filtered by tags.
-                let ends = until == names || !tags.is_empty() && until >= MAX_TAG_FILTERED_ROWS;
+                let ends = until == names || !tags.is_empty() && until >= MAX_FILTERED_ROWS;
                 let rows = (from..until).map(|n| Some((format!("pvc-{n}"), format!("d-{n}"))));
                 let next = (!ends).then(|| until.to_string());
                 Ok(Page::new(rows.collect(), next))
@@ -365,7 +355,7 @@ mod tests {
         (listing, calls)
     }
 
-    async fn find(listing: &OwnershipListing, name: &str) -> ListedName {
+    async fn find(listing: &OwnershipListing, name: &str) -> Listed {
         let deadline = Deadline::after(Duration::from_secs(60));
         listing.find(deadline, name).await
     }
@@ -378,20 +368,20 @@ mod tests {
             find(&listing, "pvc-700"),
             find(&listing, "pvc-0"),
         );
-        assert_eq!(last, ListedName::Found("d-699".to_owned()));
-        assert_eq!(none, ListedName::Absent);
-        assert_eq!(first, ListedName::Found("d-0".to_owned()));
+        assert_eq!(last, Listed::Found("d-699".to_owned()));
+        assert_eq!(none, Listed::Absent);
+        assert_eq!(first, Listed::Found("d-0".to_owned()));
         assert_eq!(calls.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn truncated_list_is_repeated_without_a_filter() {
         let (listing, calls) = listing(1700, &[]);
-        assert_eq!(find(&listing, "pvc-1699").await, ListedName::Unknown);
+        assert_eq!(find(&listing, "pvc-1699").await, Listed::Unknown);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(
             find(&listing, "pvc-1699").await,
-            ListedName::Found("d-1699".to_owned())
+            Listed::Found("d-1699".to_owned())
         );
         assert_eq!(calls.load(Ordering::SeqCst), 6);
     }
@@ -399,30 +389,30 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn old_listing_is_refreshed_and_failed_refresh_is_retried() {
         let (listing, calls) = listing(1, &[1, 2]);
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
         tokio::time::advance(REFRESH_AGE).await;
         // The old listing is still valid, and its refresh fails.
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
         tokio::time::sleep(MAX_AGE - REFRESH_AGE).await;
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
         assert_eq!(calls.load(Ordering::SeqCst), 3);
         tokio::time::advance(RETRY_DELAY).await;
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_a_later_listing_with_rows_proves_absence() {
         for (names, proves) in [(1, true), (0, false)] {
             let (listing, _) = listing(names, &[]);
-            assert_eq!(find(&listing, "pvc-9").await, ListedName::Absent);
+            assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
             let since = Instant::now();
             let deadline = Deadline::after(Duration::from_secs(600));
-            assert!(!listing.proves_absent(deadline, "pvc-9", since).await);
+            assert!(!listing.excludes(deadline, "pvc-9", since).await);
             tokio::time::advance(EFFECT_DELAY).await;
-            let proven = listing.proves_absent(deadline, "pvc-9", since).await;
+            let proven = listing.excludes(deadline, "pvc-9", since).await;
             assert_eq!(proven, proves);
-            assert!(!listing.proves_absent(deadline, "pvc-0", since).await);
+            assert!(!listing.excludes(deadline, "pvc-0", since).await);
         }
     }
 
@@ -438,13 +428,13 @@ mod tests {
         let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page));
         assert_eq!(
             find(&listing, "pvc-0").await,
-            ListedName::Found("d-0".to_owned())
+            Listed::Found("d-0".to_owned())
         );
         // The unreadable row may have the name, so its tags must be queried.
-        assert_eq!(find(&listing, "pvc-9").await, ListedName::Unknown);
+        assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
         let since = Instant::now();
         tokio::time::advance(EFFECT_DELAY).await;
         let deadline = Deadline::after(Duration::from_secs(600));
-        assert!(listing.proves_absent(deadline, "pvc-9", since).await);
+        assert!(listing.excludes(deadline, "pvc-9", since).await);
     }
 }

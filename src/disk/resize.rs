@@ -49,10 +49,8 @@ impl Resizer {
             name: disk.to_string(),
             reasons,
         };
-        if wanted
-            .required
-            .is_none_or(|required| row.size.bytes() >= required)
-        {
+        let required = wanted.required;
+        if required.is_none_or(|required| row.size.bytes() >= required) {
             if wanted.admits(row.size) {
                 return Ok(row);
             }
@@ -64,10 +62,9 @@ impl Resizer {
         let sizes = row.category.sizes().unwrap_or(Gib(1)..=MAX_SIZE);
         let size = wanted.resolve(sizes);
         let size = size.map_err(|rejected| reject(format!("{}: {rejected}", row.category)))?;
+        let attempts = &self.attempts;
         match self.send_resize(deadline, &row, size).await {
-            Ok(()) => self
-                .attempts
-                .update(disk.as_str(), |prior| prior.rejections = 0),
+            Ok(()) => attempts.update(disk.as_str(), |prior| prior.rejections = 0),
             // The disk already has the size: an earlier call resized it, and the read was stale.
             Err(error) if error.condition() == Condition::NotLarger => {}
             Err(error) if error.condition() == Condition::SizeUnavailable => {
@@ -79,17 +76,10 @@ impl Resizer {
             Observation::Row(row) if row.size >= size => Some(Disk::clone(&row)),
             _ => None,
         };
-        let waited = self
-            .disks
-            .wait_until_done(
-                disk,
-                deadline,
-                Operation::Resize.for_category(&row.category),
-                grown,
-            )
-            .await;
+        let (disks, operation) = (&self.disks, Operation::Resize.for_category(&row.category));
+        let waited = disks.wait_until_done(disk, deadline, operation, grown);
         let step = format!("resize disk {disk} from {} to {size}", row.size);
-        waited.map_err(wait(step))
+        waited.await.map_err(wait(step))
     }
 
     /// The error for a rejection, with the current nodes of the disk.
@@ -131,7 +121,7 @@ impl Resizer {
                 // The category does not support online expansion, attached or not; or the disk is attaching or detaching, or
                 // the row is older than a detach.
                 condition @ (Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
-                    match self.wait_stable_is_free(deadline, disk).await {
+                    match self.wait_is_free(deadline, disk).await {
                         Ok(false) if condition == Condition::DiskStatus => {
                             is_free = false;
                             continue;
@@ -151,7 +141,7 @@ impl Resizer {
     }
 
     /// Waits until the disk is in use or certainly free, and returns whether it is free.
-    async fn wait_stable_is_free(
+    async fn wait_is_free(
         &self,
         deadline: Deadline,
         disk: &DiskId,
@@ -160,7 +150,7 @@ impl Resizer {
         let decide = |observation: Observation<Disk>| {
             let row = observation.row()?;
             if row.is_free() {
-                return free.is_confirmed_after(READ_LAG).then_some(true);
+                return free.confirmed_after(READ_LAG).then_some(true);
             }
             free.reset();
             (row.status == DiskStatus::InUse).then_some(false)

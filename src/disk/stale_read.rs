@@ -16,7 +16,7 @@ pub(super) struct StaleReadGuard(Option<Instant>);
 
 impl StaleReadGuard {
     /// Records a contradicting read. True once all reads have contradicted for this duration.
-    pub(super) fn is_confirmed_after(&mut self, duration: Duration) -> bool {
+    pub(super) fn confirmed_after(&mut self, duration: Duration) -> bool {
         self.0.get_or_insert_with(Instant::now).elapsed() >= duration
     }
 

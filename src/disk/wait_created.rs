@@ -9,9 +9,7 @@ use crate::cloud::view::{Observation, OperationKind, Presence, WaitError};
 impl<V: OwnedResource> Creator<V> {
     /// Waits until `decide` returns a value for a row. `None` if the resource certainly no longer exists, because it was
     /// deleted or its creation failed: then the name is free again. Without an operation, the row is expected at once.
-    ///
-    /// # Errors
-    /// [`WaitError::Unproven`] if neither is certain at the deadline; if the cloud rejects the call or the deadline passes.
+    /// Fails with [`WaitError::Unproven`] if neither is certain at the deadline.
     pub(super) async fn wait_created<T>(
         &self,
         deadline: Deadline,
@@ -52,7 +50,7 @@ impl<V: OwnedResource> Creator<V> {
                     missing.reset();
                     decide(&row).map(Some)
                 }
-                Observation::Missing { .. } => missing.is_confirmed_after(READ_LAG).then_some(None),
+                Observation::Missing { .. } => missing.confirmed_after(READ_LAG).then_some(None),
             };
             let waited = match operation.take() {
                 Some(operation) => rows.wait_until_done(id, deadline, operation, observe).await,

@@ -117,7 +117,10 @@ async fn an_incompatible_request_fails_while_the_tag_index_lags() {
         .create(minutes(1), &other)
         .await
         .unwrap_err();
-    assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
+    assert!(
+        matches!(rejected, Error::AlreadyExists { .. }),
+        "{rejected:?}"
+    );
     assert_eq!(setup.only_disk(), created);
 }
 

@@ -322,7 +322,10 @@ async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_emp
     assert_eq!(setup.only_disk(), first.id);
     sleep(60).await;
     let differs = restarted.provisioner.create(minutes(1), &larger).await;
-    assert!(matches!(differs, Err(Error::AlreadyExists { .. })), "{differs:?}");
+    assert!(
+        matches!(differs, Err(Error::AlreadyExists { .. })),
+        "{differs:?}"
+    );
     assert_eq!(setup.only_disk(), first.id);
 }
 
@@ -400,7 +403,10 @@ async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other
         };
         let outcome = setup.disks.provisioner.create(minutes(1), &elsewhere).await;
         if has_effect {
-            assert!(matches!(outcome, Err(Error::AlreadyExists { .. })), "{outcome:?}");
+            assert!(
+                matches!(outcome, Err(Error::AlreadyExists { .. })),
+                "{outcome:?}"
+            );
         } else {
             assert_eq!(outcome.unwrap().id, setup.only_disk());
         }

@@ -1,4 +1,4 @@
-//! Snapshot groups: taking and looking at them.
+//! Creation and listing of snapshot groups.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::cloud::{DescribeSnapshotGroups, EcsApi};
-use diskplugin::disk::{DiskServices, Error, FailureKind, GroupSnapshot, NewDisk, NewGroupSnapshot};
+use diskplugin::disk::{
+    DiskServices, Error, FailureKind, GroupSnapshot, NewDisk, NewGroupSnapshot,
+};
 use diskplugin::model::{Category, DiskId, Failure, Snapshot, SnapshotGroupId, SnapshotId, Tags};
 
 use crate::kit::{Setup, gib, minutes, new_disk, seconds, text, zone};
@@ -29,7 +31,7 @@ pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroupSnapshot {
     }
 }
 
-pub(crate) fn ids(group: &GroupSnapshot) -> BTreeSet<SnapshotId> {
+pub(crate) fn snapshot_ids(group: &GroupSnapshot) -> BTreeSet<SnapshotId> {
     group.snapshots.iter().map(|row| row.id.clone()).collect()
 }
 
@@ -37,13 +39,16 @@ pub(crate) async fn two_disks(setup: &Setup) -> (DiskId, DiskId) {
     (setup.disk("pvc-1").await, setup.disk("pvc-2").await)
 }
 
-pub(crate) async fn group(disks: &Arc<DiskServices>, new: &NewGroupSnapshot) -> GroupSnapshot {
-    let made = disks.snapshotter.create_group(minutes(2), new).await;
-    made.unwrap_or_else(|error| panic!("{}", text(&error)))
+pub(crate) async fn create_group(
+    disks: &Arc<DiskServices>,
+    new: &NewGroupSnapshot,
+) -> GroupSnapshot {
+    let created = disks.snapshotter.create_group(minutes(2), new).await;
+    created.unwrap_or_else(|error| panic!("create group: {}", text(&error)))
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names_the_group() {
+async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
         let (one, two) = two_disks(&setup).await;
@@ -52,13 +57,17 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
             resource_group: Some("rg-1".to_owned()),
             ..new_group("group", &[&one, &two])
         };
-        let made = group(&setup.disks, &new).await;
-        let times: BTreeSet<_> = made.snapshots.iter().map(|row| row.created).collect();
+        let created_group = create_group(&setup.disks, &new).await;
+        let times: BTreeSet<_> = created_group
+            .snapshots
+            .iter()
+            .map(|row| row.created)
+            .collect();
         assert_eq!(
-            (made.snapshots.len(), times),
-            (2, BTreeSet::from([Some(made.created)]))
+            (created_group.snapshots.len(), times),
+            (2, BTreeSet::from([Some(created_group.created)]))
         );
-        let sources: BTreeSet<_> = made
+        let sources: BTreeSet<_> = created_group
             .snapshots
             .iter()
             .filter_map(|s| s.source_disk.clone())
@@ -66,7 +75,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         assert_eq!(sources, new.sources);
         assert_eq!(groups(&setup)[0]["resource_group"], "rg-1");
         tokio::time::sleep(Duration::from_secs(3)).await;
-        // In the list, by itself and in the group alike.
+        // ListSnapshots, GetSnapshot and GetVolumeGroupSnapshot all report the group.
         let listed = setup
             .disks
             .inventory
@@ -74,7 +83,7 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
         let listed = listed.await.unwrap();
         assert_eq!(listed.len(), 2);
         for row in &listed {
-            assert_eq!(row.group, Some(made.id.clone()));
+            assert_eq!(row.group, Some(created_group.id.clone()));
             assert_eq!(row.tags["team"], "blue");
             let alone = setup
                 .disks
@@ -82,50 +91,51 @@ async fn the_answer_comes_when_all_are_cut_at_one_instant_and_every_answer_names
                 .get(minutes(1), &row.id)
                 .await
                 .unwrap();
-            assert_eq!(alone.group, Some(made.id.clone()));
+            assert_eq!(alone.group, Some(created_group.id.clone()));
         }
-        let seen = setup
+        let read = setup
             .disks
             .snapshotter
-            .get_group(minutes(1), &made.id, &ids(&made))
+            .get_group(minutes(1), &created_group.id, &snapshot_ids(&created_group))
             .await
             .unwrap();
-        assert!(seen.is_ready() && seen.id == made.id);
+        assert!(read.is_ready() && read.id == created_group.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what_differs() {
+async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected_with_the_difference()
+ {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::with_retries(&["--cut-delay=1s", stale]);
         let (one, two) = two_disks(&setup).await;
         let three = setup.disk("pvc-3").await;
         let new = new_group("group", &[&one, &two]);
-        let first = group(&setup.disks, &new).await;
+        let first = create_group(&setup.disks, &new).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         setup.cloud.clear_calls();
-        assert_eq!(group(&setup.disks, &new).await.id, first.id);
-        // Tags that are there are not set again.
+        assert_eq!(create_group(&setup.disks, &new).await.id, first.id);
+        // Existing tags are not set again.
         assert_eq!(setup.calls("TagResources"), 0);
-        assert_eq!(group(&setup.restarted(), &new).await.id, first.id);
+        assert_eq!(create_group(&setup.restarted(), &new).await.id, first.id);
         for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             let other = new_group("group", &[&one, &three]);
-            let refused = disks
+            let rejected = disks
                 .snapshotter
                 .create_group(minutes(1), &other)
                 .await
                 .unwrap_err();
             assert!(
-                matches!(refused, Error::AlreadyExists { .. }),
+                matches!(rejected, Error::AlreadyExists { .. }),
                 "{}",
-                text(&refused)
+                text(&rejected)
             );
             for part in [
                 first.id.as_str(),
                 &format!("volume {two} is not requested"),
                 &format!("volume {three} is missing"),
             ] {
-                assert!(text(&refused).contains(part), "{}", text(&refused));
+                assert!(text(&rejected).contains(part), "{}", text(&rejected));
             }
         }
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
@@ -133,7 +143,7 @@ async fn the_same_name_is_the_same_group_and_other_volumes_are_refused_with_what
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
+async fn a_response_lost_at_any_call_results_in_one_group_after_a_restart() {
     for action in [
         "CreateSnapshotGroup",
         "DescribeSnapshotGroups",
@@ -150,9 +160,9 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
             let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
             setup.fault(action, &json!(loss));
-            // Some of these do not even reach the caller.
+            // The driver handles some of these losses itself and returns success.
             let _ = setup.disks.snapshotter.create_group(minutes(1), &new).await;
-            let made = group(&setup.restarted(), &new).await;
+            let created_group = create_group(&setup.restarted(), &new).await;
             assert_eq!(
                 (groups(&setup).len(), snapshots(&setup).len()),
                 (1, 2),
@@ -161,7 +171,7 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
             for row in snapshots(&setup) {
                 assert_eq!(
                     row["tags"]["diskplugin.csi.example/snapshot-group"],
-                    made.id.as_str()
+                    created_group.id.as_str()
                 );
             }
         }
@@ -169,7 +179,7 @@ async fn a_lost_answer_at_any_call_ends_with_one_group_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_in_the_making_is_told_and_can_be_deleted() {
+async fn a_group_being_created_is_reported_as_aborted_and_can_be_deleted() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
@@ -215,7 +225,7 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             .create_group(minutes(1), &new)
             .await
             .unwrap_err();
-        // Another one is being taken, so that the caller must call again.
+        // The driver is creating a replacement, so the caller must retry.
         assert_eq!(
             failed.failure_kind(),
             FailureKind::Unavailable,
@@ -228,14 +238,14 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             text(&failed)
         );
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
-        let replaced = group(&setup.disks, &new).await;
+        let replaced = create_group(&setup.disks, &new).await;
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
-        assert_eq!(group(&setup.restarted(), &new).await.id, replaced.id);
+        assert_eq!(create_group(&setup.restarted(), &new).await.id, replaced.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_group_that_nobody_retried_can_be_deleted() {
+async fn a_failed_group_can_be_deleted_without_a_retry() {
     let setup = Setup::new(&["--cut-delay=10s"]);
     let (one, two) = two_disks(&setup).await;
     setup.fault("CreateSnapshotGroup", &json!("fails-later"));
@@ -265,82 +275,76 @@ async fn a_failed_group_that_nobody_retried_can_be_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn disks_that_cannot_be_cut_together_say_why() {
+async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
     let setup = Setup::new(&[]);
-    let make = async |name: &str, letter: &str, category: Category, size: u32| {
+    let create_disk = async |name: &str, letter: &str, category: Category, size: u32| {
         let new = NewDisk {
             zones: vec![zone(letter).into()],
             categories: vec![category],
             size: gib(size),
             ..new_disk(name)
         };
-        setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap()
-            .id
+        setup.create(&new).await.id
     };
-    let near = make("near", "a", Category::CloudEssd, 20).await;
-    let far = make("far", "b", Category::CloudEssd, 20).await;
-    let old = make("old", "a", Category::CloudEfficiency, 20).await;
-    let huge = make("huge", "a", Category::CloudEssd, 32 * 1024).await;
-    for (name, other, why) in [
+    let near = create_disk("near", "a", Category::CloudEssd, 20).await;
+    let far = create_disk("far", "b", Category::CloudEssd, 20).await;
+    let old = create_disk("old", "a", Category::CloudEfficiency, 20).await;
+    let huge = create_disk("huge", "a", Category::CloudEssd, 32 * 1024).await;
+    for (name, other, reason) in [
         ("zones", &far, "several zones"),
         ("types", &old, "ESSD family"),
         ("sizes", &huge, "32 TiB"),
     ] {
         let new = new_group(name, &[&near, other]);
         for _ in 0..2 {
-            let refused = setup
+            let rejected = setup
                 .disks
                 .snapshotter
                 .create_group(minutes(1), &new)
                 .await
                 .unwrap_err();
             assert_eq!(
-                refused.failure_kind(),
+                rejected.failure_kind(),
                 FailureKind::FailedPrecondition,
                 "{}",
-                text(&refused)
+                text(&rejected)
             );
-            assert!(text(&refused).contains(why), "{}", text(&refused));
+            assert!(text(&rejected).contains(reason), "{}", text(&rejected));
         }
     }
     let mut many = Vec::new();
     for n in 0..17 {
-        many.push(make(&format!("many-{n}"), "a", Category::CloudEssd, 20).await);
+        many.push(create_disk(&format!("many-{n}"), "a", Category::CloudEssd, 20).await);
     }
     setup.cloud.clear_calls();
     let new = new_group("many", &many.iter().collect::<Vec<_>>());
-    let refused = setup
+    let rejected = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
     assert!(
-        text(&refused).contains("more than 16"),
+        text(&rejected).contains("more than 16"),
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     assert_eq!(setup.calls("CreateSnapshotGroup"), 0);
     let none: DiskId = "d-none".parse().unwrap();
     let new = new_group("none", &[&near, &none]);
-    let refused = setup
+    let rejected = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
     assert!(
-        matches!(&refused, Error::NoSuchDisk { disk } if *disk == none),
-        "{refused:?}"
+        matches!(&rejected, Error::NoSuchDisk { disk } if *disk == none),
+        "{rejected:?}"
     );
     assert!(groups(&setup).is_empty());
-    // Sixteen are fine.
-    group(
+    // Sixteen disks are the maximum and succeed.
+    create_group(
         &setup.disks,
         &new_group("fit", &many[..16].iter().collect::<Vec<_>>()),
     )
@@ -348,22 +352,26 @@ async fn disks_that_cannot_be_cut_together_say_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_attached_disks_have_no_group_and_the_text_says_what_to_do() {
+async fn a_group_of_never_attached_disks_is_rejected_with_advice() {
     let setup = Setup::new(&["--never-attached"]);
     let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
-    let refused = setup
+    let rejected = setup
         .disks
         .snapshotter
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
-    assert!(text(&refused).contains("start a pod"), "{}", text(&refused));
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+    assert!(
+        text(&rejected).contains("start a pod"),
+        "{}",
+        text(&rejected)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_at_once_are_all_right_and_share_their_looks() {
+async fn concurrent_group_creations_share_polls() {
     let setup = Setup::new(&["--cut-delay=5s"]);
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..30 {
@@ -374,15 +382,15 @@ async fn many_at_once_are_all_right_and_share_their_looks() {
         let disks = Arc::clone(&setup.disks);
         calls.spawn(async move {
             let new = new_group(&format!("group-{n}"), &[&one, &two]);
-            group(&disks, &new).await.id
+            create_group(&disks, &new).await.id
         });
     }
     setup.cloud.clear_calls();
-    let made: BTreeSet<_> = calls.join_all().await.into_iter().collect();
-    assert_eq!(made.len(), 30);
-    // Sixty snapshots in one description a tick, and not one for each.
-    let looks = setup.calls("DescribeSnapshots");
-    assert!(looks < 20, "{looks}");
+    let created: BTreeSet<_> = calls.join_all().await.into_iter().collect();
+    assert_eq!(created.len(), 30);
+    // One call per interval covers all 60 snapshots.
+    let polls = setup.calls("DescribeSnapshots");
+    assert!(polls < 20, "{polls}");
     let query = DescribeSnapshotGroups::default();
     let page = setup
         .cloud
@@ -393,12 +401,12 @@ async fn many_at_once_are_all_right_and_share_their_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_that_was_told_stays_when_one_of_its_snapshots_fails_later() {
+async fn a_returned_group_is_kept_if_one_of_its_snapshots_fails_later() {
     let setup = Setup::new(&["--snapshot-delay=10m"]);
     let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
-    let made = group(&setup.disks, &new).await;
-    setup.cloud.fail_snapshot(&made.snapshots[0].id);
+    let created_group = create_group(&setup.disks, &new).await;
+    setup.cloud.fail_snapshot(&created_group.snapshots[0].id);
     for disks in [Arc::clone(&setup.disks), setup.restarted()] {
         let failed = disks
             .snapshotter

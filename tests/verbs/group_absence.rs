@@ -1,4 +1,4 @@
-//! Empty responses of reads and lost answers: snapshot groups.
+//! Snapshot groups while reads return empty responses, and after lost responses.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
-use crate::group::{group, groups, new_group, snapshots, two_disks};
+use crate::group::{create_group, groups, new_group, snapshots, two_disks};
 use crate::kit::{Setup, minutes, seconds, text};
 use crate::snapshot_absence::{assert_not_final, assert_unavailable, hide, show};
-use crate::snapshot_ambiguity::{REFUSALS, lose, recover};
+use crate::snapshot_ambiguity::{REJECTIONS, lose, recover};
 
 #[tokio::test(start_paused = true)]
-async fn empty_responses_during_two_creations_take_one_group_that_is_returned_afterwards() {
+async fn two_creates_with_empty_responses_result_in_one_group_that_is_returned_later() {
     for hidden in [
         &["DescribeSnapshotGroups"][..],
         &["DescribeSnapshots"],
@@ -25,7 +25,7 @@ async fn empty_responses_during_two_creations_take_one_group_that_is_returned_af
             let setup = Setup::new(&["--cut-delay=2s"]);
             let (one, two) = two_disks(&setup).await;
             for other in 0..others {
-                group(
+                create_group(
                     &setup.disks,
                     &new_group(&format!("other-{other}"), &[&one, &two]),
                 )
@@ -34,37 +34,37 @@ async fn empty_responses_during_two_creations_take_one_group_that_is_returned_af
             let new = new_group("group", &[&one, &two]);
             hide(&setup, hidden);
             for _ in 0..2 {
-                let blind = setup
+                let unavailable = setup
                     .disks
                     .snapshotter
                     .create_group(seconds(45), &new)
                     .await;
-                assert_unavailable(&blind.unwrap_err());
+                assert_unavailable(&unavailable.unwrap_err());
                 tokio::time::sleep(Duration::from_secs(45)).await;
             }
-            let many = others + 1;
+            let total = others + 1;
             assert_eq!(
                 (groups(&setup).len(), snapshots(&setup).len()),
-                (many, 2 * many)
+                (total, 2 * total)
             );
             show(&setup);
-            let made = group(&setup.disks, &new).await;
+            let created = create_group(&setup.disks, &new).await;
             assert_eq!(
                 (groups(&setup).len(), snapshots(&setup).len()),
-                (many, 2 * many)
+                (total, 2 * total)
             );
             assert!(
                 groups(&setup)
                     .iter()
-                    .any(|row| row["id"] == made.id.as_str())
+                    .any(|row| row["id"] == created.id.as_str())
             );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_and_later_refusals_are_never_final_and_the_group_is_found() {
-    for refusal in REFUSALS {
+async fn errors_after_a_lost_response_are_never_final_and_the_group_is_found() {
+    for rejection in REJECTIONS {
         for setup in [
             Setup::new(&["--cut-delay=1s"]),
             Setup::with_retries(&["--cut-delay=1s"]),
@@ -72,60 +72,63 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_group_is_found
             let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
             let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
-            lose(&setup, create, read, &json!("reset-after"), refusal);
+            lose(&setup, create, read, &json!("reset-after"), rejection);
             for _ in 0..3 {
-                let unclear = setup
+                let ambiguous = setup
                     .disks
                     .snapshotter
                     .create_group(seconds(20), &new)
                     .await;
-                assert_not_final(&unclear.unwrap_err());
+                assert_not_final(&ambiguous.unwrap_err());
                 tokio::time::sleep(Duration::from_secs(60)).await;
             }
-            recover(&setup, create, refusal);
-            group(&setup.disks, &new).await;
+            recover(&setup, create, rejection);
+            create_group(&setup.disks, &new).await;
             assert_eq!(
                 (groups(&setup).len(), snapshots(&setup).len()),
                 (1, 2),
-                "{refusal:?}"
+                "{rejection:?}"
             );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_creation_of_a_group_is_ambiguous_too() {
+async fn a_cancelled_group_creation_is_ambiguous() {
     let setup = Setup::new(&["--cut-delay=1s"]);
     let (one, two) = two_disks(&setup).await;
     let new = new_group("group", &[&one, &two]);
     let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
-    lose(&setup, create, read, &json!("hang"), REFUSALS[1]);
+    lose(&setup, create, read, &json!("hang"), REJECTIONS[1]);
     let call = setup.disks.snapshotter.create_group(minutes(1), &new);
     assert!(timeout(Duration::from_secs(5), call).await.is_err());
-    let unclear = setup
+    let ambiguous = setup
         .disks
         .snapshotter
         .create_group(seconds(20), &new)
         .await;
-    assert_not_final(&unclear.unwrap_err());
-    recover(&setup, create, REFUSALS[1]);
-    group(&setup.disks, &new).await;
+    assert_not_final(&ambiguous.unwrap_err());
+    recover(&setup, create, REJECTIONS[1]);
+    create_group(&setup.disks, &new).await;
     assert_eq!(groups(&setup).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
+async fn a_hidden_group_is_reported_neither_as_deleted_nor_as_not_found() {
     let setup = Setup::new(&[]);
     let (one, two) = two_disks(&setup).await;
-    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
+    let created = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
     let disks = setup.restarted();
     hide(&setup, &["DescribeSnapshotGroups"]);
     let none = BTreeSet::new();
     let deleted = disks
         .snapshotter
-        .delete_group(seconds(30), &made.id, &none)
+        .delete_group(seconds(30), &created.id, &none)
         .await;
-    let read = disks.snapshotter.get_group(seconds(30), &made.id, &none).await;
+    let read = disks
+        .snapshotter
+        .get_group(seconds(30), &created.id, &none)
+        .await;
     for error in [deleted.unwrap_err(), read.unwrap_err()] {
         assert_eq!(
             error.failure_kind(),
@@ -139,21 +142,21 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
             text(&error)
         );
     }
-    // Its members are neither free to be deleted alone nor gone.
-    let member = &made.snapshots[0].id;
-    let refused = disks.snapshotter.delete(seconds(30), member).await;
-    let refused = refused.unwrap_err();
+    // Its members are neither deleted individually nor reported as not found.
+    let member = &created.snapshots[0].id;
+    let rejected = disks.snapshotter.delete(seconds(30), member).await;
+    let rejected = rejected.unwrap_err();
     assert!(
-        refused.failure() == Failure::SnapshotInGroup
-            || refused.failure_kind() == FailureKind::Unavailable,
+        rejected.failure() == Failure::SnapshotInGroup
+            || rejected.failure_kind() == FailureKind::Unavailable,
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     hide(&setup, &["DescribeSnapshots"]);
     assert_not_final(
         &disks
             .snapshotter
-            .get_group(seconds(30), &made.id, &none)
+            .get_group(seconds(30), &created.id, &none)
             .await
             .unwrap_err(),
     );
@@ -161,7 +164,7 @@ async fn a_group_that_reads_hide_is_neither_reported_deleted_nor_missing() {
     show(&setup);
     disks
         .snapshotter
-        .delete_group(minutes(1), &made.id, &none)
+        .delete_group(minutes(1), &created.id, &none)
         .await
         .unwrap();
     assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());

@@ -1,4 +1,4 @@
-//! Deleting snapshot groups, as a whole only.
+//! Deletion of snapshot groups, only as a whole.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,54 +8,54 @@ use serde_json::json;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
-use crate::group::{group, groups, ids, new_group, snapshots, two_disks};
+use crate::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
 use crate::kit::{Setup, minutes, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
+async fn a_member_is_deleted_only_with_its_group_and_mismatching_members_are_rejected() {
     let setup = Setup::new(&["--stale=1s"]);
     let (one, two) = two_disks(&setup).await;
-    let alone = setup.snapshot("alone", &one).await;
-    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
-    let member = &made.snapshots[0].id;
-    let refused = setup
+    let other_snapshot = setup.snapshot("other", &one).await;
+    let created = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
+    let member = &created.snapshots[0].id;
+    let rejected = setup
         .disks
         .snapshotter
         .delete(minutes(1), member)
         .await
         .unwrap_err();
     assert!(
-        refused.failure() == Failure::SnapshotInGroup,
+        rejected.failure() == Failure::SnapshotInGroup,
         "{}",
-        text(&refused)
+        text(&rejected)
     );
-    assert_eq!(refused.failure_kind(), FailureKind::InvalidArgument);
+    assert_eq!(rejected.failure_kind(), FailureKind::InvalidArgument);
     assert!(
-        text(&refused).contains(made.id.as_str()),
+        text(&rejected).contains(created.id.as_str()),
         "{}",
-        text(&refused)
+        text(&rejected)
     );
-    let one_of_two = BTreeSet::from([member.clone()]);
-    let mut one_more = ids(&made);
-    one_more.insert(alone.clone());
-    for other in [&one_of_two, &one_more] {
-        let look = setup
+    let incomplete = BTreeSet::from([member.clone()]);
+    let mut superset = snapshot_ids(&created);
+    superset.insert(other_snapshot.clone());
+    for members in [&incomplete, &superset] {
+        let read = setup
             .disks
             .snapshotter
-            .get_group(minutes(1), &made.id, other)
+            .get_group(minutes(1), &created.id, members)
             .await
             .unwrap_err();
-        let gone = setup
+        let deleted = setup
             .disks
             .snapshotter
-            .delete_group(minutes(1), &made.id, other)
+            .delete_group(minutes(1), &created.id, members)
             .await
             .unwrap_err();
-        for refused in [look, gone] {
+        for rejected in [read, deleted] {
             assert!(
-                refused.failure() == Failure::GroupMembersMismatch,
+                rejected.failure() == Failure::GroupMembersMismatch,
                 "{}",
-                text(&refused)
+                text(&rejected)
             );
         }
     }
@@ -64,40 +64,40 @@ async fn a_member_goes_only_with_its_group_and_other_members_are_refused() {
         setup
             .disks
             .snapshotter
-            .delete_group(minutes(1), &made.id, &ids(&made))
+            .delete_group(minutes(1), &created.id, &snapshot_ids(&created))
             .await
             .unwrap();
     }
     assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    // What is left of a group that is gone is nobody's but its own.
+    // After the group is deleted, a leftover member can be deleted individually.
     setup
         .disks
         .snapshotter
         .delete(minutes(1), member)
         .await
         .unwrap();
-    let gone = setup
+    let not_found = setup
         .disks
         .snapshotter
-        .get_group(minutes(1), &made.id, &BTreeSet::new())
+        .get_group(minutes(1), &created.id, &BTreeSet::new())
         .await
         .unwrap_err();
-    assert!(gone.failure() == Failure::NoSuchGroup, "{gone:?}");
+    assert!(not_found.failure() == Failure::NoSuchGroup, "{not_found:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them() {
+async fn deletion_fails_and_names_the_members_that_the_cloud_kept() {
     let setup = Setup::new(&[]);
     let (one, two) = two_disks(&setup).await;
-    let made = group(&setup.disks, &new_group("group", &[&one, &two])).await;
-    let kept = made.snapshots[1].id.to_string();
+    let created = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
+    let kept = created.snapshots[1].id.to_string();
     setup.configure(&json!({"holds": {"images": [kept]}}));
     for _ in 0..2 {
         let failed = setup
             .disks
             .snapshotter
-            .delete_group(minutes(1), &made.id, &ids(&made))
+            .delete_group(minutes(1), &created.id, &snapshot_ids(&created))
             .await;
         let failed = failed.unwrap_err();
         assert_eq!(failed.failure_kind(), FailureKind::FailedPrecondition);
@@ -110,14 +110,14 @@ async fn a_success_of_the_cloud_that_left_members_is_a_failure_that_names_them()
     setup
         .disks
         .snapshotter
-        .delete_group(minutes(1), &made.id, &ids(&made))
+        .delete_group(minutes(1), &created.id, &snapshot_ids(&created))
         .await
         .unwrap();
     assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refused() {
+async fn deleting_a_nonexistent_group_succeeds_and_the_group_of_another_cluster_is_rejected() {
     for flags in [&[][..], &["--missing-is-error"]] {
         let setup = Setup::new(flags);
         let none = "ssg-none".parse().unwrap();
@@ -125,7 +125,7 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
             let service = &setup.disks.snapshotter;
             service.delete_group(minutes(1), &none, &members).await
         };
-        // No group shows that groups are visible at all, unless its snapshots are known to be gone.
+        // An empty response proves absence only if the snapshots of the group are known to be deleted.
         let unproven = delete(BTreeSet::new()).await.unwrap_err();
         assert_eq!(
             unproven.failure_kind(),
@@ -137,16 +137,17 @@ async fn deleting_what_is_not_there_is_success_and_somebody_elses_group_is_refus
             .await
             .unwrap();
         let (one, two) = two_disks(&setup).await;
-        let theirs = group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
+        let foreign =
+            create_group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
         delete(BTreeSet::new()).await.unwrap();
-        let refused = setup
+        let rejected = setup
             .disks
             .snapshotter
-            .delete_group(minutes(1), &theirs.id, &BTreeSet::new())
+            .delete_group(minutes(1), &foreign.id, &BTreeSet::new())
             .await;
         assert!(
-            matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
-            "{refused:?}"
+            matches!(&rejected, Err(error) if error.failure() == Failure::NotOwned),
+            "{rejected:?}"
         );
         assert_eq!(groups(&setup).len(), 1);
     }

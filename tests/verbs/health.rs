@@ -1,4 +1,4 @@
-//! How disks are, and rows that make no sense.
+//! Health of disks, and malformed rows.
 
 use std::time::Duration;
 
@@ -11,102 +11,102 @@ use diskplugin::model::Disk;
 use crate::kit::{Setup, minutes, new_disk, text};
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_tells_what_its_row_and_the_cloud_say_is_wrong() {
+async fn health_reports_the_lock_and_the_event_of_a_disk() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let (row, ailments) = setup
+    let (row, issues) = setup
         .disks
         .inventory
         .health(minutes(1), &disk)
         .await
         .unwrap();
-    assert_eq!((row.id, ailments), (disk.clone(), vec![]));
+    assert_eq!((row.id, issues), (disk.clone(), vec![]));
     setup.configure(&json!({"disk_health": {disk.as_str(): {
         "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
-    let (_, ailments) = setup
+    let (_, issues) = setup
         .disks
         .inventory
         .health(minutes(1), &disk)
         .await
         .unwrap();
-    let told: Vec<_> = ailments
+    let reported: Vec<_> = issues
         .iter()
         .map(|a| (a.severity, a.reason.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (Severity::Degraded, "LockedFinancial"),
             (Severity::Inaccessible, "Stalled")
         ]
     );
-    assert!(ailments.iter().all(|a| a.message.contains(disk.as_str())));
+    assert!(issues.iter().all(|a| a.message.contains(disk.as_str())));
     let none = "d-none".parse().unwrap();
-    let missing = setup
+    let not_found = setup
         .disks
         .inventory
         .health(minutes(1), &none)
         .await
         .unwrap_err();
-    assert_eq!(missing.failure_kind(), FailureKind::NotFound);
+    assert_eq!(not_found.failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
-async fn looks_at_the_health_of_many_disks_are_one_call() {
+async fn concurrent_health_queries_share_one_call() {
     let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..40 {
         ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
     setup.cloud.clear_calls();
-    let mut looks = tokio::task::JoinSet::new();
+    let mut queries = tokio::task::JoinSet::new();
     for id in ids {
         let disks = std::sync::Arc::clone(&setup.disks);
-        looks.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
+        queries.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
     }
-    assert!(looks.join_all().await.into_iter().all(|ok| ok));
+    assert!(queries.join_all().await.into_iter().all(|ok| ok));
     let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| setup.calls(action));
     assert_eq!(calls, [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_is_ill_is_listed_a_hundred_disks_a_call() {
+async fn list_unhealthy_returns_only_unhealthy_disks_with_100_disks_per_call() {
     let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..120 {
         ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
-    let theirs = setup
+    let foreign = setup
         .other_cluster()
         .provisioner
         .create(minutes(1), &new_disk("pvc-1"))
         .await;
-    let ill = [&ids[3], &ids[70], &ids[110], &theirs.unwrap().id];
-    let ailing: serde_json::Map<_, _> = ill
+    let unhealthy = [&ids[3], &ids[70], &ids[110], &foreign.unwrap().id];
+    let disk_health: serde_json::Map<_, _> = unhealthy
         .iter()
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
-    setup.configure(&json!({ "disk_health": ailing }));
+    setup.configure(&json!({ "disk_health": disk_health }));
     let listed = setup
         .disks
         .inventory
         .list_unhealthy(minutes(1))
         .await
         .unwrap();
-    let mut found: Vec<_> = listed.iter().map(|ill| ill.disk.clone()).collect();
+    let mut found: Vec<_> = listed.iter().map(|volume| volume.disk.clone()).collect();
     found.sort();
-    let mut wanted: Vec<_> = ill[..3].iter().map(|id| (*id).clone()).collect();
-    wanted.sort();
-    assert_eq!(found, wanted);
+    let mut expected: Vec<_> = unhealthy[..3].iter().map(|id| (*id).clone()).collect();
+    expected.sort();
+    assert_eq!(found, expected);
     assert_eq!(setup.calls("DescribeDisksFullStatus"), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() {
+async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_found() {
     let setup = Setup::new(&[]);
     let (good, bad) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
-    // Lists know for a while how it was when it was made.
+    // Lists include the recorded state of a new disk for a few seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let listed = setup
         .disks
@@ -149,10 +149,5 @@ async fn a_row_that_makes_no_sense_hides_no_other_and_is_never_taken_for_gone() 
     }
     assert_eq!(setup.rows().len(), 2);
     setup.configure(&json!({"disk_health": {bad.as_str(): null}}));
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(1), &bad)
-        .await
-        .unwrap();
+    setup.delete(&bad).await;
 }

@@ -1,4 +1,4 @@
-//! Listing what this cluster owns. Pages are in tests/controller/listing.rs.
+//! Listing of the disks and snapshots that this cluster owns. Pagination is tested in tests/controller/listing.rs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use diskplugin::model::{
 
 use crate::kit::{Setup, minutes, new_disk, node_one, zone};
 
-/// So many disks of this cluster, made a second apart or all at once.
-async fn many(setup: &Setup, count: usize, apart: Duration) -> Vec<String> {
+/// Creates `count` disks of this cluster at the given interval.
+async fn create_disks(setup: &Setup, count: usize, interval: Duration) -> Vec<String> {
     let ecs = setup.cloud.ecs();
     let mut ids = Vec::new();
     for n in 0..count {
@@ -38,15 +38,15 @@ async fn many(setup: &Setup, count: usize, apart: Duration) -> Vec<String> {
                 .unwrap()
                 .to_string(),
         );
-        tokio::time::sleep(apart).await;
+        tokio::time::sleep(interval).await;
     }
     ids
 }
 
 #[tokio::test(start_paused = true)]
-async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
+async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
     let setup = Setup::new(&[]);
-    let made = many(&setup, 1200, Duration::ZERO).await;
+    let created = create_disks(&setup, 1200, Duration::ZERO).await;
     setup
         .other_cluster()
         .provisioner
@@ -63,8 +63,8 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
         .unwrap();
     let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
     assert_eq!((ids.len(), listed.len()), (1200, 1200));
-    assert_eq!(ids, made.into_iter().collect());
-    // A thousand by their tag, at which the cloud ends such a list; then all without it.
+    assert_eq!(ids, created.into_iter().collect());
+    // The cloud ends a list filtered by tag after 1000 rows; the driver then lists without the filter.
     assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
     setup.cloud.clear_calls();
     setup
@@ -80,30 +80,35 @@ async fn twelve_hundred_disks_are_listed_whole_through_the_clouds_pages() {
 async fn snapshots_are_listed_by_id_and_by_source() {
     let setup = Setup::new(&["--cut-delay=1s"]);
     let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for n in 0..25 {
-        made.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
+        created.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
-    let theirs = setup.snapshot("snap-other", &other).await;
+    let other_snapshot = setup.snapshot("snap-other", &other).await;
     let disks = &setup.disks;
     let by_id = disks
         .inventory
-        .list_snapshots(minutes(1), Some(&theirs), None, Snapshot::clone)
+        .list_snapshots(minutes(1), Some(&other_snapshot), None, Snapshot::clone)
         .await
         .unwrap();
-    assert_eq!((by_id.len(), &by_id[0].id), (1, &theirs));
+    assert_eq!((by_id.len(), &by_id[0].id), (1, &other_snapshot));
     let both = disks
         .inventory
-        .list_snapshots(minutes(1), Some(&theirs), Some(&disk), Snapshot::clone)
+        .list_snapshots(
+            minutes(1),
+            Some(&other_snapshot),
+            Some(&disk),
+            Snapshot::clone,
+        )
         .await;
     assert!(both.unwrap().is_empty());
-    let of_disk = disks
+    let by_source = disks
         .inventory
         .list_snapshots(minutes(1), None, Some(&disk), Snapshot::clone)
         .await
         .unwrap();
-    let seen: Vec<_> = of_disk.into_iter().map(|row| row.id).collect();
-    assert_eq!(seen, made);
+    let listed: Vec<_> = by_source.into_iter().map(|row| row.id).collect();
+    assert_eq!(listed, created);
     let all = disks
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone)
@@ -119,10 +124,10 @@ async fn snapshots_are_listed_by_id_and_by_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() {
+async fn a_list_of_1200_snapshots_is_complete_and_a_short_list_is_filtered_by_tag_again() {
     let setup = Setup::new(&[]);
     let ecs = setup.cloud.ecs();
-    let mut made = BTreeSet::new();
+    let mut created = BTreeSet::new();
     for n in 0..1200 {
         if n % 200 == 0 {
             setup.disk(&format!("pvc-{n}")).await;
@@ -136,7 +141,7 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
             tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
             token: ClientToken::derive("test", [n.to_string().as_str()]),
         };
-        made.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
+        created.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
     }
     let list = async || {
         setup.cloud.clear_calls();
@@ -148,24 +153,24 @@ async fn twelve_hundred_snapshots_are_listed_whole_and_few_again_by_their_tag() 
         let ids: BTreeSet<_> = items.map(|row| row.id).collect();
         (ids, setup.calls("DescribeSnapshots"))
     };
-    assert_eq!(list().await, (made.clone(), 10 + 12));
-    assert_eq!(list().await, (made.clone(), 12));
-    for id in made.iter().skip(5) {
+    assert_eq!(list().await, (created.clone(), 10 + 12));
+    assert_eq!(list().await, (created.clone(), 12));
+    for id in created.iter().skip(5) {
         ecs.delete_snapshot(minutes(60), id).await.unwrap();
     }
-    let few: BTreeSet<_> = made.into_iter().take(5).collect();
+    let few: BTreeSet<_> = created.into_iter().take(5).collect();
     list().await;
     assert_eq!(list().await, (few, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
+async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = setup.snapshot("snap-1", &disk).await;
-    // What was just made is known without asking.
+    // Lists include recently created disks without a call to the cloud.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let denied = |actions: &[&str]| setup.configure(&serde_json::json!({"denied": actions}));
+    let deny = |actions: &[&str]| setup.configure(&serde_json::json!({"denied": actions}));
     let lists = async |disks: &DiskServices| {
         (
             disks.inventory.list(minutes(1), Disk::clone).await,
@@ -175,43 +180,38 @@ async fn an_empty_response_is_no_list_where_something_of_ours_exists() {
                 .await,
         )
     };
-    denied(&["DescribeDisks", "DescribeSnapshots"]);
-    // A process that knows of nothing has nothing to hold against it.
+    deny(&["DescribeDisks", "DescribeSnapshots"]);
+    // A process without known disks accepts an empty response.
     let (disks, snapshots) = lists(&setup.restarted()).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
     let (disks, snapshots) = lists(&setup.disks).await;
     for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
         assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{error}");
     }
-    // One that has listed them knows of them as well.
-    denied(&[]);
+    // A process that has listed the disks knows them.
+    deny(&[]);
     let other = setup.restarted();
     assert!(lists(&other).await.0.unwrap().len() == 1);
-    denied(&["DescribeDisks"]);
+    deny(&["DescribeDisks"]);
     assert!(lists(&other).await.0.is_err());
-    denied(&[]);
+    deny(&[]);
     setup
         .disks
         .snapshotter
         .delete(minutes(1), &snapshot)
         .await
         .unwrap();
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(1), &disk)
-        .await
-        .unwrap();
+    setup.delete(&disk).await;
     tokio::time::sleep(Duration::from_secs(4)).await;
     let (disks, snapshots) = lists(&setup.disks).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
-    // Rows of others prove that the response is no lack of permission.
+    // Rows of other owners prove that the permission exists.
     assert!(lists(&other).await.0.is_err());
     setup.unmanaged_disk(Tags::new()).await;
     assert!(lists(&other).await.0.unwrap().is_empty());
 }
 
-/// What is listed: the disks, and the snapshots of this disk or of all.
+/// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
 async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
     let disks = setup.disks.inventory.list(minutes(1), Disk::clone).await;
     let snapshots = setup
@@ -230,7 +230,7 @@ async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<Sna
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_deleted() {
+async fn stale_reads_neither_hide_created_items_nor_return_deleted_ones() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
@@ -251,22 +251,17 @@ async fn old_reads_neither_hide_what_was_just_made_nor_show_what_was_just_delete
             .inventory
             .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
     assert_eq!(by_id.await.unwrap(), []);
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(1), &disk)
-        .await
-        .unwrap();
+    setup.delete(&disk).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag() {
+async fn a_disk_deleted_externally_is_not_listed_after_the_staleness_bound() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    // What shows that the account has no other disks because it may see them.
+    // A visible disk proves that the permission exists.
     setup.unmanaged_disk(Tags::new()).await;
     let ecs = setup.cloud.ecs();
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
@@ -275,17 +270,12 @@ async fn what_was_made_and_deleted_by_others_is_listed_no_longer_than_reads_lag(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
+async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
-    setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let holders = async || {
+    let attachments = async || {
         let listed = setup
             .disks
             .inventory
@@ -294,28 +284,18 @@ async fn an_old_read_does_not_list_a_disk_on_the_node_that_it_has_left() {
             .unwrap();
         listed[0].attachments.clone()
     };
-    assert_eq!(holders().await, [node_one()]);
-    setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
-    assert_eq!(holders().await, []);
+    assert_eq!(attachments().await, [node_one()]);
+    setup.detach(&disk, &node_one()).await;
+    assert_eq!(attachments().await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_was_just_deleted_is_not_answered_with_what_it_had() {
+async fn a_create_after_a_delete_returns_a_new_disk_or_snapshot() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
         let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
         let first = setup.disk("pvc-1").await;
-        setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &first)
-            .await
-            .unwrap();
+        setup.delete(&first).await;
         let next = setup.disk("pvc-1").await;
         assert_ne!(first, next, "{seed}");
         assert_eq!(setup.only_disk(), next, "{seed}");

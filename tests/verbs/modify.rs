@@ -1,4 +1,4 @@
-//! Changing what a disk is: rehearsed, begun once, waited for together, found again after a crash.
+//! Modification of disks: category, performance level, provisioned IOPS, bursting and tags.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use diskplugin::model::{
 
 use crate::kit::{Setup, minutes, node_one, seconds, text, zone};
 
-fn to(category: Category) -> Change {
+fn category_change(category: Category) -> Change {
     Change {
         category: Some(category),
         ..Change::default()
@@ -21,12 +21,12 @@ fn to(category: Category) -> Change {
 }
 
 fn tags(pairs: &[(&str, &str)]) -> Tags {
-    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
-    pairs.iter().map(own).collect()
+    let owned = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+    pairs.iter().map(owned).collect()
 }
 
-/// All that can be changed about an AutoPL disk.
-fn everything() -> Change {
+/// Every property of an AutoPL disk that can be modified.
+fn full_change() -> Change {
     Change {
         category: Some(Category::CloudAuto),
         provisioned_iops: Some(1000),
@@ -36,8 +36,8 @@ fn everything() -> Change {
     }
 }
 
-/// What the disk really is: category, level, IOPS, bursting.
-fn is(setup: &Setup, disk: &DiskId) -> (String, Value, u64, bool) {
+/// The current category, performance level, provisioned IOPS and bursting of the disk.
+fn properties(setup: &Setup, disk: &DiskId) -> (String, Value, u64, bool) {
     let row = setup.row(disk);
     (
         row["category"].as_str().unwrap().to_owned(),
@@ -47,11 +47,12 @@ fn is(setup: &Setup, disk: &DiskId) -> (String, Value, u64, bool) {
     )
 }
 
-fn wholly() -> (String, Value, u64, bool) {
+/// The properties after [`full_change`].
+fn changed_properties() -> (String, Value, u64, bool) {
     ("cloud_auto".to_owned(), Value::Null, 1000, true)
 }
 
-async fn sized(setup: &Setup, category: Category, size: u32) -> DiskId {
+async fn disk_of(setup: &Setup, category: Category, size: u32) -> DiskId {
     let request = CreateDisk {
         zone: Some(zone("a")),
         category,
@@ -61,12 +62,12 @@ async fn sized(setup: &Setup, category: Category, size: u32) -> DiskId {
         multi_attach: false,
         resource_group: None,
         size: Gib(size),
-        name: "by-hand".to_owned(),
+        name: "external".to_owned(),
         snapshot: None,
         encrypted: false,
         kms_key: None,
         tags: Tags::new(),
-        token: ClientToken::derive("test", ["by-hand"]),
+        token: ClientToken::derive("test", ["external"]),
     };
     setup
         .cloud
@@ -76,86 +77,73 @@ async fn sized(setup: &Setup, category: Category, size: u32) -> DiskId {
         .unwrap()
 }
 
+async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
+    let modified = setup.disks.modifier.modify(minutes(2), disk, change).await;
+    modified.unwrap_or_else(|error| panic!("modify: {}", text(&error)));
+}
+
+/// Number of calls that change the disk, without dry runs.
 fn writes(setup: &Setup) -> u64 {
-    let dry = setup.cloud.calls().into_iter();
-    let dry = dry
+    let calls = setup.cloud.calls().into_iter();
+    let dry_runs = calls
         .filter(|call| call.params.contains_key("DryRun"))
         .count();
-    setup.calls("ModifyDiskSpec") - u64::try_from(dry).unwrap()
+    setup.calls("ModifyDiskSpec") - u64::try_from(dry_runs).unwrap()
         + setup.calls("ModifyDiskAttribute")
         + setup.calls("TagResources")
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_is_wanted_is_had_and_a_repeat_writes_nothing() {
+async fn modify_applies_the_whole_change_and_a_repeat_writes_nothing() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "30s"}}));
     let disk = setup.disk("pvc-1").await;
-    let begun = Instant::now();
-    let verbs = &setup.disks;
-    verbs
-        .modifier
-        .modify(minutes(2), &disk, &everything())
-        .await
-        .unwrap();
-    assert!(begun.elapsed() >= Duration::from_secs(30));
-    assert_eq!(is(&setup, &disk), wholly());
+    let started = Instant::now();
+    modify(&setup, &disk, &full_change()).await;
+    assert!(started.elapsed() >= Duration::from_secs(30));
+    assert_eq!(properties(&setup, &disk), changed_properties());
     assert_eq!(setup.row(&disk)["tags"]["team"], "blue");
     assert_eq!(writes(&setup), 3);
-    // Longer than a read may be old.
+    // Longer than any staleness of a read.
     tokio::time::sleep(Duration::from_secs(5)).await;
     setup.cloud.clear_calls();
-    verbs
-        .modifier
-        .modify(minutes(2), &disk, &everything())
-        .await
-        .unwrap();
+    modify(&setup, &disk, &full_change()).await;
     let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_level_or_number_of_iops_is_had_at_once() {
+async fn a_performance_level_change_completes_without_polling_tasks() {
     let setup = Setup::new(&["--stale=2s"]);
-    let disk = sized(&setup, Category::CloudEssd, 500).await;
+    let disk = disk_of(&setup, Category::CloudEssd, 500).await;
     let level = Change {
         level: Some(PerformanceLevel::Pl2),
         ..Change::default()
     };
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &level)
-        .await
-        .unwrap();
+    modify(&setup, &disk, &level).await;
     assert_eq!(setup.row(&disk)["level"], "PL2");
     assert_eq!(setup.calls("DescribeTasks"), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
+async fn reverting_a_change_immediately_is_applied_despite_stale_reads() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
         let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
-        let disk = sized(&setup, Category::CloudAuto, 20).await;
+        let disk = disk_of(&setup, Category::CloudAuto, 20).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         for (bursting, iops, team) in [(true, 500, "a"), (false, 0, "b"), (true, 500, "a")] {
-            let wanted = Change {
+            let change = Change {
                 bursting: Some(bursting),
                 provisioned_iops: Some(iops),
                 tags: tags(&[("team", team)]),
                 ..Change::default()
             };
-            setup
-                .disks
-                .modifier
-                .modify(minutes(1), &disk, &wanted)
-                .await
-                .unwrap();
-            let (_, _, has, bursts) = is(&setup, &disk);
+            modify(&setup, &disk, &change).await;
+            let (_, _, current_iops, current_bursting) = properties(&setup, &disk);
             assert_eq!(
-                (has, bursts),
-                (u64::from(wanted.provisioned_iops.unwrap()), bursting),
+                (current_iops, current_bursting),
+                (u64::from(change.provisioned_iops.unwrap()), bursting),
                 "{seed}"
             );
             assert_eq!(setup.row(&disk)["tags"]["team"], team, "{seed}");
@@ -164,14 +152,14 @@ async fn changing_back_at_once_is_no_less_a_change_however_old_the_reads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_restart() {
+async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "10m"}}));
     let disk = setup.disk("pvc-1").await;
     let late = setup
         .disks
         .modifier
-        .modify(minutes(1), &disk, &everything())
+        .modify(minutes(1), &disk, &full_change())
         .await;
     let late = late.unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
@@ -181,24 +169,24 @@ async fn a_task_that_outlives_the_call_is_found_by_its_repeat_also_after_a_resta
     let again = setup
         .disks
         .modifier
-        .modify(minutes(1), &disk, &everything())
+        .modify(minutes(1), &disk, &full_change())
         .await;
     assert_eq!(
         again.unwrap_err().failure_kind(),
         FailureKind::DeadlineExceeded
     );
-    let verbs = setup.restarted();
-    verbs
+    let disks = setup.restarted();
+    disks
         .modifier
-        .modify(minutes(20), &disk, &everything())
+        .modify(minutes(20), &disk, &full_change())
         .await
         .unwrap();
-    assert_eq!(is(&setup, &disk), wholly());
+    assert_eq!(properties(&setup, &disk), changed_properties());
     assert_eq!(setup.cloud.state()["tasks"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_number_of_tasks_is_polled_for_by_few_calls() {
+async fn concurrent_modifications_share_task_polls() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "60s"}}));
     let mut ids = Vec::new();
@@ -208,17 +196,17 @@ async fn any_number_of_tasks_is_polled_for_by_few_calls() {
     let mut changes = tokio::task::JoinSet::new();
     for disk in ids {
         let disks = std::sync::Arc::clone(&setup.disks);
-        let wanted = to(Category::CloudAuto);
+        let change = category_change(Category::CloudAuto);
         changes.spawn(async move {
             disks
                 .modifier
-                .modify(minutes(5), &disk, &wanted)
+                .modify(minutes(5), &disk, &change)
                 .await
                 .is_ok()
         });
     }
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
-    // Every five to ten seconds.
+    // One poll every 5 to 10 seconds.
     assert!(
         setup.calls("DescribeTasks") <= 14,
         "{}",
@@ -227,70 +215,55 @@ async fn any_number_of_tasks_is_polled_for_by_few_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_is_told_and_the_repeat_begins_another() {
+async fn a_failed_task_is_reported_and_a_repeated_modify_starts_another() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    // The rehearsal is the first call.
+    // The first call is a dry run.
     setup.configure(&json!({"faults": [
         {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
-    let wanted = to(Category::CloudAuto);
+    let change = category_change(Category::CloudAuto);
     let failed = setup
         .disks
         .modifier
-        .modify(minutes(1), &disk, &wanted)
+        .modify(minutes(1), &disk, &change)
         .await;
     let failed = failed.unwrap_err();
     assert!(failed.failure() == Failure::ModifyFailed, "{failed:?}");
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
-    assert_eq!(is(&setup, &disk).0, "cloud_essd");
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &wanted)
-        .await
-        .unwrap();
-    assert_eq!(is(&setup, &disk).0, "cloud_auto");
+    assert_eq!(properties(&setup, &disk).0, "cloud_essd");
+    modify(&setup, &disk, &change).await;
+    assert_eq!(properties(&setup, &disk).0, "cloud_auto");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_cools_is_a_precondition_that_says_so_and_nothing_is_half_changed() {
+async fn a_disk_in_its_cooling_period_fails_the_precondition_and_is_not_partly_modified() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"rules": {"cooling_period": "10m"}}));
     let disk = setup.disk("pvc-1").await;
-    let wanted = to(Category::CloudAuto);
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &wanted)
-        .await
-        .unwrap();
+    let change = category_change(Category::CloudAuto);
+    modify(&setup, &disk, &change).await;
     let back = Change {
         tags: tags(&[("team", "red")]),
-        ..to(Category::CloudEssd)
+        ..category_change(Category::CloudEssd)
     };
-    let refused = setup.disks.modifier.modify(minutes(1), &disk, &back).await;
-    let refused = refused.unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
+    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &back).await;
+    let rejected = rejected.unwrap_err();
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
     for part in [
         disk.as_str(),
-        "not long ago",
+        "changed recently",
         "DiskInCoolingPeriod",
         "RequestId",
     ] {
-        assert!(text(&refused).contains(part), "{}", text(&refused));
+        assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     assert_eq!(setup.row(&disk)["tags"]["team"], Value::Null);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &back)
-        .await
-        .unwrap();
+    modify(&setup, &disk, &back).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_exhausted() {
+async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_resource_exhausted() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let level = |level| Change {
@@ -299,68 +272,68 @@ async fn what_can_never_be_is_refused_without_a_write_and_what_is_sold_out_is_ex
     };
     let iops = Change {
         provisioned_iops: Some(17_001),
-        ..to(Category::CloudAuto)
+        ..category_change(Category::CloudAuto)
     };
-    for wanted in [
+    for change in [
         level(PerformanceLevel::Pl0),
         level(PerformanceLevel::Pl3),
         iops,
-        to(Category::Cloud),
+        category_change(Category::Cloud),
     ] {
-        let refused = setup
+        let rejected = setup
             .disks
             .modifier
-            .modify(minutes(1), &disk, &wanted)
+            .modify(minutes(1), &disk, &change)
             .await;
-        let refused = refused.unwrap_err();
+        let rejected = rejected.unwrap_err();
         assert_eq!(
-            refused.failure_kind(),
+            rejected.failure_kind(),
             FailureKind::InvalidArgument,
             "{}",
-            text(&refused)
+            text(&rejected)
         );
-        assert!(refused.to_string().contains(disk.as_str()));
+        assert!(rejected.to_string().contains(disk.as_str()));
     }
     assert_eq!(setup.calls("ModifyDiskSpec"), 0);
-    // What only the cloud knows.
+    // Restrictions that only the cloud can check.
     let code = json!({"code": {"status": 403, "code": "InvalidDiskCategory.NotSupported"}});
     setup.fault("ModifyDiskSpec", &code);
-    let auto = to(Category::CloudAuto);
-    let refused = setup.disks.modifier.modify(minutes(1), &disk, &auto);
+    let auto = category_change(Category::CloudAuto);
+    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(
-        refused.await.unwrap_err().failure_kind(),
+        rejected.await.unwrap_err().failure_kind(),
         FailureKind::InvalidArgument
     );
     setup.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
-    let refused = setup.disks.modifier.modify(minutes(1), &disk, &auto);
+    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(
-        refused.await.unwrap_err().failure_kind(),
+        rejected.await.unwrap_err().failure_kind(),
         FailureKind::ResourceExhausted
     );
     let unknown = "d-none".parse().unwrap();
-    let refused = setup
+    let rejected = setup
         .disks
         .modifier
-        .modify(minutes(1), &unknown, &everything())
+        .modify(minutes(1), &unknown, &full_change())
         .await;
-    assert_eq!(refused.unwrap_err().failure_kind(), FailureKind::NotFound);
+    assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
+async fn modify_waits_for_a_busy_disk_and_reports_the_reason_at_the_deadline() {
     let setup = Setup::new(&["--attach-delay=5s", "--cut-delay=20s"]);
     let disk = setup.disk("pvc-1").await;
-    let (node, wanted) = (node_one(), to(Category::CloudAuto));
+    let (node, change) = (node_one(), category_change(Category::CloudAuto));
     let (attached, changed) = tokio::join!(
         setup.disks.attacher.attach(minutes(1), &disk, &node),
-        setup.disks.modifier.modify(minutes(1), &disk, &wanted)
+        setup.disks.modifier.modify(minutes(1), &disk, &change)
     );
     assert!(attached.is_ok());
     changed.unwrap_or_else(|error| panic!("{}", text(&error)));
     let snapshot = crate::kit::new_snapshot("snap", &disk);
-    let cutting = setup.disks.snapshotter.create(seconds(1), &snapshot).await;
-    cutting.unwrap_err();
-    let back = to(Category::CloudEssd);
+    let incomplete = setup.disks.snapshotter.create(seconds(1), &snapshot).await;
+    incomplete.unwrap_err();
+    let back = category_change(Category::CloudEssd);
     let busy = setup
         .disks
         .modifier
@@ -373,44 +346,34 @@ async fn a_disk_that_is_busy_is_waited_for_and_told_at_the_deadline() {
         "{}",
         text(&busy)
     );
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &back)
-        .await
-        .unwrap();
+    modify(&setup, &disk, &back).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn bursting_waits_until_a_running_change_is_done() {
+async fn enabling_bursting_waits_for_a_running_modification() {
     let setup = Setup::new(&[]);
-    let disk = sized(&setup, Category::CloudAuto, 20).await;
+    let disk = disk_of(&setup, Category::CloudAuto, 20).await;
     let code = "BurstingEnabledForModifyingDiskUnsupported";
     let busy = json!({"code": {"status": 400, "code": code}});
     setup.faults("ModifyDiskAttribute", 3, &busy);
-    let wanted = Change {
+    let change = Change {
         bursting: Some(true),
         ..Change::default()
     };
-    setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &wanted)
-        .await
-        .unwrap();
-    assert!(is(&setup, &disk).3);
+    modify(&setup, &disk, &change).await;
+    assert!(properties(&setup, &disk).3);
     assert_eq!(setup.calls("ModifyDiskAttribute"), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_waits_until_a_running_change_is_done() {
+async fn deletion_waits_for_a_running_modification() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "30s"}}));
     let disk = setup.disk("pvc-1").await;
     let late = setup
         .disks
         .modifier
-        .modify(seconds(2), &disk, &everything())
+        .modify(seconds(2), &disk, &full_change())
         .await;
     late.unwrap_err();
     let busy = setup
@@ -420,17 +383,12 @@ async fn deletion_waits_until_a_running_change_is_done() {
         .await
         .unwrap_err();
     assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(2), &disk)
-        .await
-        .unwrap();
+    setup.delete(&disk).await;
     assert!(setup.row(&disk).is_null());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wanted_disk() {
+async fn modify_converges_despite_lost_responses_and_crashes() {
     let kinds = [
         json!("internal-error"),
         json!("internal-error-after"),
@@ -461,40 +419,44 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
         let disk = setup.disk("pvc-1").await;
         let faults: Vec<Value> = (0..12)
             .map(|n| {
-                let pick = seed * 31 + n * 17;
-                let kind = &kinds[usize::try_from(pick % 10).unwrap()];
-                let action = actions[usize::try_from((pick / 10) % 6).unwrap()];
-                json!({"action": action, "from": 1 + pick % 5, "kind": kind})
+                let choice = seed * 31 + n * 17;
+                let kind = &kinds[usize::try_from(choice % 10).unwrap()];
+                let action = actions[usize::try_from((choice / 10) % 6).unwrap()];
+                json!({"action": action, "from": 1 + choice % 5, "kind": kind})
             })
             .collect();
         setup.configure(&json!({"faults": faults, "delays": {"modify": "1s..40s"}}));
-        let (mut verbs, mut changed, mut grown) = (setup.restarted(), false, false);
+        let (mut disks, mut modified, mut resized) = (setup.restarted(), false, false);
         for attempt in 0..100 {
-            // The call is cut off at any instant, and the driver with it.
-            let patience = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
+            // The process terminates at any point of the call.
+            let lifetime = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
             let work = async {
-                if !changed {
-                    changed = verbs
+                if !modified {
+                    modified = disks
                         .modifier
-                        .modify(minutes(1), &disk, &everything())
+                        .modify(minutes(1), &disk, &full_change())
                         .await
                         .is_ok();
                 }
-                if changed && !grown {
+                if modified && !resized {
                     let range = crate::kit::gib(30);
-                    grown = verbs.resizer.resize(minutes(1), &disk, range).await.is_ok();
+                    resized = disks.resizer.resize(minutes(1), &disk, range).await.is_ok();
                 }
             };
-            let _ = tokio::time::timeout(patience, work).await;
-            if changed && grown {
+            let _ = tokio::time::timeout(lifetime, work).await;
+            if modified && resized {
                 break;
             }
-            verbs = setup.restarted();
+            disks = setup.restarted();
             tokio::time::sleep(Duration::from_millis(attempt % 7 * 300)).await;
         }
-        assert!(changed && grown, "seed {seed}: a hundred attempts in vain");
+        assert!(modified && resized, "seed {seed}: 100 attempts failed");
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(is(&setup, &disk), wholly(), "seed {seed}");
+        assert_eq!(
+            properties(&setup, &disk),
+            changed_properties(),
+            "seed {seed}"
+        );
         assert_eq!(setup.row(&disk)["size"], 30, "seed {seed}");
         assert_eq!(setup.row(&disk)["tags"]["team"], "blue", "seed {seed}");
         let tasks = setup.cloud.state()["tasks"].as_array().unwrap().len();
@@ -503,24 +465,24 @@ async fn whatever_is_lost_and_whenever_the_driver_dies_the_repeats_end_in_the_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_is_attached_and_detached_while_the_cloud_changes_it() {
+async fn a_disk_can_be_attached_and_detached_during_a_modification() {
     let setup = Setup::new(&["--attach-delay=2s", "--detach-delay=2s"]);
     setup.configure(&json!({"delays": {"modify": "3m"}}));
     let disk = setup.disk("pvc-1").await;
     let node = node_one();
-    let life = async {
+    let attach_and_detach = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let begun = Instant::now();
+        let started = Instant::now();
         let attacher = &setup.disks.attacher;
         attacher.attach(minutes(1), &disk, &node).await.unwrap();
         attacher.detach(minutes(1), &disk, &node).await.unwrap();
-        begun.elapsed()
+        started.elapsed()
     };
-    let wanted = to(Category::CloudAuto);
-    let modify = setup.disks.modifier.modify(minutes(5), &disk, &wanted);
-    let (changed, took) = tokio::join!(modify, life);
+    let change = category_change(Category::CloudAuto);
+    let modify = setup.disks.modifier.modify(minutes(5), &disk, &change);
+    let (changed, elapsed) = tokio::join!(modify, attach_and_detach);
     changed.unwrap();
-    assert!(took <= Duration::from_secs(5), "{took:?}");
+    assert!(elapsed <= Duration::from_secs(5), "{elapsed:?}");
     assert!(
         setup.calls("DescribeTasks") <= 32,
         "{:?}",
@@ -529,36 +491,31 @@ async fn a_disk_is_attached_and_detached_while_the_cloud_changes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_disk_is_modified_after_few_attempts() {
+async fn modifying_a_busy_disk_costs_few_calls() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
     let busy = json!({"code": {"status": 403, "code": "IncorrectDiskStatus"}});
     let fault = json!({"action": "ModifyDiskSpec", "for": "30s", "kind": busy});
     setup.configure(&json!({"faults": [fault]}));
-    let wanted = to(Category::CloudAuto);
-    setup
-        .disks
-        .modifier
-        .modify(minutes(2), &disk, &wanted)
-        .await
-        .unwrap();
-    let (orders, reads) = (setup.calls("ModifyDiskSpec"), setup.calls("DescribeDisks"));
-    assert!(orders <= 9, "{orders}");
+    let change = category_change(Category::CloudAuto);
+    modify(&setup, &disk, &change).await;
+    let (writes, reads) = (setup.calls("ModifyDiskSpec"), setup.calls("DescribeDisks"));
+    assert!(writes <= 9, "{writes}");
     assert!(reads <= 10, "{reads}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_cannot_be_read_is_not_reported_as_absent() {
+async fn an_unreadable_disk_is_not_reported_as_not_found() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let fault = json!({"action": "DescribeDisks", "for": "1m", "kind": "no-rows"});
     setup.configure(&json!({"faults": [fault]}));
-    let wanted = to(Category::CloudAuto);
+    let change = category_change(Category::CloudAuto);
     let hidden = setup
         .disks
         .modifier
-        .modify(seconds(20), &disk, &wanted)
+        .modify(seconds(20), &disk, &change)
         .await;
     let hidden = hidden.unwrap_err();
     assert_eq!(

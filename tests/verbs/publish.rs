@@ -1,11 +1,11 @@
-//! Publishing for a use: shared or alone, written or only read, and what is refused for good.
+//! Publishing for a use: shared or alone, written or only read, and what is rejected for good.
 //!
 //! Defects of a driver in use elsewhere that these tests show to be absent, beside those in `attach.rs`,
 //! `attach_wait.rs`, `detach.rs`, `turn.rs` and `unreachable.rs`:
 //! * a full node is `RESOURCE_EXHAUSTED` with the counts, not `INTERNAL`;
 //! * a category that the node's type does not take is told as such, by the code the cloud really sends;
 //! * raw block honours read-only (with `src/node/plan/tests.rs`), and read-only is published;
-//! * every access mode is either served or refused with its reason.
+//! * every access mode is either served or rejected with its reason.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn publish(disks: &DiskServices, wanted: &PublishRequest) -> Result<Disk, 
     disks.attacher.publish(minutes(1), wanted).await
 }
 
-fn refused(setup: &Setup, code: &str, status: u16) {
+fn rejected(setup: &Setup, code: &str, status: u16) {
     let kind = json!({"code": {"status": status, "code": code}});
     setup.fault("AttachDisk", &kind);
 }
@@ -83,12 +83,7 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
         ] {
             assert!(text(&error).contains(part), "{}", text(&error));
         }
-        setup
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &node(3))
-            .await
-            .unwrap();
+        setup.detach(&disk, &node(3)).await;
         let holders = setup.attachments(&disk);
         assert_eq!(holders.len(), 15, "{stale}");
         assert!(holders.iter().all(|(holder, _)| holder != "i-3"));
@@ -194,12 +189,7 @@ async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_o
     let at = |action| writes.iter().position(|one| *one == action).unwrap();
     assert!(at("TagResources") < at("AttachDisk"), "{writes:?}");
     assert_eq!(marks(&setup, &disk), ["i-one"]);
-    setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.detach(&disk, &node_one()).await;
     assert!(marks(&setup, &disk).is_empty());
     // Who writes costs no call more than before.
     setup.cloud.clear_calls();
@@ -259,12 +249,7 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
             assert_eq!(marks(&setup, &disk), ["i-one"], "{action} {loss}");
             // And one that never came about does not make a writer a reader.
-            setup
-                .disks
-                .attacher
-                .detach(minutes(1), &disk, &node_one())
-                .await
-                .unwrap();
+            setup.detach(&disk, &node_one()).await;
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
             setup.fault("AttachDisk", &full);
             assert!(publish(&setup.disks, &reader).await.is_err());
@@ -297,14 +282,9 @@ async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before
         .detach(minutes(1), &disk, &node_one())
         .await;
     assert!(off.is_err() && setup.attachments(&disk).is_empty());
-    setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.detach(&disk, &node_one()).await;
     assert!(marks(&setup, &disk).is_empty());
-    refused(&setup, "InstanceDiskLimitExceeded", 403);
+    rejected(&setup, "InstanceDiskLimitExceeded", 403);
     publish(&setup.disks, &reader).await.unwrap_err();
     assert_eq!(marks(&setup, &disk), ["i-one"]);
     setup.cloud.clear_calls();
@@ -334,12 +314,7 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
         .await
         .unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
-    setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_two())
-        .await
-        .unwrap();
+    setup.detach(&disk, &node_two()).await;
     let error = publish(&setup.disks, &wanted(&disk, &node_one()))
         .await
         .unwrap_err();
@@ -366,7 +341,7 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
         ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
         ("InvalidOperation.InstanceTypeNotSupport", 400),
     ] {
-        refused(&setup, code, status);
+        rejected(&setup, code, status);
         let error = publish(&setup.disks, &wanted(&disk, &node_one()))
             .await
             .unwrap_err();
@@ -386,9 +361,9 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }
     }
-    // An explanation that cannot be had keeps nobody from the refusal.
+    // An explanation that cannot be had keeps nobody from the rejection.
     setup.configure(&json!({"denied": ["DescribeInstances"]}));
-    refused(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
+    rejected(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
     let error = publish(&setup.disks, &wanted(&disk, &node_one()))
         .await
         .unwrap_err();
@@ -413,7 +388,7 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
         ),
         ("DiskTypeViolation", 403, "system disk"),
     ] {
-        refused(&setup, code, status);
+        rejected(&setup, code, status);
         let error = publish(&setup.disks, &wanted(&disk, &node_one()))
             .await
             .unwrap_err();
@@ -437,12 +412,7 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
     publish(&setup.disks, &wanted(&disk, &node_one()))
         .await
         .unwrap();
-    setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.detach(&disk, &node_one()).await;
     let error = setup
         .disks
         .provisioner
@@ -458,10 +428,5 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
     };
     let ecs: &dyn diskplugin::cloud::EcsApi = &setup.cloud.ecs();
     ecs.tag_resources(minutes(1), &request).await.unwrap();
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(1), &disk)
-        .await
-        .unwrap();
+    setup.delete(&disk).await;
 }

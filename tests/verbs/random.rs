@@ -157,15 +157,15 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
         let target = rng.choose(&[node_one(), node_two()]);
         match (rng.below(4), &volume.node) {
             (0, Some(_)) => {
-                let refused = async |soon| match disks.provisioner.delete(soon, &disk).await {
+                let rejected = async |soon| match disks.provisioner.delete(soon, &disk).await {
                     // There was time for a look of before it was attached only, and for the cloud's own
-                    // refusal: the orchestrator asks again.
+                    // rejection: the orchestrator asks again.
                     Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
                     outcome => outcome.map(|()| true),
                 };
                 let mut kept = Ok(false);
                 for _ in 0..10 {
-                    kept = retried(&mut rng, refused).await;
+                    kept = retried(&mut rng, rejected).await;
                     if !matches!(kept, Ok(false)) {
                         break;
                     }
@@ -311,12 +311,7 @@ async fn run(seed: u64) {
             .detach_everywhere(minutes(1), &disk)
             .await
             .unwrap();
-        setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap();
+        setup.delete(&disk).await;
     }
     assert!(found(&setup).is_empty(), "seed {seed}");
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use diskplugin::disk::DiskServices;
 
+use crate::crash::{CSI_NAME, RUNS, attempts, calm, ids, rows, setup, to_the_end, used};
 use crate::kit::{Setup, available, new_disk};
-use crate::mortal::{CSI_NAME, RUNS, attempts, calm, ids, rows, setup, to_the_end, used};
 use crate::rng::Rng;
 
 const CLONE_CALLS: [&str; 6] = [

@@ -9,8 +9,8 @@ use serde_json::json;
 use diskplugin::disk::NewGroupSnapshot;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
+use crate::crash::{RUNS, calm, ids, parsed, rows, setup, to_the_end, used};
 use crate::kit::{Setup, minutes, text};
-use crate::mortal::{RUNS, calm, ids, parsed, rows, setup, to_the_end, used};
 use crate::rng::Rng;
 
 const GROUP_CALLS: [&str; 5] = [

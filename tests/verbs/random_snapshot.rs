@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::crash::{RUNS, calm, rows, setup, to_the_end, used};
 use crate::kit::new_snapshot;
-use crate::mortal::{RUNS, calm, rows, setup, to_the_end, used};
 use crate::rng::Rng;
 
 async fn snapshots(seed: u64) {

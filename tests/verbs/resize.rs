@@ -17,12 +17,7 @@ async fn a_free_disk_grows_offline_and_an_attached_one_online() {
         let setup = Setup::new(&["--resize-delay=3s"]);
         let disk = setup.disk("pvc-1").await;
         if attach {
-            setup
-                .disks
-                .attacher
-                .attach(minutes(1), &disk, &node_one())
-                .await
-                .unwrap();
+            setup.attach(&disk, &node_one()).await;
         }
         let begun = Instant::now();
         let row = setup
@@ -138,13 +133,13 @@ async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
         required: Some(Bytes((30 << 30) + 1)),
         limit: Some(Bytes((31 << 30) - 1)),
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .resizer
         .resize(minutes(1), &disk, odd)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::OutOfRange);
+    assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange);
     let odd = SizeRange { limit: None, ..odd };
     assert_eq!(
         setup
@@ -167,16 +162,16 @@ async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range(
         (between(1, 19), "disks cannot shrink"),
         (gib(70_000), "65536 GiB"),
     ] {
-        let refused = setup
+        let rejected = setup
             .disks
             .resizer
             .resize(minutes(1), &disk, range)
             .await
             .unwrap_err();
-        assert!(matches!(refused, Error::OutOfRange { .. }), "{refused:?}");
+        assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
         assert!(
-            text(&refused).contains(part) && text(&refused).contains(disk.as_str()),
-            "{refused}"
+            text(&rejected).contains(part) && text(&rejected).contains(disk.as_str()),
+            "{rejected}"
         );
     }
     assert_eq!(setup.calls("ResizeDisk"), 0);
@@ -292,16 +287,16 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
         .create(seconds(1), &snapshot)
         .await
         .unwrap_err();
-    let refused = verbs
+    let rejected = verbs
         .resizer
         .resize(seconds(1), &disk, gib(30))
         .await
         .unwrap_err();
     assert_eq!(
-        refused.failure_kind(),
+        rejected.failure_kind(),
         FailureKind::Aborted,
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     tokio::time::sleep(Duration::from_secs(20)).await;
     let row = verbs.resizer.resize(minutes(1), &disk, gib(30)).await;
@@ -317,14 +312,9 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
 async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.attach(&disk, &node_one()).await;
     setup.cloud.set_instance_power(&node_one(), false);
-    let refused = setup
+    let rejected = setup
         .disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
@@ -337,10 +327,10 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
         "InvalidInstanceStatus.NotRunning",
         "RequestId",
     ] {
-        assert!(text(&refused).contains(part), "{}", text(&refused));
+        assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
-    assert_eq!(refused.failure_kind(), FailureKind::Aborted);
+    assert_eq!(rejected.failure_kind(), FailureKind::Aborted);
     setup.cloud.set_instance_power(&node_one(), true);
     assert!(
         setup
@@ -355,12 +345,12 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_disk_is_not_found() {
     let setup = Setup::new(&[]);
-    let refused = setup
+    let rejected = setup
         .disks
         .resizer
         .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
         .await;
-    assert_eq!(refused.unwrap_err().failure_kind(), FailureKind::NotFound);
+    assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -372,31 +362,21 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
     ] {
         let setup = Setup::new(&[]);
         let disk = setup.disk("pvc-1").await;
-        setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
+        setup.attach(&disk, &node_one()).await;
         let kind = json!({"code": {"status": 403, "code": code}});
         setup.faults("ResizeDisk", 1, &kind);
-        let refused = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-        let refused = refused.unwrap_err();
+        let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+        let rejected = rejected.unwrap_err();
         // FAILED_PRECONDITION: external-resizer waits until nobody has it.
         assert_eq!(
-            refused.failure_kind(),
+            rejected.failure_kind(),
             FailureKind::FailedPrecondition,
             "{code}"
         );
         for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
-            assert!(text(&refused).contains(part), "{}", text(&refused));
+            assert!(text(&rejected).contains(part), "{}", text(&rejected));
         }
-        setup
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
+        setup.detach(&disk, &node_one()).await;
         setup.faults("ResizeDisk", 1, &kind);
         let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         assert_eq!(grown.unwrap().size.0, 30, "{code}");
@@ -415,10 +395,10 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
             "ResizeDisk",
             &json!({"code": {"status": 403, "code": code}}),
         );
-        let refused = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-        let refused = refused.unwrap_err();
-        assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{code}");
-        assert!(text(&refused).contains(code), "{}", text(&refused));
+        let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+        let rejected = rejected.unwrap_err();
+        assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{code}");
+        assert!(text(&rejected).contains(code), "{}", text(&rejected));
     }
 }
 
@@ -426,12 +406,7 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
 async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.attach(&disk, &node_one()).await;
     setup.cloud.clear_calls();
     setup
         .disks

@@ -57,13 +57,7 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
             categories: vec![category],
             ..new_disk("pvc-1")
         };
-        let disk = setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap()
-            .id;
+        let disk = setup.create(&new).await.id;
         let snapshot = new_snapshot("snap", &disk);
         let made = setup
             .disks
@@ -95,17 +89,20 @@ async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
             .create(minutes(1), &new_snapshot("snap", &disk))
             .await;
         assert_eq!(again.unwrap().id, first);
-        let refused = setup
+        let rejected = setup
             .disks
             .snapshotter
             .create(minutes(1), &new_snapshot("snap", &other))
             .await;
-        let refused = refused.unwrap_err();
-        assert!(matches!(refused, Error::AlreadyExists { .. }), "{refused:?}");
+        let rejected = rejected.unwrap_err();
+        assert!(
+            matches!(rejected, Error::AlreadyExists { .. }),
+            "{rejected:?}"
+        );
         let both = format!("source volume is {disk}, wanted {other}");
         assert!(
-            text(&refused).contains(&both) && text(&refused).contains(first.as_str()),
-            "{refused}"
+            text(&rejected).contains(&both) && text(&rejected).contains(first.as_str()),
+            "{rejected}"
         );
         assert_eq!(only_snapshot(&setup), first);
     }
@@ -125,13 +122,7 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
                 categories: vec![category],
                 ..new_disk("pvc-1")
             };
-            let disk = setup
-                .disks
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .unwrap()
-                .id;
+            let disk = setup.create(&new).await.id;
             setup.fault("CreateSnapshot", &json!(loss));
             let snapshot = new_snapshot("snap", &disk);
             let lost = setup
@@ -162,13 +153,7 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             categories: vec![Category::CloudEfficiency],
             ..new_disk("pvc-1")
         };
-        let disk = setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap()
-            .id;
+        let disk = setup.create(&new).await.id;
         setup.snapshot("snap-1", &disk).await;
         let second = new_snapshot("snap-2", &disk);
         let busy = setup
@@ -287,13 +272,13 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
 async fn a_snapshot_of_an_unknown_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
-    let refused = setup
+    let rejected = setup
         .disks
         .snapshotter
         .create(minutes(1), &snapshot)
         .await
         .unwrap_err();
-    assert!(matches!(refused, Error::NoSuchDisk { .. }), "{refused:?}");
+    assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -377,10 +362,10 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
     let setup = Setup::new(&["--never-attached"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let refused = setup.disks.snapshotter.create(minutes(1), &new).await;
-    let refused = refused.unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::FailedPrecondition);
-    let words = text(&refused);
+    let rejected = setup.disks.snapshotter.create(minutes(1), &new).await;
+    let rejected = rejected.unwrap_err();
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+    let words = text(&rejected);
     for part in [
         "never attached",
         disk.as_str(),
@@ -400,12 +385,7 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
             .create(minutes(1), &new)
             .await
             .unwrap_err();
-        setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
+        setup.attach(&disk, &node_one()).await;
         setup
             .disks
             .snapshotter

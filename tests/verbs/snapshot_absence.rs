@@ -122,13 +122,13 @@ async fn a_hidden_snapshot_of_another_owner_is_never_deleted() {
             setup.snapshot(&format!("other-{other}"), &disk).await;
         }
         hide(&setup, &["DescribeSnapshots"]);
-        let refused = setup.disks.snapshotter.delete(seconds(30), &theirs).await;
-        assert_names_permission(&refused.unwrap_err(), "DescribeSnapshots");
+        let rejected = setup.disks.snapshotter.delete(seconds(30), &theirs).await;
+        assert_names_permission(&rejected.unwrap_err(), "DescribeSnapshots");
         show(&setup);
-        let refused = setup.disks.snapshotter.delete(minutes(1), &theirs).await;
+        let rejected = setup.disks.snapshotter.delete(minutes(1), &theirs).await;
         assert!(
-            matches!(&refused, Err(error) if error.failure() == Failure::NotOwned),
-            "{refused:?}"
+            matches!(&rejected, Err(error) if error.failure() == Failure::NotOwned),
+            "{rejected:?}"
         );
         assert_eq!(snapshots(&setup).len(), 1 + others);
     }

@@ -13,7 +13,7 @@ use crate::snapshot::{only_snapshot, snapshots};
 use crate::snapshot_absence::assert_not_final;
 
 /// Refusals that say nothing about an earlier attempt.
-pub(crate) const REFUSALS: [(u16, &str); 8] = [
+pub(crate) const REJECTIONS: [(u16, &str); 8] = [
     (403, "Forbidden.RAM"),
     (403, "InvalidAccountStatus.NotEnoughBalance"),
     (403, "QuotaExceed.Snapshot"),
@@ -24,9 +24,9 @@ pub(crate) const REFUSALS: [(u16, &str); 8] = [
     (400, "Throttling"),
 ];
 
-/// The first call of the action is lost after it took effect, and later ones are refused. Reads show nothing.
-pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, refusal: (u16, &str)) {
-    let (status, code) = refusal;
+/// The first call of the action is lost after it took effect, and later ones are rejected. Reads show nothing.
+pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, rejection: (u16, &str)) {
+    let (status, code) = rejection;
     setup.configure(&json!({"faults": []}));
     setup.configure(&json!({"faults": [
         {"action": action, "kind": loss},
@@ -35,9 +35,9 @@ pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, refusa
     ]}));
 }
 
-/// Only the refusals stay: reads show what is.
-pub(crate) fn recover(setup: &Setup, action: &str, refusal: (u16, &str)) {
-    let (status, code) = refusal;
+/// Only the rejections stay: reads show what is.
+pub(crate) fn recover(setup: &Setup, action: &str, rejection: (u16, &str)) {
+    let (status, code) = rejection;
     setup.configure(&json!({"faults": []}));
     setup.configure(&json!({"faults": [
         {"action": action, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
@@ -60,14 +60,14 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
         json!("internal-error-after"),
         json!("hang"),
     ] {
-        for first in REFUSALS {
+        for first in REJECTIONS {
             // Each call is repeated by the client, or the caller repeats it.
             for setup in [
                 Setup::new(&["--cut-delay=1s"]),
                 Setup::with_retries(&["--cut-delay=1s"]),
             ] {
                 setup.disk("pvc-1").await;
-                for refusal in [first, REFUSALS[0], REFUSALS[3]] {
+                for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
                     let lost = snapshots(&setup).is_empty();
                     if lost {
                         lose(
@@ -75,7 +75,7 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                             "CreateSnapshot",
                             "DescribeSnapshots",
                             &loss,
-                            refusal,
+                            rejection,
                         );
                     } else {
                         let none = json!("reset-before");
@@ -84,7 +84,7 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                             "CreateSnapshot",
                             "DescribeSnapshots",
                             &none,
-                            refusal,
+                            rejection,
                         );
                     }
                     for _ in 0..3 {
@@ -101,7 +101,7 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                 let found =
                     found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
                 assert_eq!(found.id, only_snapshot(&setup));
-                // A repeated call is not refused either.
+                // A repeated call is not rejected either.
                 let again = setup.disks.snapshotter.create(minutes(5), &new).await;
                 assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
             }
@@ -118,7 +118,7 @@ async fn a_cancelled_call_is_ambiguous_too() {
         "CreateSnapshot",
         "DescribeSnapshots",
         &json!("hang"),
-        REFUSALS[1],
+        REJECTIONS[1],
     );
     let cancelled = timeout(Duration::from_secs(5), create(&setup.disks, &setup)).await;
     assert!(cancelled.is_err());
@@ -127,7 +127,7 @@ async fn a_cancelled_call_is_ambiguous_too() {
         assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
-    recover(&setup, "CreateSnapshot", REFUSALS[1]);
+    recover(&setup, "CreateSnapshot", REJECTIONS[1]);
     create(&setup.disks, &setup).await.unwrap();
 }
 
@@ -142,17 +142,17 @@ async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
         "CreateSnapshot",
         "DescribeTasks",
         &json!("reset-before"),
-        REFUSALS[1],
+        REJECTIONS[1],
     );
     assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
     assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let refused = create(&setup.disks, &setup).await.unwrap_err();
+    let rejected = create(&setup.disks, &setup).await.unwrap_err();
     assert_eq!(
-        refused.failure_kind(),
+        rejected.failure_kind(),
         FailureKind::FailedPrecondition,
         "{}",
-        text(&refused)
+        text(&rejected)
     );
     setup.configure(&json!({"faults": []}));
     let made = setup

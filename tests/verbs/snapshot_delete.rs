@@ -23,12 +23,7 @@ async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_
             snapshot: Some(snapshot.clone()),
             ..new_disk("pvc-2")
         };
-        setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        setup.create(&new).await;
         for _ in 0..2 {
             setup
                 .disks
@@ -85,13 +80,13 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
         .create_snapshot(minutes(1), &request)
         .await
         .unwrap();
-    let refused = setup
+    let rejected = setup
         .disks
         .snapshotter
         .delete(minutes(1), &snapshot)
         .await
         .unwrap_err();
-    assert!(refused.failure() == Failure::NotOwned, "{refused:?}");
+    assert!(rejected.failure() == Failure::NotOwned, "{rejected:?}");
     assert_eq!(only_snapshot(&setup), snapshot);
 }
 
@@ -141,12 +136,7 @@ async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
         .await
         .unwrap();
     let id = setup.snapshot("other", &disk).await;
-    setup
-        .disks
-        .provisioner
-        .delete(minutes(1), &disk)
-        .await
-        .unwrap();
+    setup.delete(&disk).await;
     let row = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap();
     assert_eq!((row.source_disk, row.available), (Some(disk), true));
     setup

@@ -24,12 +24,7 @@ async fn the_happy_path_does_not_look_at_the_stock() {
     let setup = Setup::new(&[]);
     for n in 0..3 {
         let new = available(&format!("pvc-{n}"));
-        setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        setup.create(&new).await;
     }
     assert_eq!(setup.calls("DescribeAvailableResource"), 0);
     assert_eq!(setup.calls("CreateDisk"), 3);
@@ -40,12 +35,7 @@ async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
     let setup = Setup::new(&[SOLD]);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        let disk = setup.create(&new).await;
         assert_eq!(disk.category, Category::CloudEssd);
     }
     assert_eq!(tried(&setup)[..2], ["cloud_efficiency", "cloud_essd"]);
@@ -61,12 +51,7 @@ async fn without_the_stock_each_is_refused_once_and_then_remembered() {
     setup.faults("DescribeAvailableResource", 1000, &denied);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
-        let disk = setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        let disk = setup.create(&new).await;
         assert_eq!(disk.category, Category::CloudEssd);
     }
     assert_eq!(setup.calls("CreateDisk"), 3 + 5);
@@ -77,20 +62,10 @@ async fn without_the_stock_each_is_refused_once_and_then_remembered() {
 #[tokio::test(start_paused = true)]
 async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
     let setup = Setup::new(&[SOLD]);
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &available("pvc-1"))
-        .await
-        .unwrap();
+    setup.create(&available("pvc-1")).await;
     setup.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(200)).await;
-    let disk = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &available("pvc-2"))
-        .await
-        .unwrap();
+    let disk = setup.create(&available("pvc-2")).await;
     assert_eq!(disk.category, Category::CloudEfficiency);
 }
 
@@ -101,22 +76,22 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
         zones: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &new)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
+    assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     setup.cloud.clear_calls();
     for _ in 0..3 {
-        let refused = setup
+        let rejected = setup
             .disks
             .provisioner
             .create(minutes(1), &new)
             .await
             .unwrap_err();
-        let text = text(&refused);
+        let text = text(&rejected);
         for category in Category::CREATABLE {
             for zone in ["a", "b"] {
                 let pair = format!("{category} in cn-beijing-{zone}: ");
@@ -127,12 +102,7 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
     // Each repeat may have to pass the token that the first one used up.
     assert!(setup.calls("CreateDisk") <= 6, "{:?}", tried(&setup));
     setup.configure(&json!({"out_of_stock": []}));
-    let disk = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    let disk = setup.create(&new).await;
     assert_eq!(setup.only_disk(), disk.id);
 }
 
@@ -171,16 +141,16 @@ async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_
         size: gib(500),
         ..new_disk("large")
     };
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &large)
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::ResourceExhausted);
+    assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     assert!(
-        text(&refused).contains("QuotaExceed.DiskCapacity"),
-        "{refused}"
+        text(&rejected).contains("QuotaExceed.DiskCapacity"),
+        "{rejected}"
     );
     let small = setup
         .disks
@@ -201,12 +171,7 @@ async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
         levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1],
         ..new_disk("pvc-1")
     };
-    let disk = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    let disk = setup.create(&new).await;
     assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
 }
 
@@ -215,13 +180,17 @@ async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_ha
     let setup = Setup::new(&[]);
     let code = json!({"code": {"status": 403, "code": "InvalidDataDiskSize.ValueNotSupported"}});
     setup.faults("CreateDisk", 10, &code);
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
-    assert_eq!(refused.failure_kind(), FailureKind::OutOfRange, "{refused}");
+    assert_eq!(
+        rejected.failure_kind(),
+        FailureKind::OutOfRange,
+        "{rejected}"
+    );
     assert!(setup.rows().is_empty());
 }
 

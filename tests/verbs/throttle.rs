@@ -51,12 +51,7 @@ async fn where_looks_were_held_up_orders_are_looked_at_no_more_often_than_others
         // The next minute of the clock.
         tokio::time::sleep(Duration::from_secs(60)).await;
         setup.cloud.clear_calls();
-        setup
-            .disks
-            .attacher
-            .attach(minutes(5), &disk, &node_one())
-            .await
-            .unwrap();
+        setup.attach(&disk, &node_one()).await;
         let looks = setup.calls("DescribeDisks");
         assert!(
             wanted.is_none_or(|wanted| looks <= wanted),
@@ -238,7 +233,7 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
         assert!(error.failure().advice().contains("RAM policy"), "{error:?}");
         assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
     }
-    // The first snapshot of an account: it is shown empty twice before the refusal is final.
+    // The first snapshot of an account: it is shown empty twice before the rejection is final.
     assert!(begun.elapsed() <= Duration::from_secs(25));
     assert_eq!(setup.row(&disk)["status"], "Available");
 }

@@ -18,12 +18,7 @@ fn far() -> InstanceId {
 
 async fn attached(setup: &Setup) -> DiskId {
     let disk = setup.disk("pvc-1").await;
-    setup
-        .disks
-        .attacher
-        .attach(minutes(5), &disk, &node_one())
-        .await
-        .unwrap();
+    setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     disk
 }
@@ -195,13 +190,13 @@ async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken
         }
     };
     let node = far();
-    let (refused, ()) = tokio::join!(
+    let (rejected, ()) = tokio::join!(
         setup.disks.attacher.attach(minutes(2), &disk, &node),
         meanwhile
     );
     assert!(
-        matches!(&refused, Err(Error::InUseElsewhere { holder, .. }) if *holder == node_two()),
-        "{refused:?}"
+        matches!(&rejected, Err(Error::InUseElsewhere { holder, .. }) if *holder == node_two()),
+        "{rejected:?}"
     );
     assert_eq!(setup.attachments(&disk), attached_to(&node_two()));
     let calls = setup.cloud.calls();
@@ -217,12 +212,7 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     let setup = Setup::new(&["--attach-delay=1s"]);
     let disk = hanging(&setup).await;
     let begun = Instant::now();
-    setup
-        .disks
-        .attacher
-        .attach(minutes(2), &disk, &far())
-        .await
-        .unwrap();
+    setup.attach(&disk, &far()).await;
     assert!(
         begun.elapsed() >= Duration::from_secs(60),
         "{:?}",
@@ -233,14 +223,14 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
     setup.cloud.set_instance_power(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     setup.cloud.clear_calls();
-    let refused = setup
+    let rejected = setup
         .disks
         .attacher
         .attach(minutes(2), &disk, &node_one())
         .await;
     assert!(
-        matches!(refused, Err(Error::InUseElsewhere { .. })),
-        "{refused:?}"
+        matches!(rejected, Err(Error::InUseElsewhere { .. })),
+        "{rejected:?}"
     );
     let calls = setup.cloud.calls();
     assert!(

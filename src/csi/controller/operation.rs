@@ -76,7 +76,9 @@ fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
     let writers = writers(&wanted.disk);
     match wanted.access {
         NodeAccess::SingleNode => vec![(users, Exclusive), (writers, Exclusive)],
-        NodeAccess::MultiNodeSingleWriter | NodeAccess::MultiNode if wanted.read_only => vec![(users, Shared)],
+        NodeAccess::MultiNodeSingleWriter | NodeAccess::MultiNode if wanted.read_only => {
+            vec![(users, Shared)]
+        }
         NodeAccess::MultiNodeSingleWriter => vec![(users, Shared), (writers, Exclusive)],
         NodeAccess::MultiNode => vec![(users, Shared), (writers, Shared)],
     }
@@ -134,7 +136,11 @@ mod tests {
     fn a_repeated_call_is_excluded_while_the_first_is_pending() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let (snapshot, group) = ("s-1".parse().unwrap(), "ssg-1".parse().unwrap());
-        for access in [NodeAccess::SingleNode, NodeAccess::MultiNodeSingleWriter, NodeAccess::MultiNode] {
+        for access in [
+            NodeAccess::SingleNode,
+            NodeAccess::MultiNodeSingleWriter,
+            NodeAccess::MultiNode,
+        ] {
             for read_only in [false, true] {
                 let wanted = publish("i-1", access, read_only);
                 let operation = Operation::Publish(&wanted);
@@ -204,7 +210,8 @@ mod tests {
     #[test]
     fn publications_to_two_nodes_exclude_each_other_unless_shared() {
         let many = |node, read_only| publish(node, NodeAccess::MultiNode, read_only);
-        let one_writer = |node, read_only| publish(node, NodeAccess::MultiNodeSingleWriter, read_only);
+        let one_writer =
+            |node, read_only| publish(node, NodeAccess::MultiNodeSingleWriter, read_only);
         let one = |node| publish(node, NodeAccess::SingleNode, false);
         for (first, second, excluded) in [
             (many("i-1", false), many("i-2", false), false),

@@ -104,7 +104,9 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
 
 /// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
 pub(crate) fn fit(capabilities: &[Capability], shareable: bool) -> Result<()> {
-    let shared = capabilities.iter().find(|c| c.node_access() != NodeAccess::SingleNode);
+    let shared = capabilities
+        .iter()
+        .find(|c| c.node_access() != NodeAccess::SingleNode);
     match shared {
         Some(capability) if !shareable => Err(unsupported_mode(
             &capability.field,
@@ -207,7 +209,10 @@ mod tests {
             (Mode::MultiNodeMultiWriter, false, true),
         ] {
             let checked = required(Some(&capability(block(), Some(mode)))).unwrap();
-            let is = (checked.is_read_only(), checked.node_access() != NodeAccess::SingleNode);
+            let is = (
+                checked.is_read_only(),
+                checked.node_access() != NodeAccess::SingleNode,
+            );
             assert_eq!(is, (read_only, many), "{mode:?}");
             assert!(fit(std::slice::from_ref(&checked), true).is_ok());
             assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");

@@ -55,7 +55,9 @@ impl<'a> Terms<'a> {
         }
         if wanted.is_empty() {
             return match own {
-                _ if !class.is_empty() => Ok(class.iter().cloned().map(AllowedZone::from).collect()),
+                _ if !class.is_empty() => {
+                    Ok(class.iter().cloned().map(AllowedZone::from).collect())
+                }
                 Some(own) => Ok(vec![own.clone().into()]),
                 None if regional => Ok(Vec::new()),
                 None => Err(Error::unsupported(

@@ -72,7 +72,7 @@ impl Call<'_> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
         journal.free.remove(&disk);
-        let is_known = journal.attached.is_recent_or_pending(&disk, &instance);
+        let is_known = journal.attached.is_recent(&disk, &instance);
         if !is_known {
             journal.attached.record_pending(&disk, &instance);
         }
@@ -83,7 +83,7 @@ impl Call<'_> {
             delete_with_instance: is_ephemeral,
         };
         let on_drop = scopeguard::guard((), |()| {
-            journal.attached.record_unresolved(self.disk, self.node)
+            journal.attached.record_unresolved(self.disk, self.node);
         });
         let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
         match &outcome {
@@ -144,7 +144,7 @@ impl Call<'_> {
             Err(error) => return Err(retry.wait_error(rejection, error)),
         };
         let journal = &self.attacher.journal;
-        let is_ours = journal.attached.is_recent_or_pending(&disk, &node)
+        let is_ours = journal.attached.is_recent(&disk, &node)
             && !journal.attached.may_take_effect(&disk, &node);
         let is_unsure = journal.is_new_leader() && !is_ours;
         if row.is_in_use_on(&node) && (is_unsure || !self.is_attached(&row)) {
@@ -244,8 +244,8 @@ impl Call<'_> {
                 return None;
             }
             let after = started.is_some_and(|start| start.duration_since(accepted) >= READ_LAG);
-            let is_proven = free.is_confirmed_after(VISIBILITY_LAG) || attaching && after;
-            let why = ": the cloud gave up, and the disk is Available again";
+            let is_proven = free.confirmed_after(VISIBILITY_LAG) || attaching && after;
+            let why = ": the cloud aborted the attach, and the disk is Available again";
             is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);

@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
     pub(super) fn other_holders(self, row: &'a Disk) -> impl Iterator<Item = &'a InstanceId> {
         let detached = &self.attacher.journal.detached;
         let holds = move |holder: &&InstanceId| {
-            *holder != self.node && !detached.is_recent_or_pending(&row.id, holder)
+            *holder != self.node && !detached.is_recent(&row.id, holder)
         };
         row.attachments.iter().filter(holds)
     }

@@ -22,7 +22,6 @@ use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 impl Attacher {
     /// Detaches the disk from the node; succeeds if the node does not hold the disk or the disk does not exist.
-    /// Attachments to other nodes are not changed.
     ///
     /// # Errors
     /// If the cloud rejects the request, if the detach is not proven by the deadline, or if the tag that marks the disk
@@ -64,10 +63,9 @@ impl Attacher {
                     return None;
                 }
                 // A row older than a detach does not show which node holds the disk now.
-                let holds =
-                    |node: &&InstanceId| !self.journal.detached.is_recent_or_pending(&row.id, node);
+                let holds = |node: &&InstanceId| !self.journal.detached.is_recent(&row.id, node);
                 let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
-                let is_proven = !nodes.is_empty() || nobody.is_confirmed_after(READ_LAG);
+                let is_proven = !nodes.is_empty() || nobody.confirmed_after(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
             };
             let holders = self.disks.wait_until(disk, deadline, decide).await;
@@ -157,7 +155,7 @@ impl Call<'_> {
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.reset(),
                 // The error does not mean that the node does not hold the disk: reads must be up to date.
                 Ok(Observation::Row(row))
-                    if free.is_confirmed_after(READ_LAG)
+                    if free.confirmed_after(READ_LAG)
                         && shows_detached(&row, node)
                         && !may_take_effect =>
                 {

@@ -28,10 +28,7 @@ impl Call<'_> {
         Self { deadline, ..self }
     }
 
-    /// The error for a disk that is incompatible with the node.
-    ///
-    /// # Errors
-    /// The rejection, if it has another reason.
+    /// The error for a disk that is incompatible with the node; fails with the rejection if it has another reason.
     pub(super) async fn incompatible_error(self, source: cloud::Error) -> cloud::Result<Error> {
         let why = match source.condition() {
             Condition::SubscriptionDisk => {

@@ -44,10 +44,7 @@ pub(super) fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
 const SET: &str = "true";
 
 impl Attacher {
-    /// Attaches the disk to the node with this access; succeeds if it is already attached so.
-    ///
-    /// # Errors
-    /// As [`Attacher::attach`]; [`Error::Rejected`] if the disk does not support the access.
+    /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another one.
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
@@ -55,8 +52,7 @@ impl Attacher {
         if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
             let row = read_disk(&self.disks, deadline, disk).await?;
             call.check_access(&row, wanted)?;
-            let is_attached =
-                call.is_attached(&row) || self.journal.attached.is_recent_or_pending(disk, node);
+            let is_attached = call.is_attached(&row) || self.journal.attached.is_recent(disk, node);
             is_tagged = is_read_only(&row, node);
             // A leftover tag is removed before the attach, so that it cannot remain after a crash.
             if !is_attached && is_tagged != wanted.read_only {
@@ -126,7 +122,7 @@ impl Call<'_> {
         let mut differs = StaleReadGuard::default();
         let decide = |observation: Observation<Disk>| {
             let agrees = is_read_only(&*observation.row()?, node) == wanted;
-            (agrees || differs.is_confirmed_after(READ_LAG)).then_some(agrees)
+            (agrees || differs.confirmed_after(READ_LAG)).then_some(agrees)
         };
         let agrees = self.attacher.disks.wait_until(disk, self.deadline, decide);
         let step = format!("read whether disk {disk} is attached to node {node} read-only");

@@ -49,10 +49,7 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Waits until the request can be sent.
-    ///
-    /// # Errors
-    /// At the deadline: the last error of the cloud, or `ATTACH_QUEUE_TIMEOUT`.
+    /// Waits until the request can be sent. At the deadline, fails with the last error or `ATTACH_QUEUE_TIMEOUT`.
     pub(super) async fn wait_ready(&mut self) -> Result<()> {
         let call = self.call;
         loop {
@@ -122,10 +119,7 @@ impl<'a> RetryState<'a> {
         done
     }
 
-    /// Waits after an error until the request should be retried.
-    ///
-    /// # Errors
-    /// The error, at the deadline.
+    /// Waits after an error until the request should be retried. At the deadline, fails with that error.
     pub(super) async fn back_off(&mut self, rejection: cloud::Error) -> Result<()> {
         if rejection.failure() != Failure::NodeBusy {
             return self.pause(Instant::now(), rejection).await;

@@ -13,7 +13,7 @@ use crate::model::{Disk, DiskHealth, DiskId, DiskStatus, HealthEvent};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Usable with restrictions.
+    /// The volume is usable with restrictions.
     Degraded,
     Inaccessible,
 }
@@ -31,7 +31,7 @@ pub struct HealthIssue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnhealthyVolume {
     pub disk: DiskId,
-    /// Never empty.
+    /// Contains at least one issue.
     pub health_issues: Vec<HealthIssue>,
     created: Option<Timestamp>,
 }
@@ -42,7 +42,7 @@ impl UnhealthyVolume {
     }
 }
 
-fn health_issue(severity: Severity, reason: impl Into<String>, message: String) -> HealthIssue {
+fn issue(severity: Severity, reason: impl Into<String>, message: String) -> HealthIssue {
     HealthIssue {
         severity,
         reason: reason.into(),
@@ -58,21 +58,17 @@ pub fn health_issues(row: &Disk) -> Vec<HealthIssue> {
             "the cloud has locked disk {disk} ({lock}): it rejects changes and may release the disk; contact the cloud's \
              support or billing"
         );
-        health_issue(Severity::Degraded, camel_case("Locked", lock), message)
+        issue(Severity::Degraded, camel_case("Locked", lock), message)
     };
     let mut found: Vec<HealthIssue> = row.locks.iter().map(locked).collect();
     match &row.status {
         DiskStatus::ReIniting => {
             let message = format!("disk {disk} is being reset to a snapshot");
-            found.push(health_issue(
-                Severity::Inaccessible,
-                "Reinitializing",
-                message,
-            ));
+            found.push(issue(Severity::Inaccessible, "Reinitializing", message));
         }
         DiskStatus::Unknown(status) => {
             let message = format!("disk {disk} is {status:?}, which this driver does not know");
-            found.push(health_issue(Severity::Degraded, "UnknownStatus", message));
+            found.push(issue(Severity::Degraded, "UnknownStatus", message));
         }
         DiskStatus::Creating
         | DiskStatus::Available
@@ -96,12 +92,12 @@ fn reported_issues(health: &DiskHealth) -> Vec<HealthIssue> {
         };
         let HealthEvent { kind, id } = event;
         let message = format!("the cloud reports {kind} for disk {disk} (event {id}); {advice}");
-        health_issue(severity, camel_case("", kind), message)
+        issue(severity, camel_case("", kind), message)
     };
     let mut found: Vec<HealthIssue> = health.events.iter().map(reported).collect();
     if matches!(status.as_str(), "Impaired" | "Warning") && found.is_empty() {
         let message = format!("the cloud reports status {status} for disk {disk}; {advice}");
-        found.push(health_issue(Severity::Degraded, status, message));
+        found.push(issue(Severity::Degraded, status, message));
     }
     found
 }
@@ -125,10 +121,6 @@ fn merge_issues(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec
 }
 
 impl Inventory {
-    /// Reads the disk and its health issues.
-    ///
-    /// # Errors
-    /// As [`Inventory::disk`], and if the health cannot be read.
     pub async fn health(
         &self,
         deadline: Deadline,

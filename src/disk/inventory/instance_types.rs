@@ -21,7 +21,6 @@ const INSTANCE_BATCH: usize = 100;
 #[derive(Debug, Default)]
 pub struct PartialResult<T> {
     pub value: T,
-    /// The first error.
     pub error: Option<Error>,
 }
 

@@ -99,10 +99,8 @@ fn with_recent<V: OwnedResource, T>(
 }
 
 impl Inventory {
-    /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory.
-    ///
-    /// # Errors
-    /// If a call fails, or returns no row although a disk exists.
+    /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the response
+    /// is empty although a disk exists.
     pub async fn list<T: Send>(
         &self,
         deadline: Deadline,
@@ -123,9 +121,6 @@ impl Inventory {
 
     /// Maps each snapshot of this cluster with `map`, oldest first; `source` selects those of one disk, `id` one snapshot of
     /// any owner. Omits snapshots that are not cut yet (CSI `ListSnapshots`) and temporary snapshots of clones.
-    ///
-    /// # Errors
-    /// If a call fails, or returns no row although a snapshot exists.
     pub async fn list_snapshots<T: Send>(
         &self,
         deadline: Deadline,

@@ -49,10 +49,7 @@ impl Inventory {
         }
     }
 
-    /// Reads the disk.
-    ///
-    /// # Errors
-    /// [`super::Error::NoSuchDisk`] if the disk certainly does not exist.
+    /// Reads the disk, or returns [`super::Error::NoSuchDisk`] if it certainly does not exist.
     pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
         read_disk(&self.disks, deadline, disk).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::disk::owned::MAX_TAG_FILTERED_ROWS;
+use crate::disk::owned::MAX_FILTERED_ROWS;
 use crate::model::Tags;
 
 /// Whether the last listing exceeded the limit of lists filtered by tags, so that the next one omits the filter.
@@ -20,7 +20,7 @@ impl TagFilter {
 
     /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a filter.
     pub(super) fn is_truncated(&self, filter: &Tags, rows: usize) -> bool {
-        let large = rows >= MAX_TAG_FILTERED_ROWS;
+        let large = rows >= MAX_FILTERED_ROWS;
         if self.0.swap(large, Ordering::Relaxed) != large {
             let with = if large { "without" } else { "with" };
             tracing::info!(rows, "listings now run {with} the filter by tags");

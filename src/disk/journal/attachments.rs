@@ -31,7 +31,7 @@ impl RecentDetachments {
     }
 
     /// Whether reads may be older than the detach.
-    pub(in crate::disk) fn is_recent_or_pending(&self, disk: &DiskId, node: &InstanceId) -> bool {
+    pub(in crate::disk) fn is_recent(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.0.get(&key(disk, node)).is_some()
     }
 
@@ -61,7 +61,7 @@ impl RecentAttachments {
     }
 
     /// Whether the disk was attached to the node recently, or is being attached.
-    pub(in crate::disk) fn is_recent_or_pending(&self, disk: &DiskId, node: &InstanceId) -> bool {
+    pub(in crate::disk) fn is_recent(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.at.get(&key(disk, node)).is_some()
     }
 
@@ -115,17 +115,11 @@ mod tests {
         let disk: DiskId = "d-1".parse().unwrap();
         let (one, two): (InstanceId, InstanceId) = ("i-1".parse().unwrap(), "i-2".parse().unwrap());
         detached.record(&disk, &one, None);
-        assert!(
-            detached.is_recent_or_pending(&disk, &one)
-                && !detached.is_recent_or_pending(&disk, &two)
-        );
+        assert!(detached.is_recent(&disk, &one) && !detached.is_recent(&disk, &two));
         // A multi-attach disk can be detached from several nodes.
         detached.record(&disk, &two, None);
-        assert!(
-            detached.is_recent_or_pending(&disk, &one)
-                && detached.is_recent_or_pending(&disk, &two)
-        );
+        assert!(detached.is_recent(&disk, &one) && detached.is_recent(&disk, &two));
         tokio::time::advance(READ_LAG + Duration::from_millis(1)).await;
-        assert!(!detached.is_recent_or_pending(&disk, &one));
+        assert!(!detached.is_recent(&disk, &one));
     }
 }

@@ -14,8 +14,7 @@ impl Provisioner {
     /// capacity is one disk of the maximum size. The response is shared, up to a minute old, and updated by creates.
     ///
     /// If the cloud rejects the query because of the key, its permissions or the region, everything except recent stock-outs
-    /// is reported as in stock: after an error, the scheduler would assume no capacity, and the pod's event would report
-    /// missing storage. CreateVolume then reports the cause on the claim, or succeeds without that permission.
+    /// is in stock: after an error, the scheduler would report missing storage. CreateVolume then reports the cause.
     pub async fn capacity(
         &self,
         deadline: Deadline,

@@ -23,8 +23,7 @@ impl Provisioner {
     /// Creates the disk of this name with the content of `source`, unless it exists.
     ///
     /// # Errors
-    /// As [`Self::create`] and [`Snapshotter::create`](crate::disk::Snapshotter::create); [`Error::NoSuchDisk`] if the source
-    /// does not exist. Also if the temporary snapshot cannot be deleted, so that the caller retries.
+    /// [`Error::NoSuchDisk`] if the source does not exist. Also if the temporary snapshot cannot be deleted.
     pub async fn create_clone(
         &self,
         deadline: Deadline,
@@ -38,7 +37,7 @@ impl Provisioner {
         match self.create(deadline, &new).await {
             Ok(disk) => {
                 if let Some(snapshot) = &disk.source_snapshot {
-                    self.delete_temporary_snapshot(deadline, snapshot).await?;
+                    self.delete_snapshot(deadline, snapshot).await?;
                 }
                 Ok(disk)
             }
@@ -47,10 +46,7 @@ impl Provisioner {
                 let wanted = temporary_snapshot(&new, source);
                 // The caller may never retry.
                 if let Some(snapshot) = self.snapshots.created(&wanted)
-                    && self
-                        .delete_temporary_snapshot(deadline, &snapshot)
-                        .await
-                        .is_ok()
+                    && self.delete_snapshot(deadline, &snapshot).await.is_ok()
                 {
                     self.snapshots.forget(&wanted, &snapshot);
                 }
@@ -117,7 +113,7 @@ impl Provisioner {
         match waited.await.map_err(wait(step))? {
             Some(true) => return Ok(()),
             Some(false) => {
-                self.delete_temporary_snapshot(deadline, id).await?;
+                self.delete_snapshot(deadline, id).await?;
                 self.snapshots.forget(wanted, id);
             }
             None => {}
@@ -125,22 +121,18 @@ impl Provisioner {
         Err(snapshot_lost(id))
     }
 
-    pub(super) async fn delete_temporary_snapshots(
-        &self,
-        deadline: Deadline,
-        volume: &str,
-    ) -> Result<()> {
+    pub(super) async fn clean_up_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
         let tags = self.owner.clone_tags(volume);
         let page = Snapshot::list_page(self.ecs.as_ref(), deadline, tags, None).await;
         let page = page.map_err(cloud("list the snapshots of clones"))?;
         for row in page.rows {
-            self.delete_temporary_snapshot(deadline, &row.id).await?;
+            self.delete_snapshot(deadline, &row.id).await?;
         }
         Ok(())
     }
 
     /// Deletes the temporary snapshot of a clone. If the cloud still needs it, a later call deletes it.
-    async fn delete_temporary_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+    async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == Kind::Conflict => {

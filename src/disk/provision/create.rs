@@ -37,7 +37,7 @@ impl Provisioner {
                 return Ok(disk);
             }
             let (id, operation) = match self.with_source(deadline, new).await {
-                // Gone by now, perhaps after it served an earlier call of this very name.
+                // Deleted meanwhile, possibly after an earlier call of this name used it.
                 Err(error @ (Error::NoSuchSnapshot { .. } | Error::NoSuchDisk { .. })) => {
                     let found = self.creator.find_after_rejection(deadline, call).await?;
                     (found.ok_or(error)?, None)

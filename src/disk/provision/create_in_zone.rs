@@ -39,7 +39,7 @@ impl Provisioner {
                 Err(rejection) => rejection,
             };
             let ecs = self.ecs.as_ref();
-            if self.creator.attempts.get(&call.key).may_have_resource()
+            if self.creator.attempts.get(&call.key).may_exist()
                 || !attempt_order
                     .record_rejection(candidate, &rejection, ecs, deadline)
                     .await

@@ -10,10 +10,7 @@ use crate::disk::error::{cloud, rejected, wait};
 use crate::model::{Disk, DiskId, Failure, tag};
 
 impl Provisioner {
-    /// Deletes the disk; succeeds if it does not exist.
-    ///
-    /// # Errors
-    /// [`Error::Rejected`](crate::disk::Error::Rejected) if the disk is attached or not owned by this cluster.
+    /// Deletes the disk; succeeds if it does not exist. Fails if it is attached or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.delete_row(deadline, disk).await?;
         self.journal.disks.record_deleted(disk);
@@ -38,10 +35,10 @@ impl Provisioner {
             if tags.contains_key(tag::CLONE_OF)
                 && let Some(name) = tags.get(tag::CSI_NAME)
             {
-                self.delete_temporary_snapshots(deadline, name).await?;
+                self.clean_up_clone(deadline, name).await?;
             }
             let outcome = self.ecs.delete_disk(deadline, disk).await;
-            match self.creator.record_deleted(disk, outcome) {
+            match self.creator.mark_deleted(disk, outcome) {
                 Ok(()) => return Ok(()),
                 // The disk is loading from its snapshot, or detaching: retry later.
                 Err(error) if error.kind() == Kind::Conflict => {

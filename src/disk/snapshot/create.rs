@@ -59,8 +59,7 @@ impl NewSnapshot {
 }
 
 impl Snapshotter {
-    /// Creates the snapshot of this name unless it exists. Returns once it is cut: then the workload can write again (CSI
-    /// `CreateSnapshot`).
+    /// Creates the snapshot of this name unless it exists. Returns once it is cut (CSI `CreateSnapshot`).
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
@@ -154,10 +153,7 @@ impl Snapshotter {
         failed(&snapshot, next)
     }
 
-    /// Reads the snapshot. Concurrent reads share one `DescribeSnapshots` per 100 snapshots.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchSnapshot`] if the snapshot certainly does not exist; [`Error::Rejected`] if it is not cut yet or failed.
+    /// Reads the snapshot. Fails if it certainly does not exist, is not cut yet, or failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot {

@@ -9,10 +9,7 @@ use crate::disk::read::{read, read_in_state};
 use crate::model::{Failure, SnapshotId};
 
 impl Snapshotter {
-    /// Deletes the snapshot; succeeds if it does not exist. Disks created from it are not changed.
-    ///
-    /// # Errors
-    /// [`Error::Rejected`] if the snapshot is in a group, in use, or not owned by this cluster.
+    /// Deletes the snapshot; succeeds if it does not exist. Fails if it is in a group, in use, or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
             self.journal.snapshots.record_deleted(id);
@@ -42,7 +39,7 @@ impl Snapshotter {
         id: &SnapshotId,
     ) -> cloud::Result<()> {
         let outcome = self.ecs.delete_snapshot(deadline, id).await;
-        self.creator.record_deleted(id, outcome)
+        self.creator.mark_deleted(id, outcome)
     }
 
     /// Deletes a snapshot that is known to be owned by this cluster.
@@ -67,7 +64,6 @@ impl Snapshotter {
     }
 }
 
-/// The error of a deletion, with the reason if the cloud reports one.
 fn delete_error(id: &SnapshotId, error: cloud::Error) -> Error {
     match hold_reason(error.condition()) {
         Some(why) => {
@@ -78,7 +74,6 @@ fn delete_error(id: &SnapshotId, error: cloud::Error) -> Error {
     }
 }
 
-/// Why a snapshot cannot be deleted.
 pub(super) fn hold_reason(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::SnapshotLocked => "it is locked",

@@ -156,7 +156,7 @@ impl Snapshotter {
         let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
             None => Some(Ok(row.clone())),
             // A response may contain the group before its members.
-            Some(differences) => incomplete.is_confirmed_after(READ_LAG).then(|| {
+            Some(differences) => incomplete.confirmed_after(READ_LAG).then(|| {
                 Err(Error::AlreadyExists {
                     name: new.name.clone(),
                     existing: format!("snapshot group {id}"),
@@ -254,10 +254,7 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// Reads the group, which must have the members, if any are given.
-    ///
-    /// # Errors
-    /// [`Error::Rejected`] if the group certainly does not exist, has other members, is not cut yet, or failed.
+    /// Reads the group. Fails if it certainly does not exist, has other members than those given, is not cut yet, or failed.
     pub async fn get_group(
         &self,
         deadline: Deadline,
@@ -294,7 +291,6 @@ fn not_groupable(new: &NewGroupSnapshot, why: &str, source: Option<cloud::Error>
     rejected(Failure::NotGroupable, text, source)
 }
 
-/// Why a group snapshot of the disks is not possible.
 fn not_groupable_reason(condition: Condition) -> Option<&'static str> {
     Some(match condition {
         Condition::NotInSameZone => "they are in several zones",

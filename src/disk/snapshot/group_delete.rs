@@ -13,8 +13,7 @@ use crate::disk::read::read;
 use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId};
 
 impl Snapshotter {
-    /// Deletes the group with its snapshots, complete or not; succeeds if it does not exist. `members`, if given, must be
-    /// those of the group.
+    /// Deletes the group with its snapshots; succeeds if it does not exist. `members`, if given, must be those of the group.
     ///
     /// # Errors
     /// [`Error::Rejected`](super::super::Error::Rejected) if this cluster does not own the group, if it has other members,
@@ -64,9 +63,9 @@ impl Snapshotter {
     }
 
     pub(super) fn record_group_deleted(&self, row: &SnapshotGroup) {
-        let _ = self.groups.record_deleted(&row.id, Ok(()));
+        let _ = self.groups.mark_deleted(&row.id, Ok(()));
         for member in &row.members {
-            let _ = self.creator.record_deleted(&member.snapshot, Ok(()));
+            let _ = self.creator.mark_deleted(&member.snapshot, Ok(()));
             self.journal.snapshots.record_deleted(&member.snapshot);
         }
     }

@@ -31,14 +31,11 @@ pub struct Snapshotter {
 }
 
 impl Snapshotter {
-    pub(super) fn new(
-        shared: &Dependencies,
-        groups: Poller<SnapshotGroupId, SnapshotGroup>,
-    ) -> Self {
+    pub(super) fn new(shared: &Dependencies, rows: Poller<SnapshotGroupId, SnapshotGroup>) -> Self {
         let snapshots = Arc::clone(&shared.snapshots);
         Self {
             creator: Creator::new(shared, snapshots),
-            groups: Creator::new(shared, Arc::new(groups)),
+            groups: Creator::new(shared, Arc::new(rows)),
             ecs: Arc::clone(&shared.ecs),
             disks: Arc::clone(&shared.disks),
             owner: shared.owner.clone(),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::rejection::RejectionScope;
+use super::rejection::Rejection;
 use super::stock::{StockCache, is_in_stock};
 use super::stockouts::StockoutCache;
 use super::{Candidate, Selection};
@@ -26,7 +26,7 @@ pub(in crate::disk) struct StockView {
 
 #[derive(Debug)]
 pub(in crate::disk) struct AttemptOrder<'a> {
-    stock_view: &'a StockView,
+    view: &'a StockView,
     remaining: Vec<&'a Candidate>,
     first: Option<&'a Candidate>,
     is_probed: bool,
@@ -42,7 +42,7 @@ impl StockView {
         first: Option<&'a Candidate>,
     ) -> AttemptOrder<'a> {
         AttemptOrder {
-            stock_view: self,
+            view: self,
             remaining: selection.candidates.iter().collect(),
             first,
             is_probed: false,
@@ -64,7 +64,7 @@ impl StockView {
             .query(ecs, deadline, candidate.category.is_regional())
             .await?;
         let is_in_stock = zones.is_none_or(|zones| is_in_stock(&zones, candidate));
-        Ok(is_in_stock && self.stockouts.rejection_reason(candidate).is_none())
+        Ok(is_in_stock && self.stockouts.reason(candidate).is_none())
     }
 
     pub(in crate::disk) fn record_success(&self, candidate: &Candidate) {
@@ -79,7 +79,7 @@ impl<'a> AttemptOrder<'a> {
             Some(first) => self
                 .remaining
                 .iter()
-                .position(|candidate| std::ptr::eq(*candidate, first)),
+                .position(|other| std::ptr::eq(*other, first)),
             None => self.best(),
         }?;
         Some(self.remaining.remove(index))
@@ -98,12 +98,8 @@ impl<'a> AttemptOrder<'a> {
 
     /// The number of negative signs: a recent stock-out, and out of stock according to the cloud.
     fn rank(&self, candidate: &Candidate) -> u8 {
-        let rejected = self
-            .stock_view
-            .stockouts
-            .rejection_reason(candidate)
-            .is_some();
-        let out_of_stock = self.stock_view.stock.is_in_stock(candidate) == Some(false);
+        let rejected = self.view.stockouts.reason(candidate).is_some();
+        let out_of_stock = self.view.stock.is_in_stock(candidate) == Some(false);
         u8::from(rejected) + u8::from(out_of_stock)
     }
 
@@ -116,25 +112,18 @@ impl<'a> AttemptOrder<'a> {
         ecs: &dyn EcsApi,
         deadline: Deadline,
     ) -> bool {
-        let Some(rejection) = RejectionScope::from_error(error) else {
+        let Some(rejection) = Rejection::from_error(error) else {
             return false;
         };
         let reason = error_chain(error);
-        self.stock_view
-            .stockouts
-            .record(candidate, rejection, &reason);
+        self.view.stockouts.record(candidate, rejection, &reason);
         self.reasons.push(format!("{candidate}: {reason}"));
-        self.is_size_only &= rejection == RejectionScope::Size;
+        self.is_size_only &= rejection == Rejection::Size;
         for regional in [false, true] {
-            let concerned = self
-                .remaining
-                .iter()
-                .filter(|candidate| candidate.category.is_regional() == regional);
-            if concerned.count() >= 2 && self.stock_view.stock.is_unknown(regional) {
-                let query = self
-                    .stock_view
-                    .stock
-                    .query(ecs, deadline.at_most(QUERY), regional);
+            let (stock, remaining) = (&self.view.stock, self.remaining.iter());
+            let concerned = remaining.filter(|other| other.category.is_regional() == regional);
+            if concerned.count() >= 2 && stock.is_unknown(regional) {
+                let query = stock.query(ecs, deadline.at_most(QUERY), regional);
                 if let Err(error) = query.await {
                     tracing::debug!(error = error_chain(&error), "cannot query the stock");
                 }
@@ -150,14 +139,9 @@ impl<'a> AttemptOrder<'a> {
 
     pub(in crate::disk) fn reasons(mut self, selection: &Selection) -> String {
         for candidate in &self.remaining {
-            let why = self
-                .stock_view
-                .stockouts
-                .rejection_reason(candidate)
-                .unwrap_or_default();
-            let reason =
-                format!("{candidate}: not tried again, it is out of stock and was rejected: {why}");
-            self.reasons.push(reason);
+            let why = self.view.stockouts.reason(candidate).unwrap_or_default();
+            let text = "not tried again, it is out of stock and was rejected";
+            self.reasons.push(format!("{candidate}: {text}: {why}"));
         }
         self.reasons.extend(selection.excluded.iter().cloned());
         self.reasons.join("; ")

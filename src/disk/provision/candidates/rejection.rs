@@ -4,7 +4,7 @@ use crate::cloud::{Condition, Error, Kind};
 
 /// The scope to which a rejection applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RejectionScope {
+pub(super) enum Rejection {
     /// All categories in the zone.
     Zone,
     /// The candidate at any size: it is out of stock.
@@ -17,7 +17,7 @@ pub(super) enum RejectionScope {
     Incompatible,
 }
 
-impl RejectionScope {
+impl Rejection {
     /// `None` if the error would apply to every other candidate too, or is not a decision.
     pub(super) fn from_error(error: &Error) -> Option<Self> {
         use Condition::{CategoryDenied, EncryptionUnsupported, IncompatibleOptions};
@@ -41,29 +41,26 @@ mod tests {
     #[test]
     fn only_rejections_of_the_candidate_have_a_scope() {
         for (code, scope) in [
-            ("Zone.NotOnSale", Some(RejectionScope::Zone)),
-            ("OperationDenied.NoStock", Some(RejectionScope::Stock)),
+            ("Zone.NotOnSale", Some(Rejection::Zone)),
+            ("OperationDenied.NoStock", Some(Rejection::Stock)),
             (
                 "InvalidDataDiskCategory.NotSupported",
-                Some(RejectionScope::Stock),
+                Some(Rejection::Stock),
             ),
-            (
-                "InvalidDiskCategory.NotSupported",
-                Some(RejectionScope::Stock),
-            ),
+            ("InvalidDiskCategory.NotSupported", Some(Rejection::Stock)),
             (
                 "InvalidPerformanceLevel.ValueNotSupported",
-                Some(RejectionScope::Stock),
+                Some(Rejection::Stock),
             ),
-            ("QuotaExceed.DiskCapacity", Some(RejectionScope::Quota)),
+            ("QuotaExceed.DiskCapacity", Some(Rejection::Quota)),
             (
                 "QuotaExceeded.PostpaidDataDiskCapacity",
-                Some(RejectionScope::Quota),
+                Some(Rejection::Quota),
             ),
-            ("InvalidDiskSize.NotSupported", Some(RejectionScope::Size)),
+            ("InvalidDiskSize.NotSupported", Some(Rejection::Size)),
             (
                 "OperationDenied.ZoneNotSupportMultiAttachDisk",
-                Some(RejectionScope::Incompatible),
+                Some(Rejection::Incompatible),
             ),
             ("QuotaExceed.Tags", None),
             ("InvalidAccountStatus.NotEnoughBalance", None),
@@ -73,7 +70,7 @@ mod tests {
             ("InvalidParameter.KMSKeyId.CMKNotEnabled", None),
         ] {
             assert_eq!(
-                RejectionScope::from_error(&Error::from_response("CreateDisk", 403, code)),
+                Rejection::from_error(&Error::from_response("CreateDisk", 403, code)),
                 scope,
                 "{code}"
             );

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Candidate;
-use super::rejection::RejectionScope;
+use super::rejection::Rejection;
 use crate::disk::journal::TtlCache;
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 /// How long a stock-out is cached: stock changes within minutes.
-const STOCKOUT_TTL: Duration = Duration::from_secs(180);
+const TTL: Duration = Duration::from_secs(180);
 
 /// A category and performance level in a zone; without a category, the whole zone.
 type Key = (Option<ZoneId>, Option<(Category, Option<PerformanceLevel>)>);
@@ -27,27 +27,26 @@ struct Stockout {
 }
 
 fn keys(candidate: &Candidate) -> [Key; 2] {
-    let kind = (candidate.category.clone(), candidate.level);
+    let (zone, category) = (candidate.zone.clone(), candidate.category.clone());
     [
-        (candidate.zone.clone(), Some(kind)),
-        (candidate.zone.clone(), None),
+        (zone.clone(), Some((category, candidate.level))),
+        (zone, None),
     ]
 }
 
 impl StockoutCache {
     /// Records a rejected candidate with the cloud's message.
-    pub(super) fn record(&self, candidate: &Candidate, rejection: RejectionScope, why: &str) {
+    pub(super) fn record(&self, candidate: &Candidate, rejection: Rejection, why: &str) {
         let [of_candidate, of_zone] = keys(candidate);
         let (key, size) = match rejection {
-            RejectionScope::Zone if candidate.zone.is_some() => (of_zone, Gib(0)),
-            RejectionScope::Zone | RejectionScope::Stock => (of_candidate, Gib(0)),
-            RejectionScope::Quota => (of_candidate, candidate.size),
+            Rejection::Zone if candidate.zone.is_some() => (of_zone, Gib(0)),
+            Rejection::Zone | Rejection::Stock => (of_candidate, Gib(0)),
+            Rejection::Quota => (of_candidate, candidate.size),
             // These depend on the request, not on the stock.
-            RejectionScope::Size | RejectionScope::Incompatible => return,
+            Rejection::Size | Rejection::Incompatible => return,
         };
         let (at, why) = (Instant::now(), why.to_owned());
-        self.0
-            .insert(&key, STOCKOUT_TTL, Stockout { at, size, why });
+        self.0.insert(&key, TTL, Stockout { at, size, why });
     }
 
     /// Records that a disk of the candidate was created, which removes earlier stock-outs.
@@ -57,19 +56,12 @@ impl StockoutCache {
         }
     }
 
-    pub(super) fn rejection_reason(&self, candidate: &Candidate) -> Option<String> {
-        let rejected = keys(candidate)
-            .into_iter()
-            .filter_map(|key| self.0.get(&key));
-        let rejected = rejected.filter(|rejected| candidate.size >= rejected.size);
-        let mut reasons = rejected.map(|rejected| {
-            format!(
-                "{} ({} s ago)",
-                rejected.why,
-                rejected.at.elapsed().as_secs()
-            )
-        });
-        reasons.next()
+    pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {
+        let [of_candidate, of_zone] = keys(candidate).map(|key| self.0.get(&key));
+        let applies = |stockout: &Stockout| candidate.size >= stockout.size;
+        let stockout = of_candidate.filter(applies).or(of_zone.filter(applies))?;
+        let seconds = stockout.at.elapsed().as_secs();
+        Some(format!("{} ({seconds} s ago)", stockout.why))
     }
 }
 
@@ -89,27 +81,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn stockout_ends_after_its_ttl_or_a_successful_create() {
         let stockouts = StockoutCache::default();
-        stockouts.record(&candidate("a", 20), RejectionScope::Stock, "none");
-        tokio::time::advance(STOCKOUT_TTL - Duration::from_secs(1)).await;
+        stockouts.record(&candidate("a", 20), Rejection::Stock, "none");
+        tokio::time::advance(TTL - Duration::from_secs(1)).await;
         assert_eq!(
-            stockouts.rejection_reason(&candidate("a", 1)).as_deref(),
+            stockouts.reason(&candidate("a", 1)).as_deref(),
             Some("none (179 s ago)")
         );
-        assert_eq!(stockouts.rejection_reason(&candidate("b", 20)), None);
+        assert_eq!(stockouts.reason(&candidate("b", 20)), None);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(stockouts.rejection_reason(&candidate("a", 20)), None);
-        stockouts.record(&candidate("a", 20), RejectionScope::Zone, "closed");
+        assert_eq!(stockouts.reason(&candidate("a", 20)), None);
+        stockouts.record(&candidate("a", 20), Rejection::Zone, "closed");
         stockouts.record_success(&candidate("a", 20));
-        assert_eq!(stockouts.rejection_reason(&candidate("a", 20)), None);
+        assert_eq!(stockouts.reason(&candidate("a", 20)), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn quota_excludes_only_larger_disks_and_size_is_not_recorded() {
         let stockouts = StockoutCache::default();
-        stockouts.record(&candidate("a", 100), RejectionScope::Quota, "full");
-        assert_eq!(stockouts.rejection_reason(&candidate("a", 99)), None);
-        assert!(stockouts.rejection_reason(&candidate("a", 100)).is_some());
-        stockouts.record(&candidate("b", 100), RejectionScope::Size, "odd");
-        assert_eq!(stockouts.rejection_reason(&candidate("b", 100)), None);
+        stockouts.record(&candidate("a", 100), Rejection::Quota, "full");
+        assert_eq!(stockouts.reason(&candidate("a", 99)), None);
+        assert!(stockouts.reason(&candidate("a", 100)).is_some());
+        stockouts.record(&candidate("b", 100), Rejection::Size, "odd");
+        assert_eq!(stockouts.reason(&candidate("b", 100)), None);
     }
 }

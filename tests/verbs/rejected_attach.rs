@@ -156,12 +156,12 @@ async fn other_disks_are_attached_and_detached_between_the_attempts() {
             time(attacher.attach(minutes(1), &second, &node)).await,
         )
     };
-    let (refused, (detach, attach)) =
+    let (rejected, (detach, attach)) =
         tokio::join!(time(attacher.attach(minutes(1), &first, &node)), others);
     assert!(detach <= Duration::from_millis(2500), "{detach:?}");
     assert!(attach <= Duration::from_millis(2500), "{attach:?}");
     // The instance has accepted another order: it is tried again at once.
-    assert!(refused <= Duration::from_secs(15), "{refused:?}");
+    assert!(rejected <= Duration::from_secs(15), "{rejected:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,11 +238,11 @@ async fn a_cancelled_call_releases_its_permit_wherever_it_is() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     refuse(&setup, "AttachDisk", "IncorrectInstanceStatus", "3s");
     let services = Arc::clone(&setup.disks);
-    let refused = third.clone();
+    let rejected = third.clone();
     calls.spawn(async move {
         services
             .attacher
-            .attach(minutes(5), &refused, &node_two())
+            .attach(minutes(5), &rejected, &node_two())
             .await
     });
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -1,4 +1,4 @@
-//! The cloud forgets tokens after a day: a name is used once all the same.
+//! The cloud discards client tokens after a day: a name must still not create a second disk.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use diskplugin::disk::FailureKind;
 
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds};
 
-async fn hours(hours: u64) {
+async fn sleep_hours(hours: u64) {
     tokio::time::sleep(Duration::from_secs(3600 * hours)).await;
 }
 
@@ -19,10 +19,10 @@ async fn setup() -> Setup {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_comes_back_after_a_day_has_its_disk() {
+async fn a_create_repeated_after_a_day_returns_the_same_disk() {
     let setup = setup().await;
     let disk = setup.disk("pvc-1").await;
-    hours(25).await;
+    sleep_hours(25).await;
     let again = setup
         .disks
         .provisioner
@@ -32,7 +32,7 @@ async fn a_name_that_comes_back_after_a_day_has_its_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
+async fn a_disk_whose_response_was_lost_a_day_before_a_restart_is_found() {
     let setup = setup().await;
     setup.fault("CreateDisk", &json!("reset-after"));
     let lost = setup
@@ -41,7 +41,7 @@ async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
         .create(seconds(9), &new_disk("pvc-1"))
         .await;
     assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
-    hours(25).await;
+    sleep_hours(25).await;
     let found = setup
         .restarted()
         .provisioner
@@ -51,37 +51,37 @@ async fn a_disk_whose_answer_was_lost_a_day_before_a_restart_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_descriptions_are_denied_for_more_than_a_day_nothing_is_bought() {
-    for settled in [true, false] {
+async fn disks_are_not_created_while_describe_disks_is_denied_for_more_than_a_day() {
+    for long_running in [true, false] {
         let setup = Setup::new(&[]);
-        hours(if settled { 2 } else { 0 }).await;
+        sleep_hours(if long_running { 2 } else { 0 }).await;
         setup.configure(&json!({"rules": {"token_memory": "24h"}}));
         let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
         setup.faults("DescribeDisks", 1_000_000, &denied);
         for _ in 0..30 {
-            let refused = setup
+            let denied_create = setup
                 .disks
                 .provisioner
                 .create(seconds(9), &new_disk("pvc-1"))
                 .await;
             assert_eq!(
-                refused.unwrap_err().failure_kind(),
+                denied_create.unwrap_err().failure_kind(),
                 FailureKind::PermissionDenied
             );
-            hours(1).await;
+            sleep_hours(1).await;
         }
         assert!(setup.rows().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_taken_once_also_when_its_name_comes_back_after_a_day() {
+async fn a_snapshot_create_repeated_after_a_day_returns_the_same_snapshot() {
     let setup = setup().await;
     let disk = setup.disk("pvc-1").await;
     let first = setup.snapshot("snap", &disk).await;
-    hours(25).await;
+    sleep_hours(25).await;
     assert_eq!(setup.snapshot("snap", &disk).await, first);
-    hours(25).await;
+    sleep_hours(25).await;
     let new = new_snapshot("snap", &disk);
     let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
     assert_eq!(again.unwrap().id, first);

@@ -63,7 +63,11 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
         .into_result()
         .unwrap();
     assert_eq!(types.len(), 2);
-    disks.instance_types.region_attach_limits(minutes(1)).await.unwrap();
+    disks
+        .instance_types
+        .region_attach_limits(minutes(1))
+        .await
+        .unwrap();
     disks.provisioner.delete(minutes(1), &disk).await.unwrap();
     let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");

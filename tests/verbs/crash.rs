@@ -61,12 +61,7 @@ pub(crate) async fn used(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for number in 0..count {
         let disk = setup.disk(&format!("source-{number}")).await;
-        setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
+        setup.attach(&disk, &node_one()).await;
         disks.push(disk);
     }
     disks

@@ -17,25 +17,28 @@ use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
 const VOLUMES: usize = 100;
 const NODES: usize = 20;
 
-/// How many calls of each API the cloud refused in each minute of its clock by throttling.
+/// How many calls of each API the cloud rejected in each minute of its clock by throttling.
 fn throttled(setup: &Setup) -> BTreeMap<(String, i64), u32> {
-    let mut refused = BTreeMap::new();
+    let mut rejected = BTreeMap::new();
     for call in setup.cloud.calls() {
         if call.code.is_some_and(|code| code.contains("Throttling")) {
             let minute = call.at.as_second().div_euclid(60);
-            *refused.entry((call.action, minute)).or_default() += 1;
+            *rejected.entry((call.action, minute)).or_default() += 1;
         }
     }
-    refused
+    rejected
 }
 
-/// The calls in flight when a quota is met first are refused; after that single calls at most.
+/// The calls in flight when a quota is met first are rejected; after that single calls at most.
 #[track_caller]
 fn learned_once(setup: &Setup) {
     let mut known = BTreeSet::new();
-    for ((action, minute), refused) in throttled(setup) {
+    for ((action, minute), rejected) in throttled(setup) {
         let most = if known.insert(action.clone()) { 48 } else { 2 };
-        assert!(refused <= most, "{refused} of {action} in minute {minute}");
+        assert!(
+            rejected <= most,
+            "{rejected} of {action} in minute {minute}"
+        );
     }
 }
 
@@ -113,12 +116,12 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
             took.as_secs()
         );
         for (action, count) in &counts {
-            let refused = throttled(&setup);
-            let refused = refused.iter().filter(|((of, _), _)| of == action);
+            let rejected = throttled(&setup);
+            let rejected = rejected.iter().filter(|((of, _), _)| of == action);
             println!(
                 "  {action}: {} calls, {} throttled",
                 count.calls,
-                refused.count()
+                rejected.count()
             );
         }
         learned_once(&setup);
@@ -216,12 +219,12 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
 async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call() {
     let setup = Setup::with_nodes_and_retries(1, &["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
-    let refused = setup
+    let rejected = setup
         .disks
         .provisioner
         .create(seconds(20), &new_disk("pvc-2"))
         .await;
-    assert!(text(&refused.unwrap_err()).contains("Throttling"));
+    assert!(text(&rejected.unwrap_err()).contains("Throttling"));
     let calls = setup.calls("CreateDisk");
     let begun = Instant::now();
     let late = setup
