@@ -1,4 +1,4 @@
-//! Calls made by processes that die at any instant, on a cloud where all kinds of things go wrong.
+//! Calls of processes that terminate at random instants, while the cloud injects faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,20 +11,19 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, SnapshotId};
 
-use crate::kit::{Setup, minutes, node_one, text};
+use crate::kit::{Setup, node_one, text};
 use crate::rng::Rng;
 
-/// The tag with the name that was asked for.
+/// The tag that holds the CSI name.
 pub(crate) const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;
-/// Seeds of each test.
+/// Number of seeds of each test.
 pub(crate) const RUNS: u64 = 50;
 
-pub(crate) fn rows(setup: &Setup, what: &str) -> Vec<Value> {
-    setup.cloud.state()[what].as_array().unwrap().clone()
+pub(crate) fn rows(setup: &Setup, resource: &str) -> Vec<Value> {
+    setup.cloud.state()[resource].as_array().unwrap().clone()
 }
 
-/// The ids of all rows.
-pub(crate) fn parsed(ids: &BTreeSet<String>) -> BTreeSet<SnapshotId> {
+pub(crate) fn parse_ids(ids: &BTreeSet<String>) -> BTreeSet<SnapshotId> {
     ids.iter().map(|id| id.parse().unwrap()).collect()
 }
 
@@ -38,14 +37,14 @@ pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
     let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
     let missing = rng.choose(&["--missing-is-error", "--never-attached"]);
     let seed = format!("--seed={seed}");
-    let slow = [
+    let delays = [
         "--create-delay=0s..3s",
         "--cut-delay=0s..4s",
         "--snapshot-delay=0s..20s",
         "--latency=0s..1s",
     ];
     let mut flags = vec![stale, missing, &seed];
-    flags.extend(slow);
+    flags.extend(delays);
     if stale.contains("..") && rng.below(2) == 0 {
         flags.push("--stale-jumping");
     }
@@ -56,8 +55,8 @@ pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
     setup
 }
 
-/// DiskServices that were attached once, as all that are worth keeping.
-pub(crate) async fn used(setup: &Setup, count: usize) -> Vec<DiskId> {
+/// Creates disks and attaches each of them, because a disk that was never attached cannot have snapshots.
+pub(crate) async fn used_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for number in 0..count {
         let disk = setup.disk(&format!("source-{number}")).await;
@@ -67,8 +66,8 @@ pub(crate) async fn used(setup: &Setup, count: usize) -> Vec<DiskId> {
     disks
 }
 
-/// What goes wrong next.
-pub(crate) fn disturb(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
+/// Injects a random fault into the next calls of a random action.
+pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
     let kinds = [
         json!("reset-after"),
         json!("internal-error-after"),
@@ -84,7 +83,7 @@ pub(crate) fn disturb(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
     setup.faults(action, 1 + rng.below(2), &kind);
 }
 
-pub(crate) fn passes(error: &Error) -> bool {
+pub(crate) fn is_retryable(error: &Error) -> bool {
     matches!(
         error.failure_kind(),
         FailureKind::Unavailable
@@ -94,34 +93,39 @@ pub(crate) fn passes(error: &Error) -> bool {
     )
 }
 
-/// Repeats the call, as a sidecar does, through processes that die in the middle of it. None when it
-/// was given up after so many attempts.
-pub(crate) async fn attempts<T>(
+/// Repeats the call as a sidecar does, while the processes terminate at random instants. Returns `None` after
+/// `max_attempts` failures.
+pub(crate) async fn retry_at_most<T>(
     setup: &Setup,
     rng: &mut Rng,
     actions: &[&str],
-    most: usize,
-    verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
+    max_attempts: usize,
+    call: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> Option<T> {
     let mut disks = setup.restarted();
-    for attempt in 0..most {
+    for attempt in 0..max_attempts {
         if attempt < 25 {
-            disturb(setup, rng, actions);
+            inject_fault(setup, rng, actions);
         } else {
             setup.configure(&json!({"faults": []}));
         }
-        // What an old token still answers with, and nothing shows, is believed to be gone after ten
-        // seconds without a break: in the end a process lives longer than that.
-        let longest = rng.choose(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
-        let patience = Duration::from_millis(1 + rng.below(longest.max(25_000)));
-        let life = Duration::from_millis(rng.below(longest));
-        match timeout(life, verb(Arc::clone(&disks), Deadline::after(patience))).await {
-            Ok(Ok(made)) => return Some(made),
-            Ok(Err(error)) if passes(&error) => {
+        // An item that only its token returns counts as deleted after a process has not found it for 10 seconds:
+        // later processes run long enough.
+        let max_lifetime = rng.choose(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
+        let call_timeout = Duration::from_millis(1 + rng.below(max_lifetime.max(25_000)));
+        let lifetime = Duration::from_millis(rng.below(max_lifetime));
+        match timeout(
+            lifetime,
+            call(Arc::clone(&disks), Deadline::after(call_timeout)),
+        )
+        .await
+        {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(error)) if is_retryable(&error) => {
                 tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
             }
             Ok(Err(error)) => panic!("{}", text(&error)),
-            // Killed: another process takes over, which takes longer than reads lag.
+            // The process terminates. A restart takes longer than the staleness of reads.
             Err(_) => {
                 disks = setup.restarted();
                 tokio::time::sleep(Duration::from_secs(3)).await;
@@ -131,18 +135,18 @@ pub(crate) async fn attempts<T>(
     None
 }
 
-pub(crate) async fn to_the_end<T>(
+pub(crate) async fn retry<T>(
     setup: &Setup,
     rng: &mut Rng,
     actions: &[&str],
-    verb: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
+    call: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> T {
-    let done = attempts(setup, rng, actions, 200, verb).await;
-    done.expect("two hundred attempts suffice")
+    let outcome = retry_at_most(setup, rng, actions, 200, call).await;
+    outcome.expect("a call succeeds within 200 attempts")
 }
 
-/// Faults end, and reads show what is.
-pub(crate) async fn calm(setup: &Setup, after: u64) {
+/// Stops the faults, makes reads current and waits.
+pub(crate) async fn clear_faults(setup: &Setup, seconds: u64) {
     setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-    tokio::time::sleep(Duration::from_secs(after)).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
 }

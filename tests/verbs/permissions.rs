@@ -1,12 +1,11 @@
-//! The life of a volume with no more rights than its policy gives.
+//! The lifecycle of a volume uses only the actions that the RAM policy allows.
 
 use std::collections::BTreeSet;
 
 use crate::kit::{Setup, gib, minutes, new_disk, node_one, node_two};
 
-/// The actions that a policy allows.
-fn allowed(text: &str) -> BTreeSet<String> {
-    let policy: serde_json::Value = serde_json::from_str(text).unwrap();
+fn allowed_actions(policy: &str) -> BTreeSet<String> {
+    let policy: serde_json::Value = serde_json::from_str(policy).unwrap();
     let actions = policy["Statement"][0]["Action"].as_array().unwrap();
     let actions = actions.iter().map(|action| action.as_str().unwrap());
     actions
@@ -15,41 +14,20 @@ fn allowed(text: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
+async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_policy() {
     let setup = Setup::long_running(&[]).await;
     let disks = &setup.disks;
-    let disk = disks
-        .provisioner
-        .create(minutes(5), &new_disk("pvc-1"))
-        .await
-        .unwrap()
-        .id;
-    disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    let disk = setup.disk("pvc-1").await;
+    setup.attach(&disk, &node_one()).await;
     disks
         .resizer
         .resize(minutes(1), &disk, gib(30))
         .await
         .unwrap();
     disks.inventory.health(minutes(1), &disk).await.unwrap();
-    disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
-    disks
-        .attacher
-        .attach(minutes(1), &disk, &node_two())
-        .await
-        .unwrap();
-    disks
-        .attacher
-        .detach(minutes(1), &disk, &node_two())
-        .await
-        .unwrap();
+    setup.detach(&disk, &node_one()).await;
+    setup.attach(&disk, &node_two()).await;
+    setup.detach(&disk, &node_two()).await;
     disks
         .provisioner
         .capacity(minutes(1), &new_disk("pvc-2"))
@@ -68,11 +46,11 @@ async fn a_volume_lives_and_dies_with_the_rights_for_volumes_only() {
         .region_attach_limits(minutes(1))
         .await
         .unwrap();
-    disks.provisioner.delete(minutes(1), &disk).await.unwrap();
+    setup.delete(&disk).await;
     let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");
-    let fewer = allowed(include_str!("../../deploy/ram-policies/volumes-only.json"));
-    let beyond: Vec<_> = called.difference(&fewer).collect();
-    assert!(beyond.is_empty(), "{beyond:?}");
+    let allowed = allowed_actions(include_str!("../../deploy/ram-policies/volumes-only.json"));
+    let excess: Vec<_> = called.difference(&allowed).collect();
+    assert!(excess.is_empty(), "{excess:?}");
     assert!(setup.rows().is_empty());
 }

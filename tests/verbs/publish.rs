@@ -1,11 +1,11 @@
-//! Publishing for a use: shared or alone, written or only read, and what is rejected for good.
+//! ControllerPublishVolume: access modes, read-only attachments and permanent rejections.
 //!
-//! Defects of a driver in use elsewhere that these tests show to be absent, beside those in `attach.rs`,
-//! `attach_wait.rs`, `detach.rs`, `turn.rs` and `unreachable.rs`:
+//! Regressions of other drivers that are covered here, in addition to those in `attach.rs`, `attach_wait.rs`,
+//! `detach.rs`, `attach_queue.rs` and `unreachable.rs`:
 //! * a full node is `RESOURCE_EXHAUSTED` with the counts, not `INTERNAL`;
-//! * a category that the node's type does not take is told as such, by the code the cloud really sends;
-//! * raw block honours read-only (with `src/node/plan/tests.rs`), and read-only is published;
-//! * every access mode is either served or rejected with its reason.
+//! * a category that the instance type does not support is reported by the error code of the cloud;
+//! * raw block volumes honor read-only (with `src/node/plan/tests.rs`), and read-only is published;
+//! * every access mode is either supported or rejected with the reason.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
 }
 
-fn wanted(disk: &DiskId, node: &InstanceId) -> PublishRequest {
+fn single_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     PublishRequest {
         disk: disk.clone(),
         node: node.clone(),
@@ -28,24 +28,25 @@ fn wanted(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     }
 }
 
-fn shared(disk: &DiskId, node: &InstanceId) -> PublishRequest {
+fn multi_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     PublishRequest {
         access: NodeAccess::MultiNode,
         multi_attach: true,
-        ..wanted(disk, node)
+        ..single_node(disk, node)
     }
 }
 
-async fn publish(disks: &DiskServices, wanted: &PublishRequest) -> Result<Disk, Error> {
-    disks.attacher.publish(minutes(1), wanted).await
+async fn publish(disks: &DiskServices, request: &PublishRequest) -> Result<Disk, Error> {
+    disks.attacher.publish(minutes(1), request).await
 }
 
-fn rejected(setup: &Setup, code: &str, status: u16) {
+fn reject_attach(setup: &Setup, code: &str, status: u16) {
     let kind = json!({"code": {"status": status, "code": code}});
     setup.fault("AttachDisk", &kind);
 }
 
-fn marks(setup: &Setup, disk: &DiskId) -> Vec<String> {
+/// Nodes that the tags of the disk record as read-only.
+fn read_only_nodes(setup: &Setup, disk: &DiskId) -> Vec<String> {
     let row = setup.row(disk);
     let tags = row["tags"].as_object().unwrap().iter();
     tags.filter(|(key, value)| key.starts_with(tag::READ_ONLY_ON) && *value == "true")
@@ -54,24 +55,24 @@ fn marks(setup: &Setup, disk: &DiskId) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
+async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::with_multi_attach_nodes(17, &["--attach-delay=2s", stale]);
         let disk = setup.multi_attach_disk().await;
         for n in 0..16 {
-            let row = publish(&setup.disks, &shared(&disk, &node(n))).await;
+            let row = publish(&setup.disks, &multi_node(&disk, &node(n))).await;
             let row = row.unwrap_or_else(|error| panic!("{n} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&node(n)));
-            let holders = setup.attachments(&disk);
-            assert_eq!(holders.len(), n + 1, "{stale}");
+            let attachments = setup.attachments(&disk);
+            assert_eq!(attachments.len(), n + 1, "{stale}");
             assert!(
-                holders.iter().all(|(_, link)| link == "Attached"),
-                "{holders:?}"
+                attachments.iter().all(|(_, state)| state == "Attached"),
+                "{attachments:?}"
             );
         }
-        // As old as the reads may be, the count in the text is of the disk as it was described.
+        // The count in the message is from a read, so wait until reads are current.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-        let error = publish(&setup.disks, &shared(&disk, &node(16)))
+        let error = publish(&setup.disks, &multi_node(&disk, &node(16)))
             .await
             .unwrap_err();
         assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
@@ -84,11 +85,11 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
             assert!(text(&error).contains(part), "{}", text(&error));
         }
         setup.detach(&disk, &node(3)).await;
-        let holders = setup.attachments(&disk);
-        assert_eq!(holders.len(), 15, "{stale}");
-        assert!(holders.iter().all(|(holder, _)| holder != "i-3"));
+        let attachments = setup.attachments(&disk);
+        assert_eq!(attachments.len(), 15, "{stale}");
+        assert!(attachments.iter().all(|(node, _)| node != "i-3"));
         assert!(
-            publish(&setup.disks, &shared(&disk, &node(16)))
+            publish(&setup.disks, &multi_node(&disk, &node(16)))
                 .await
                 .is_ok()
         );
@@ -103,14 +104,14 @@ async fn sixteen_nodes_share_a_disk_and_the_seventeenth_is_told_the_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
+async fn a_multi_node_request_for_a_disk_without_multi_attach_is_rejected_without_a_call() {
     let setup = Setup::with_multi_attach_nodes(2, &[]);
     let disk = setup.disk("pvc-1").await;
-    publish(&setup.disks, &wanted(&disk, &node(0)))
+    publish(&setup.disks, &single_node(&disk, &node(0)))
         .await
         .unwrap();
     setup.cloud.clear_calls();
-    let error = publish(&setup.disks, &shared(&disk, &node(1)))
+    let error = publish(&setup.disks, &multi_node(&disk, &node(1)))
         .await
         .unwrap_err();
     assert_eq!(error.failure(), Failure::MultiAttachDisabled, "{error:?}");
@@ -121,26 +122,26 @@ async fn a_disk_of_one_node_is_never_tried_on_a_second_one_for_a_shared_use() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
+async fn a_multi_attach_disk_in_single_node_use_is_not_attached_to_a_second_node() {
     for multi_attach in [true, false] {
         let setup = Setup::with_multi_attach_nodes(2, &["--attach-delay=1s"]);
         let disk = setup.multi_attach_disk().await;
-        publish(&setup.disks, &wanted(&disk, &node(0)))
+        publish(&setup.disks, &single_node(&disk, &node(0)))
             .await
             .unwrap();
         let second = PublishRequest {
             multi_attach,
-            ..wanted(&disk, &node(1))
+            ..single_node(&disk, &node(1))
         };
         let error = publish(&setup.disks, &second).await.unwrap_err();
         let Error::InUseElsewhere { holder, .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!(holder, &node(0));
-        let held = [("i-0".to_owned(), "Attached".to_owned())];
+        let attached = [("i-0".to_owned(), "Attached".to_owned())];
         assert_eq!(
             setup.attachments(&disk),
-            held,
+            attached,
             "multi_attach: {multi_attach}"
         );
         // A disk that is known to be multi-attach is checked before it is attached.
@@ -150,50 +151,59 @@ async fn a_shared_disk_that_one_node_uses_alone_is_not_given_to_a_second_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_nodes_with_one_writer_a_second_writer_is_refused_and_readers_are_not() {
+async fn multi_node_single_writer_rejects_a_second_writer_and_accepts_readers() {
     let setup = Setup::with_multi_attach_nodes(4, &[]);
     let disk = setup.multi_attach_disk().await;
-    let one_writer = |n, read_only| PublishRequest {
+    let single_writer = |n, read_only| PublishRequest {
         access: NodeAccess::MultiNodeSingleWriter,
         read_only,
-        ..shared(&disk, &node(n))
+        ..multi_node(&disk, &node(n))
     };
-    publish(&setup.disks, &one_writer(0, true)).await.unwrap();
-    publish(&setup.disks, &one_writer(1, false)).await.unwrap();
-    publish(&setup.disks, &one_writer(2, true)).await.unwrap();
-    // Also after a restart: which nodes only read is written on the disk.
+    publish(&setup.disks, &single_writer(0, true))
+        .await
+        .unwrap();
+    publish(&setup.disks, &single_writer(1, false))
+        .await
+        .unwrap();
+    publish(&setup.disks, &single_writer(2, true))
+        .await
+        .unwrap();
+    // The tags of the disk record the readers, so the same applies after a restart.
     let restarted = setup.restarted();
-    let error = publish(&restarted, &one_writer(3, false))
+    let error = publish(&restarted, &single_writer(3, false))
         .await
         .unwrap_err();
     assert_eq!(error.failure(), Failure::WriterConflict, "{error:?}");
     let holder = format!("node {} may write", node(1));
     assert!(text(&error).contains(&holder), "{}", text(&error));
-    assert!(publish(&restarted, &one_writer(1, false)).await.is_ok());
-    assert!(publish(&restarted, &one_writer(3, true)).await.is_ok());
+    assert!(publish(&restarted, &single_writer(1, false)).await.is_ok());
+    assert!(publish(&restarted, &single_writer(3, true)).await.is_ok());
     assert_eq!(setup.attachments(&disk).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_off_after() {
+async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
     let reader = PublishRequest {
         read_only: true,
-        ..wanted(&disk, &node_one())
+        ..single_node(&disk, &node_one())
     };
     publish(&setup.disks, &reader).await.unwrap();
     let calls = setup.cloud.calls();
-    let writes: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
-    let at = |action| writes.iter().position(|one| *one == action).unwrap();
-    assert!(at("TagResources") < at("AttachDisk"), "{writes:?}");
-    assert_eq!(marks(&setup, &disk), ["i-one"]);
+    let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
+    let position = |action| actions.iter().position(|other| *other == action).unwrap();
+    assert!(
+        position("TagResources") < position("AttachDisk"),
+        "{actions:?}"
+    );
+    assert_eq!(read_only_nodes(&setup, &disk), ["i-one"]);
     setup.detach(&disk, &node_one()).await;
-    assert!(marks(&setup, &disk).is_empty());
-    // Who writes costs no call more than before.
+    assert!(read_only_nodes(&setup, &disk).is_empty());
+    // A writer needs no additional call.
     setup.cloud.clear_calls();
-    publish(&setup.disks, &wanted(&disk, &node_one()))
+    publish(&setup.disks, &single_node(&disk, &node_one()))
         .await
         .unwrap();
     assert_eq!(
@@ -204,17 +214,17 @@ async fn who_only_reads_is_written_on_the_disk_before_it_is_attached_and_taken_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_restart() {
+async fn another_access_mode_on_the_same_node_is_a_conflict_and_a_repeat_succeeds() {
     for stale in ["--stale=0s", "--stale=2s"] {
         for first in [false, true] {
             let setup = Setup::new(&[stale]);
             let disk = setup.disk("pvc-1").await;
-            let want = |read_only| PublishRequest {
+            let request = |read_only| PublishRequest {
                 read_only,
-                ..wanted(&disk, &node_one())
+                ..single_node(&disk, &node_one())
             };
-            publish(&setup.disks, &want(first)).await.unwrap();
-            let other = publish(&setup.disks, &want(!first)).await.unwrap_err();
+            publish(&setup.disks, &request(first)).await.unwrap();
+            let other = publish(&setup.disks, &request(!first)).await.unwrap_err();
             assert_eq!(
                 other.failure_kind(),
                 FailureKind::AlreadyExists,
@@ -223,9 +233,9 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
             let restarted = setup.restarted();
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            let again = publish(&restarted, &want(first)).await;
+            let again = publish(&restarted, &request(first)).await;
             assert!(again.is_ok(), "{stale} {first}: {again:?}");
-            let other = publish(&restarted, &want(!first)).await.unwrap_err();
+            let other = publish(&restarted, &request(!first)).await.unwrap_err();
             let failure = other.failure();
             assert_eq!(failure, Failure::AttachModeConflict, "{stale} {first}");
             assert_eq!(setup.attachments(&disk).len(), 1);
@@ -234,7 +244,7 @@ async fn another_use_on_the_same_node_is_told_from_a_repetition_also_after_a_res
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_the_repeat() {
+async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call() {
     for action in ["TagResources", "AttachDisk"] {
         for loss in ["reset-before", "reset-after", "internal-error-after"] {
             let setup = Setup::new(&[]);
@@ -242,23 +252,23 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
             setup.fault(action, &json!(loss));
             let reader = PublishRequest {
                 read_only: true,
-                ..wanted(&disk, &node_one())
+                ..single_node(&disk, &node_one())
             };
             let _ = publish(&setup.disks, &reader).await;
             let again = publish(&setup.restarted(), &reader).await;
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
-            assert_eq!(marks(&setup, &disk), ["i-one"], "{action} {loss}");
-            // And one that never came about does not make a writer a reader.
+            assert_eq!(read_only_nodes(&setup, &disk), ["i-one"], "{action} {loss}");
+            // The tag of a failed read-only publish does not affect a later writer.
             setup.detach(&disk, &node_one()).await;
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
             setup.fault("AttachDisk", &full);
             assert!(publish(&setup.disks, &reader).await.is_err());
-            publish(&setup.disks, &wanted(&disk, &node_one()))
+            publish(&setup.disks, &single_node(&disk, &node_one()))
                 .await
                 .unwrap();
-            assert!(marks(&setup, &disk).is_empty(), "{action} {loss}");
+            assert!(read_only_nodes(&setup, &disk).is_empty(), "{action} {loss}");
             assert!(
-                publish(&setup.disks, &wanted(&disk, &node_one()))
+                publish(&setup.disks, &single_node(&disk, &node_one()))
                     .await
                     .is_ok()
             );
@@ -267,55 +277,55 @@ async fn a_lost_answer_to_any_call_of_a_read_only_publication_is_made_good_by_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mark_that_stays_fails_the_unpublication_and_one_left_over_goes_before_a_writer_comes() {
+async fn unpublish_fails_until_the_read_only_tag_is_removed_and_a_writer_removes_a_leftover_tag() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let reader = PublishRequest {
         read_only: true,
-        ..wanted(&disk, &node_one())
+        ..single_node(&disk, &node_one())
     };
     publish(&setup.disks, &reader).await.unwrap();
     setup.fault("UntagResources", &json!("internal-error"));
-    let off = setup
+    let detached = setup
         .disks
         .attacher
         .detach(minutes(1), &disk, &node_one())
         .await;
-    assert!(off.is_err() && setup.attachments(&disk).is_empty());
+    assert!(detached.is_err() && setup.attachments(&disk).is_empty());
     setup.detach(&disk, &node_one()).await;
-    assert!(marks(&setup, &disk).is_empty());
-    rejected(&setup, "InstanceDiskLimitExceeded", 403);
+    assert!(read_only_nodes(&setup, &disk).is_empty());
+    reject_attach(&setup, "InstanceDiskLimitExceeded", 403);
     publish(&setup.disks, &reader).await.unwrap_err();
-    assert_eq!(marks(&setup, &disk), ["i-one"]);
+    assert_eq!(read_only_nodes(&setup, &disk), ["i-one"]);
     setup.cloud.clear_calls();
     let writer = PublishRequest {
         multi_attach: true,
-        ..wanted(&disk, &node_one())
+        ..single_node(&disk, &node_one())
     };
     publish(&setup.disks, &writer).await.unwrap();
     let calls = setup.cloud.calls();
-    let at = |action| calls.iter().position(|call| call.action == action).unwrap();
-    assert!(at("UntagResources") < at("AttachDisk"));
-    assert!(marks(&setup, &disk).is_empty());
+    let position = |action| calls.iter().position(|call| call.action == action).unwrap();
+    assert!(position("UntagResources") < position("AttachDisk"));
+    assert!(read_only_nodes(&setup, &disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_node_is_told_with_what_it_takes_and_has() {
+async fn the_error_for_a_full_node_states_its_limit_and_its_attached_disks() {
     let setup = Setup::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {
         let disk = setup.disk(name).await;
-        publish(&setup.disks, &wanted(&disk, &node_one()))
+        publish(&setup.disks, &single_node(&disk, &node_one()))
             .await
             .unwrap();
     }
     let disk = setup.disk("pvc-3").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &wanted(&disk, &node_two()))
+    publish(&setup.disks, &single_node(&disk, &node_two()))
         .await
         .unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
     setup.detach(&disk, &node_two()).await;
-    let error = publish(&setup.disks, &wanted(&disk, &node_one()))
+    let error = publish(&setup.disks, &single_node(&disk, &node_one()))
         .await
         .unwrap_err();
     assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
@@ -332,7 +342,8 @@ async fn a_full_node_is_told_with_what_it_takes_and_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() {
+async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names_type_and_category()
+{
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (code, status) in [
@@ -341,8 +352,8 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
         ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
         ("InvalidOperation.InstanceTypeNotSupport", 400),
     ] {
-        rejected(&setup, code, status);
-        let error = publish(&setup.disks, &wanted(&disk, &node_one()))
+        reject_attach(&setup, code, status);
+        let error = publish(&setup.disks, &single_node(&disk, &node_one()))
             .await
             .unwrap_err();
         assert_eq!(
@@ -361,17 +372,17 @@ async fn a_type_that_does_not_take_the_disk_is_a_precondition_that_names_both() 
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }
     }
-    // An explanation that cannot be had keeps nobody from the rejection.
+    // The rejection is returned even if the instance type cannot be read.
     setup.configure(&json!({"denied": ["DescribeInstances"]}));
-    rejected(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
-    let error = publish(&setup.disks, &wanted(&disk, &node_one()))
+    reject_attach(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
+    let error = publish(&setup.disks, &single_node(&disk, &node_one()))
         .await
         .unwrap_err();
     assert!(text(&error).contains("of type unknown"), "{}", text(&error));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
+async fn a_disk_bound_to_one_instance_is_rejected_with_the_reason() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (code, status, reason) in [
@@ -388,8 +399,8 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
         ),
         ("DiskTypeViolation", 403, "system disk"),
     ] {
-        rejected(&setup, code, status);
-        let error = publish(&setup.disks, &wanted(&disk, &node_one()))
+        reject_attach(&setup, code, status);
+        let error = publish(&setup.disks, &single_node(&disk, &node_one()))
             .await
             .unwrap_err();
         assert_eq!(
@@ -405,11 +416,11 @@ async fn what_belongs_to_one_instance_is_refused_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted() {
+async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
     let setup = Setup::new(&[]);
     let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
-    publish(&setup.disks, &wanted(&disk, &node_one()))
+    publish(&setup.disks, &single_node(&disk, &node_one()))
         .await
         .unwrap();
     setup.detach(&disk, &node_one()).await;
@@ -420,7 +431,7 @@ async fn a_disk_that_somebody_else_made_is_attached_and_detached_but_not_deleted
         .await
         .unwrap_err();
     assert!(error.failure() == Failure::NotOwned, "{error:?}");
-    // Its owner lets the cluster have it.
+    // The cluster tag transfers the ownership to this cluster.
     let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
     let request = diskplugin::cloud::TagResources {
         targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),

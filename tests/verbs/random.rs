@@ -1,5 +1,4 @@
-//! Random sequences against a model: whatever goes wrong on the way, the retries end where a clean
-//! run would have ended.
+//! Random operations under faults and restarts: with retries, they end in the same state as without faults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,19 +13,19 @@ use diskplugin::model::{DiskId, Failure, InstanceId};
 use crate::kit::{Setup, available, minutes, new_disk, node_one, node_two, text};
 use crate::rng::Rng;
 
-/// Runs of so many volumes, each of so many steps.
+// Number of seeds, volumes per seed and operations per volume.
 const RUNS: u64 = 50;
 const VOLUMES: u64 = 5;
 const STEPS: u64 = 10;
 
-/// What one volume must be in the end.
+/// The expected state of a volume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Volume {
     disk: Option<DiskId>,
     node: Option<InstanceId>,
 }
 
-/// Faults at random calls of the four writes and of the reads.
+/// Faults at random calls.
 fn faults(rng: &mut Rng) -> Value {
     let kinds = [
         json!("internal-error"),
@@ -53,7 +52,7 @@ fn faults(rng: &mut Rng) -> Value {
         json!({"action": action, "from": 1 + rng.below(20), "times": 1 + rng.below(3), "kind": kind})
     };
     let mut faults: Vec<Value> = (0..25).map(fault).collect();
-    // An attachment that is accepted and falls back, and a disk that is lost while it is made.
+    // An attachment and a disk that are accepted and fail later.
     for action in ["AttachDisk", "CreateDisk"] {
         faults.push(json!({"action": action, "from": 1 + rng.below(10), "kind": "fails-later"}));
     }
@@ -84,35 +83,35 @@ fn setup(seed: u64, rng: &mut Rng) -> Setup {
     setup
 }
 
-/// Repeats a verb as a sidecar does, until it succeeds or the answer is for good.
-async fn retried<T>(
+/// Repeats a call as a sidecar does, until it succeeds or the error is final.
+async fn retry<T>(
     rng: &mut Rng,
-    mut verb: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
+    mut call: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut last = String::new();
     for attempt in 0..100 {
-        let patience = Duration::from_secs(3 + rng.below(40));
-        let outcome = verb(diskplugin::base::Deadline::after(patience)).await;
+        let timeout = Duration::from_secs(3 + rng.below(40));
+        let outcome = call(diskplugin::base::Deadline::after(timeout)).await;
         match outcome {
-            Err(error) if passes(&error) => {
+            Err(error) if is_retryable(&error) => {
                 last = text(&error);
-                // The pauses grow: what may have been created is known for certain only after a minute.
+                // The pauses grow: an ambiguous creation is resolved only after a minute.
                 let pause = rng.below(1500 + 50 * attempt);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             outcome => return outcome,
         }
     }
-    panic!("a hundred attempts in vain: {last}");
+    panic!("100 attempts failed: {last}");
 }
 
-fn passes(error: &Error) -> bool {
+fn is_retryable(error: &Error) -> bool {
     match error.failure_kind() {
         FailureKind::Unavailable
         | FailureKind::Aborted
         | FailureKind::DeadlineExceeded
         | FailureKind::Internal => true,
-        // Stock comes back.
+        // The stock is replenished.
         FailureKind::ResourceExhausted => true,
         FailureKind::NotFound
         | FailureKind::AlreadyExists
@@ -124,14 +123,13 @@ fn passes(error: &Error) -> bool {
     }
 }
 
-/// One volume's life: steps that the orchestrator would ask for in this order, each retried to its
-/// end. Returns what it must be.
-async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> Volume {
+/// Executes a random sequence of operations on a volume, each with retries. Returns the expected state.
+async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> Volume {
     let mut volume = Volume::default();
     let (mut generation, mut process) = (0, 0);
     for _ in 0..STEPS {
         if rng.below(3) == 0 {
-            // The driver is restarted, which takes longer than reads lag.
+            // A restart of the driver takes longer than the staleness of reads.
             process = (process + 1) % processes.len();
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
@@ -144,12 +142,13 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
             } else {
                 available(&name)
             };
-            let made = retried(&mut rng, async |soon| {
-                disks.provisioner.create(soon, &new).await
+            let created = retry(&mut rng, async |deadline| {
+                disks.provisioner.create(deadline, &new).await
             })
             .await;
             volume.disk = Some(
-                made.unwrap_or_else(|error| panic!("{name}: {}", text(&error)))
+                created
+                    .unwrap_or_else(|error| panic!("{name}: {}", text(&error)))
                     .id,
             );
             continue;
@@ -157,34 +156,36 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
         let target = rng.choose(&[node_one(), node_two()]);
         match (rng.below(4), &volume.node) {
             (0, Some(_)) => {
-                let rejected = async |soon| match disks.provisioner.delete(soon, &disk).await {
-                    // There was time for a look of before it was attached only, and for the cloud's own
-                    // rejection: the orchestrator asks again.
-                    Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
-                    outcome => outcome.map(|()| true),
-                };
-                let mut kept = Ok(false);
+                let delete_attached =
+                    async |deadline| match disks.provisioner.delete(deadline, &disk).await {
+                        // Only a stale read and the rejection by the cloud fit into the deadline: the
+                        // orchestrator retries.
+                        Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
+                        outcome => outcome.map(|()| true),
+                    };
+                let mut rejected = Ok(false);
                 for _ in 0..10 {
-                    kept = retried(&mut rng, rejected).await;
-                    if !matches!(kept, Ok(false)) {
+                    rejected = retry(&mut rng, delete_attached).await;
+                    if !matches!(rejected, Ok(false)) {
                         break;
                     }
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
                 assert!(
-                    matches!(&kept, Err(error) if error.failure() == Failure::DiskStillAttached),
-                    "delete of {volume:?}: {kept:?}"
+                    matches!(&rejected, Err(error) if error.failure() == Failure::DiskStillAttached),
+                    "delete of {volume:?}: {rejected:?}"
                 );
             }
             (0, None) => {
-                let gone = async |soon| match disks.provisioner.delete(soon, &disk).await {
-                    // A read of before it was detached, and perhaps of before it was deleted: the
-                    // orchestrator asks again.
-                    Err(error) if error.failure() == Failure::DiskStillAttached => Ok(false),
-                    outcome => outcome.map(|()| true),
-                };
+                let delete_detached =
+                    async |deadline| match disks.provisioner.delete(deadline, &disk).await {
+                        // A stale read shows the attachment, possibly of a deleted disk: the orchestrator
+                        // retries.
+                        Err(error) if error.failure() == Failure::DiskStillAttached => Ok(false),
+                        outcome => outcome.map(|()| true),
+                    };
                 for _ in 0..10 {
-                    if retried(&mut rng, gone).await.unwrap() {
+                    if retry(&mut rng, delete_detached).await.unwrap() {
                         volume = Volume::default();
                         break;
                     }
@@ -193,19 +194,20 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
                 assert_eq!(volume.disk, None, "{disk} could not be deleted");
             }
             (1 | 2, None) => {
-                let attach = async |soon| match disks.attacher.attach(soon, &disk, &target).await {
-                    // A read of before it was detached there: the orchestrator asks again.
-                    Err(Error::InUseElsewhere { .. }) => Ok(false),
-                    outcome => outcome.map(|_| true),
-                };
+                let attach =
+                    async |deadline| match disks.attacher.attach(deadline, &disk, &target).await {
+                        // A stale read shows the previous attachment: the orchestrator retries.
+                        Err(Error::InUseElsewhere { .. }) => Ok(false),
+                        outcome => outcome.map(|_| true),
+                    };
                 for _ in 0..10 {
-                    match retried(&mut rng, attach).await {
+                    match retry(&mut rng, attach).await {
                         Ok(true) => volume.node = Some(target.clone()),
                         Ok(false) => {
                             tokio::time::sleep(Duration::from_secs(1)).await;
                             continue;
                         }
-                        // A category that these nodes do not take.
+                        // The instance type does not support the category.
                         Err(error) if error.failure_kind() == FailureKind::FailedPrecondition => {}
                         Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
                     }
@@ -213,23 +215,23 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
                 }
             }
             (1 | 2, Some(node)) => {
-                let made = retried(&mut rng, async |soon| {
-                    disks.attacher.attach(soon, &disk, &target).await
+                let attached = retry(&mut rng, async |deadline| {
+                    disks.attacher.attach(deadline, &disk, &target).await
                 })
                 .await;
-                match made {
-                    Ok(_) => assert_eq!(*node, target, "taken from a node"),
+                match attached {
+                    Ok(_) => assert_eq!(*node, target, "moved between nodes"),
                     Err(Error::InUseElsewhere { .. }) => assert_ne!(*node, target),
                     Err(error) => panic!("attach of {volume:?}: {}", text(&error)),
                 }
             }
             (_, node) => {
                 let node = node.clone().unwrap_or(target);
-                let off = retried(&mut rng, async |soon| {
-                    disks.attacher.detach(soon, &disk, &node).await
+                let detached = retry(&mut rng, async |deadline| {
+                    disks.attacher.detach(deadline, &disk, &node).await
                 })
                 .await;
-                off.unwrap_or_else(|error| panic!("detach of {volume:?}: {}", text(&error)));
+                detached.unwrap_or_else(|error| panic!("detach of {volume:?}: {}", text(&error)));
                 volume.node = None;
             }
         }
@@ -237,8 +239,8 @@ async fn live(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng) -> V
     volume
 }
 
-/// The disks as the cloud has them, and who holds each.
-fn found(setup: &Setup) -> BTreeMap<String, Vec<String>> {
+/// The disks in the cloud with the instances of their attachments.
+fn attached_instances(setup: &Setup) -> BTreeMap<String, Vec<String>> {
     let rows = setup.rows();
     let rows = rows.iter().filter(|row| row["status"] != "Deleting");
     rows.map(|row| {
@@ -258,7 +260,7 @@ fn found(setup: &Setup) -> BTreeMap<String, Vec<String>> {
 
 #[expect(
     clippy::future_not_send,
-    reason = "the lives of one run share the test's thread"
+    reason = "the volumes of a run share the thread of the test"
 )]
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
@@ -268,30 +270,30 @@ async fn run(seed: u64) {
         setup.restarted(),
         setup.restarted(),
     ];
-    let (local, mut lives) = (LocalSet::new(), JoinSet::new());
+    let (local, mut volumes) = (LocalSet::new(), JoinSet::new());
     for number in 0..VOLUMES {
         let rng = Rng(rng.below(u64::MAX));
-        lives.spawn_local_on(live(processes.clone(), number, rng), &local);
+        volumes.spawn_local_on(run_volume(processes.clone(), number, rng), &local);
     }
     let stock = async {
-        // What is sold out changes all the time.
+        // The stock changes continuously.
         loop {
-            let sold = rng.choose(&[
+            let out_of_stock = rng.choose(&[
                 json!([]),
                 json!(["*/cloud_essd"]),
                 json!(["*/cloud_efficiency"]),
             ]);
-            setup.configure(&json!({"out_of_stock": sold}));
+            setup.configure(&json!({"out_of_stock": out_of_stock}));
             tokio::time::sleep(Duration::from_millis(500 + rng.below(4000))).await;
         }
     };
-    let all = local.run_until(lives.join_all());
+    let all = local.run_until(volumes.join_all());
     let volumes = tokio::select! {
         biased;
         volumes = all => volumes,
         () = stock => unreachable!(),
     };
-    // What is still on its way arrives.
+    // Operations in progress complete.
     tokio::time::sleep(Duration::from_secs(10)).await;
     let expected: BTreeMap<String, Vec<String>> = volumes
         .into_iter()
@@ -300,8 +302,8 @@ async fn run(seed: u64) {
             Some((volume.disk?.to_string(), node.into_iter().collect()))
         })
         .collect();
-    assert_eq!(found(&setup), expected, "seed {seed}");
-    // Nothing is left that could not be taken down.
+    assert_eq!(attached_instances(&setup), expected, "seed {seed}");
+    // Every disk can be detached and deleted.
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
@@ -313,11 +315,11 @@ async fn run(seed: u64) {
             .unwrap();
         setup.delete(&disk).await;
     }
-    assert!(found(&setup).is_empty(), "seed {seed}");
+    assert!(attached_instances(&setup).is_empty(), "seed {seed}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_goes_wrong_on_the_way_retries_end_where_a_clean_run_would() {
+async fn operations_converge_under_faults_and_restarts() {
     for seed in 0..RUNS {
         run(seed).await;
     }

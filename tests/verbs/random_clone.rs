@@ -1,4 +1,5 @@
-//! Clones, made by processes that die at any instant: one of its source for each name in the end, and no snapshot left.
+//! Clones created by processes that terminate at random instants: each name results in one clone of its source, and no
+//! intermediate snapshot is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +7,9 @@ use std::time::Duration;
 
 use diskplugin::disk::DiskServices;
 
-use crate::crash::{CSI_NAME, RUNS, attempts, calm, ids, rows, setup, to_the_end, used};
+use crate::crash::{
+    CSI_NAME, RUNS, clear_faults, ids, retry, retry_at_most, rows, setup, used_disks,
+};
 use crate::kit::{Setup, available, new_disk};
 use crate::rng::Rng;
 
@@ -19,8 +22,8 @@ const CLONE_CALLS: [&str; 6] = [
     "DescribeSnapshots",
 ];
 
-/// Of which disk each snapshot was taken that ever was there.
-fn taken(setup: &Setup) -> BTreeMap<String, String> {
+/// The source disk of every snapshot ever created.
+fn snapshot_sources(setup: &Setup) -> BTreeMap<String, String> {
     let calls = setup.cloud.calls().into_iter();
     calls
         .filter(|call| call.action == "CreateSnapshot")
@@ -28,11 +31,11 @@ fn taken(setup: &Setup) -> BTreeMap<String, String> {
         .collect()
 }
 
-async fn clones(seed: u64) {
+async fn run(seed: u64) {
     let mut rng = Rng(4000 + seed);
     let setup = setup(seed, &mut rng);
-    let sources = used(&setup, 2).await;
-    let mut told = BTreeMap::new();
+    let sources = used_disks(&setup, 2).await;
+    let mut clones = BTreeMap::new();
     for number in 0..3 {
         let name = format!("clone-{number}");
         let source = rng.choose(&sources);
@@ -41,73 +44,76 @@ async fn clones(seed: u64) {
         } else {
             available(&name)
         };
-        let clone = async |disks: Arc<DiskServices>, soon| {
-            disks.provisioner.create_clone(soon, &new, &source).await
+        let clone = async |disks: Arc<DiskServices>, deadline| {
+            disks
+                .provisioner
+                .create_clone(deadline, &new, &source)
+                .await
         };
         if rng.below(4) == 0 {
-            // Nobody comes back for this one, unless it was told.
-            let few = 1 + usize::try_from(rng.below(4)).unwrap();
-            if attempts(&setup, &mut rng, &CLONE_CALLS, few, clone)
+            // A clone that is not complete after these attempts is abandoned.
+            let max_attempts = 1 + usize::try_from(rng.below(4)).unwrap();
+            if retry_at_most(&setup, &mut rng, &CLONE_CALLS, max_attempts, clone)
                 .await
                 .is_none()
             {
                 continue;
             }
         }
-        let made = to_the_end(&setup, &mut rng, &CLONE_CALLS, clone).await;
+        let created = retry(&setup, &mut rng, &CLONE_CALLS, clone).await;
         tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
-        let again = to_the_end(&setup, &mut rng, &CLONE_CALLS, clone).await;
-        assert_eq!(again.id, made.id, "seed {seed}: {name}");
-        let image = made
+        let again = retry(&setup, &mut rng, &CLONE_CALLS, clone).await;
+        assert_eq!(again.id, created.id, "seed {seed}: {name}");
+        let snapshot = created
             .source_snapshot
-            .expect("a clone is made from a snapshot");
-        let of = taken(&setup);
+            .expect("a clone is created from a snapshot");
+        let snapshot_sources = snapshot_sources(&setup);
         assert_eq!(
-            of.get(image.as_str()),
+            snapshot_sources.get(snapshot.as_str()),
             Some(&source.to_string()),
             "seed {seed}"
         );
-        // Done is done: nothing is left of it, whoever asked last.
+        // The intermediate snapshot of the clone is deleted.
         tokio::time::sleep(Duration::from_secs(5)).await;
         for row in rows(&setup, "snapshots") {
             let owner = &row["tags"]["diskplugin.csi.example/clone-for"];
             assert_ne!(*owner, name.as_str(), "seed {seed}: {row:#}");
         }
-        told.insert(made.id, name);
+        clones.insert(created.id, name);
     }
-    // One disk for each name, also for those that nobody came back for.
+    // One disk for each name, including the abandoned clones.
     let names: Vec<_> = setup
         .rows()
         .iter()
         .map(|row| row["tags"][CSI_NAME].to_string())
         .collect();
-    let once: BTreeSet<_> = names.iter().collect();
-    assert_eq!(once.len(), names.len(), "seed {seed}: {names:?}");
-    let disks = [
+    let unique: BTreeSet<_> = names.iter().collect();
+    assert_eq!(unique.len(), names.len(), "seed {seed}: {names:?}");
+    let delete_calls = [
         "DeleteDisk",
         "DeleteSnapshot",
         "DescribeDisks",
         "DescribeSnapshots",
     ];
-    for id in told.keys() {
-        to_the_end(&setup, &mut rng, &disks, async |disks, soon| {
-            disks.provisioner.delete(soon, id).await
+    for id in clones.keys() {
+        retry(&setup, &mut rng, &delete_calls, async |disks, deadline| {
+            disks.provisioner.delete(deadline, id).await
         })
         .await;
     }
-    // What was given up goes by itself within a day, or a while after.
-    calm(&setup, 90_000).await;
+    // The snapshots of abandoned clones are deleted after a day.
+    clear_faults(&setup, 90_000).await;
     assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
     let left = ids(&setup.rows());
     assert!(
-        told.keys().all(|id| !left.contains(id.as_str())),
+        clones.keys().all(|id| !left.contains(id.as_str())),
         "seed {seed}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_dies_each_name_has_one_clone_of_its_source_and_leaves_no_snapshot() {
+async fn crashes_result_in_one_clone_per_name_and_no_leftover_snapshot() {
     for seed in 0..RUNS {
-        clones(seed).await;
+        run(seed).await;
     }
 }

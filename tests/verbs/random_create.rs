@@ -1,5 +1,5 @@
-//! Random creations in several zones, categories and levels, by processes that die at any instant, while stock
-//! comes and goes: one disk for each name in the end, of what was asked for.
+//! Random creations in several zones, categories and performance levels by processes that terminate at random instants,
+//! while the stock changes: each name results in one disk that matches the request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::rng::Rng;
 const RUNS: u64 = 60;
 const NAMES: u64 = 4;
 
-fn shape(name: &str, rng: &mut Rng) -> NewDisk {
-    let anywhere = vec![zone("b").into(), zone("a").into()];
+fn random_disk(name: &str, rng: &mut Rng) -> NewDisk {
+    let both_zones = vec![zone("b").into(), zone("a").into()];
     match rng.below(4) {
         0 => new_disk(name),
         1 => NewDisk {
-            zones: anywhere,
+            zones: both_zones,
             ..available(name)
         },
         2 => NewDisk {
             size: gib(500),
             levels: vec![PerformanceLevel::Pl2, PerformanceLevel::Pl1],
-            zones: anywhere,
+            zones: both_zones,
             ..new_disk(name)
         },
         _ => NewDisk {
@@ -39,15 +39,15 @@ fn shape(name: &str, rng: &mut Rng) -> NewDisk {
     }
 }
 
-fn disturb(setup: &Setup, rng: &mut Rng) {
-    let sold = rng.choose(&[
+fn inject_fault(setup: &Setup, rng: &mut Rng) {
+    let out_of_stock = rng.choose(&[
         json!([]),
         json!(["*/cloud_essd", "region/*"]),
         json!(["*/cloud_efficiency", "cn-beijing-b/PL2"]),
         json!(["cn-beijing-b/*"]),
         json!(["*/*"]),
     ]);
-    setup.configure(&json!({"out_of_stock": sold}));
+    setup.configure(&json!({"out_of_stock": out_of_stock}));
     let kind = rng.choose(&[
         json!("reset-after"),
         json!("internal-error-after"),
@@ -61,7 +61,7 @@ fn disturb(setup: &Setup, rng: &mut Rng) {
     setup.faults(action, 1 + rng.below(2), &kind);
 }
 
-fn passes(error: &Error) -> bool {
+fn is_retryable(error: &Error) -> bool {
     matches!(
         error.failure_kind(),
         FailureKind::Unavailable
@@ -72,16 +72,16 @@ fn passes(error: &Error) -> bool {
     )
 }
 
-/// One call, which may be cut off at any instant; true when the process must be replaced then.
+/// One call. Returns `None` if the process terminates during the call.
 async fn attempt(
     disks: &DiskServices,
     new: &NewDisk,
     rng: &mut Rng,
 ) -> Option<Result<String, Error>> {
-    let patience = Duration::from_millis(1 + rng.below(20_000));
-    let life = Duration::from_millis(rng.below(15_000));
-    let call = disks.provisioner.create(Deadline::after(patience), new);
-    let outcome = timeout(life, call).await.ok()?;
+    let call_timeout = Duration::from_millis(1 + rng.below(20_000));
+    let lifetime = Duration::from_millis(rng.below(15_000));
+    let call = disks.provisioner.create(Deadline::after(call_timeout), new);
+    let outcome = timeout(lifetime, call).await.ok()?;
     Some(outcome.map(|disk| disk.id.to_string()))
 }
 
@@ -97,32 +97,32 @@ async fn run(seed: u64) {
     }}));
     let mut names = BTreeSet::new();
     for number in 0..NAMES {
-        let new = shape(&format!("pvc-{number}"), &mut rng);
+        let new = random_disk(&format!("pvc-{number}"), &mut rng);
         let mut disks = Arc::clone(&setup.disks);
-        let mut tries = 0;
+        let mut attempts = 0;
         let id = loop {
-            tries += 1;
-            assert!(tries < 200, "seed {seed}: {new:?}");
-            if tries < 30 {
-                disturb(&setup, &mut rng);
+            attempts += 1;
+            assert!(attempts < 200, "seed {seed}: {new:?}");
+            if attempts < 30 {
+                inject_fault(&setup, &mut rng);
             } else {
                 setup.configure(&json!({"faults": [], "out_of_stock": []}));
             }
             match attempt(&disks, &new, &mut rng).await {
-                // Killed: another process takes over, which takes longer than reads lag.
+                // The process terminates. A restart takes longer than the staleness of reads.
                 None => {
                     disks = setup.restarted();
                     tokio::time::sleep(Duration::from_secs(3)).await;
                 }
                 Some(Ok(id)) => break id,
-                Some(Err(error)) if passes(&error) => {
+                Some(Err(error)) if is_retryable(&error) => {
                     tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
                 }
                 Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
             }
         };
         assert!(names.insert(id.clone()), "seed {seed}");
-        // The answer was lost, and its token with it; much later somebody asks again.
+        // The response is lost, and the cloud may have discarded the token before the repeat.
         tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
         let again = setup
@@ -143,14 +143,14 @@ async fn run(seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_dies_and_whatever_is_sold_out_each_name_has_one_disk() {
+async fn crashes_and_stockouts_result_in_one_disk_per_name() {
     for seed in 0..RUNS {
         run(seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
+async fn two_processes_creating_the_same_name_create_one_disk() {
     for seed in 0..RUNS {
         let mut rng = Rng(1000 + seed);
         let stale = rng.choose(&["--stale=0s", "--stale=2s"]);
@@ -161,10 +161,10 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
             "--latency=0s..1s",
             &seed_flag,
         ]);
-        let new = shape("pvc-1", &mut rng);
-        // One of them remembers what the other does not.
-        let sold = rng.choose(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
-        setup.configure(&json!({"out_of_stock": sold}));
+        let new = random_disk("pvc-1", &mut rng);
+        // Only the first process remembers the stockout.
+        let out_of_stock = rng.choose(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
+        setup.configure(&json!({"out_of_stock": out_of_stock}));
         let other = NewDisk {
             name: "other".to_owned(),
             ..new.clone()
@@ -176,11 +176,11 @@ async fn two_processes_that_create_one_name_at_once_end_with_one_disk() {
             .await;
         setup.configure(&json!({"out_of_stock": []}));
         let second = setup.restarted();
-        let late = Duration::from_millis(rng.below(2500));
+        let delay = Duration::from_millis(rng.below(2500));
         let (one, two) = tokio::join!(
             setup.disks.provisioner.create(crate::kit::minutes(1), &new),
             async {
-                tokio::time::sleep(late).await;
+                tokio::time::sleep(delay).await;
                 second
                     .provisioner
                     .create(crate::kit::minutes(1), &new)

@@ -1,5 +1,5 @@
-//! Groups of snapshots, taken and deleted by processes that die at any instant: one for each name in the end, of the right
-//! disks, and nothing left of what is deleted.
+//! Snapshot groups created and deleted by processes that terminate at random instants: each name results in one group of
+//! the requested disks, and deletion is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use diskplugin::disk::NewGroupSnapshot;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
-use crate::crash::{RUNS, calm, ids, parsed, rows, setup, to_the_end, used};
+use crate::crash::{RUNS, clear_faults, ids, parse_ids, retry, rows, setup, used_disks};
 use crate::kit::{Setup, minutes, text};
 use crate::rng::Rng;
 
@@ -32,61 +32,61 @@ async fn delete_group(
         "DeleteSnapshotGroup",
         "DescribeSnapshotGroups",
     ];
-    to_the_end(setup, rng, &actions, async |disks, soon| {
+    retry(setup, rng, &actions, async |disks, deadline| {
         disks
             .snapshotter
-            .delete_group(soon, id, &parsed(members))
+            .delete_group(deadline, id, &parse_ids(members))
             .await
     })
     .await;
 }
 
-async fn groups(seed: u64) {
+async fn run(seed: u64) {
     let mut rng = Rng(2000 + seed);
     let setup = setup(seed, &mut rng);
-    let sources = used(&setup, 3).await;
-    let mut told = Vec::new();
+    let sources = used_disks(&setup, 3).await;
+    let mut groups = Vec::new();
     for number in 0..2 {
-        let most = 2 + usize::try_from(rng.below(2)).unwrap();
+        let count = 2 + usize::try_from(rng.below(2)).unwrap();
         let new = NewGroupSnapshot {
             name: format!("group-{number}"),
-            sources: sources.iter().take(most).cloned().collect(),
+            sources: sources.iter().take(count).cloned().collect(),
             resource_group: None,
             tags: Tags::new(),
         };
-        let made = to_the_end(&setup, &mut rng, &GROUP_CALLS, async |disks, soon| {
-            disks.snapshotter.create_group(soon, &new).await
+        let created = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
+            disks.snapshotter.create_group(deadline, &new).await
         });
-        let made = made.await;
+        let created = created.await;
         tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
-        let again = to_the_end(&setup, &mut rng, &GROUP_CALLS, async |disks, soon| {
-            disks.snapshotter.create_group(soon, &new).await
+        let again = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
+            disks.snapshotter.create_group(deadline, &new).await
         });
-        assert_eq!(again.await.id, made.id, "seed {seed}: {new:?}");
-        let of: BTreeSet<_> = made
+        assert_eq!(again.await.id, created.id, "seed {seed}: {new:?}");
+        let sources_of_group: BTreeSet<_> = created
             .snapshots
             .iter()
             .filter_map(|row| row.source_disk.clone())
             .collect();
-        assert_eq!(of, new.sources, "seed {seed}");
-        told.push(made);
+        assert_eq!(sources_of_group, new.sources, "seed {seed}");
+        groups.push(created);
     }
     let members = |index: usize| -> BTreeSet<String> {
-        told[index]
+        groups[index]
             .snapshots
             .iter()
             .map(|row| row.id.to_string())
             .collect()
     };
     let all: BTreeSet<_> = members(0).union(&members(1)).cloned().collect();
-    let known: BTreeSet<_> = told.iter().map(|group| group.id.to_string()).collect();
-    assert_eq!(ids(&rows(&setup, "groups")), known, "seed {seed}");
+    let group_ids: BTreeSet<_> = groups.iter().map(|group| group.id.to_string()).collect();
+    assert_eq!(ids(&rows(&setup, "groups")), group_ids, "seed {seed}");
     assert_eq!(ids(&rows(&setup, "snapshots")), all, "seed {seed}");
-    // Whoever tagged them, a new process lists them as ours, each with its group.
+    // A new process lists the snapshots as owned, each with its group.
     tokio::time::sleep(Duration::from_secs(3)).await;
     setup.configure(&json!({"faults": []}));
-    let listed = setup.restarted();
-    let listed = listed
+    let disks = setup.restarted();
+    let listed = disks
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await;
@@ -95,7 +95,7 @@ async fn groups(seed: u64) {
         .into_iter()
         .map(|row| (row.id.to_string(), row.group))
         .collect();
-    for (index, group) in told.iter().enumerate() {
+    for (index, group) in groups.iter().enumerate() {
         for id in members(index) {
             assert_eq!(
                 listed.get(&id),
@@ -104,38 +104,38 @@ async fn groups(seed: u64) {
             );
         }
     }
-    for (index, group) in told.iter().enumerate() {
+    for (index, group) in groups.iter().enumerate() {
         delete_group(&setup, &mut rng, &group.id, &members(index)).await;
     }
-    calm(&setup, 5).await;
+    clear_faults(&setup, 5).await;
     let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
     assert_eq!(left, (vec![], vec![]), "seed {seed}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_dies_each_name_has_one_group_that_is_listed_and_goes_as_a_whole() {
+async fn crashes_result_in_one_group_per_name_that_is_listed_and_deleted_as_a_whole() {
     for seed in 0..RUNS {
-        groups(seed).await;
+        run(seed).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
+async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
     for seed in 0..RUNS {
         let mut rng = Rng(3000 + seed);
         let setup = setup(seed, &mut rng);
-        let sources = used(&setup, 2).await;
+        let sources = used_disks(&setup, 2).await;
         let new = NewGroupSnapshot {
             name: "group".to_owned(),
             sources: sources.iter().cloned().collect(),
             resource_group: None,
             tags: Tags::new(),
         };
-        // Nobody may tag, and then the driver dies for good.
-        let denied = json!({"code": {"status": 500, "code": "InternalError"}});
-        setup.faults("TagResources", 1000, &denied);
-        let never = setup.disks.snapshotter.create_group(minutes(1), &new).await;
-        assert!(never.is_err(), "seed {seed}");
+        // Tagging fails until the driver terminates.
+        let failure = json!({"code": {"status": 500, "code": "InternalError"}});
+        setup.faults("TagResources", 1000, &failure);
+        let untagged = setup.disks.snapshotter.create_group(minutes(1), &new).await;
+        assert!(untagged.is_err(), "seed {seed}");
         tokio::time::sleep(Duration::from_secs(30)).await;
         setup.configure(&json!({"faults": []}));
         let members = ids(&rows(&setup, "snapshots"));
@@ -145,15 +145,15 @@ async fn a_group_whose_members_were_never_tagged_is_shown_and_deleted_whole() {
             .unwrap()
             .parse()
             .unwrap();
-        let shown = setup
+        let read = setup
             .restarted()
             .snapshotter
-            .get_group(minutes(1), &id, &parsed(&members))
+            .get_group(minutes(1), &id, &parse_ids(&members))
             .await;
-        let shown = shown.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
-        assert_eq!((shown.snapshots.len(), shown.is_ready()), (2, true));
+        let read = read.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        assert_eq!((read.snapshots.len(), read.is_ready()), (2, true));
         delete_group(&setup, &mut rng, &id, &members).await;
-        calm(&setup, 5).await;
+        clear_faults(&setup, 5).await;
         let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
         assert_eq!(left, (vec![], vec![]), "seed {seed}");
     }

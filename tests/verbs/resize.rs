@@ -1,63 +1,55 @@
-//! Growing a disk.
+//! Resizing of disks.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, EcsApi};
 use diskplugin::disk::{Error, FailureKind};
-use diskplugin::model::{Bytes, SizeRange, Tags};
+use diskplugin::model::{Bytes, Disk, DiskId, SizeRange, Tags};
 
 use crate::kit::{Setup, between, gib, minutes, node_one, seconds, text};
 
+async fn resize(setup: &Setup, disk: &DiskId, range: SizeRange) -> Disk {
+    let resized = setup.disks.resizer.resize(minutes(1), disk, range).await;
+    resized.unwrap_or_else(|error| panic!("resize: {}", text(&error)))
+}
+
+/// The `Type` parameter of each accepted ResizeDisk call.
+fn resize_types(setup: &Setup) -> Vec<String> {
+    let calls = setup.cloud.calls().into_iter();
+    let accepted = calls.filter(|call| call.action == "ResizeDisk" && call.code.is_none());
+    accepted.map(|call| call.params["Type"].clone()).collect()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_free_disk_grows_offline_and_an_attached_one_online() {
-    for (attach, mode) in [(false, "offline"), (true, "online")] {
+async fn a_detached_disk_resizes_offline_and_an_attached_disk_online() {
+    for (attached, resize_type) in [(false, "offline"), (true, "online")] {
         let setup = Setup::new(&["--resize-delay=3s"]);
         let disk = setup.disk("pvc-1").await;
-        if attach {
+        if attached {
             setup.attach(&disk, &node_one()).await;
         }
-        let begun = Instant::now();
-        let row = setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, gib(30))
-            .await
-            .unwrap();
+        let started = Instant::now();
+        let row = resize(&setup, &disk, gib(30)).await;
         assert_eq!(
             (row.size.0, setup.row(&disk)["size"].as_u64()),
             (30, Some(30))
         );
-        // A look before, then the size shows late.
-        assert!(begun.elapsed() >= Duration::from_secs(3));
-        assert_eq!(accepted(&setup), [mode]);
+        // The first poll shows the previous size.
+        assert!(started.elapsed() >= Duration::from_secs(3));
+        assert_eq!(resize_types(&setup), [resize_type]);
     }
 }
 
-/// How the disks were grown, as far as the cloud took it.
-fn accepted(setup: &Setup) -> Vec<String> {
-    let calls = setup.cloud.calls().into_iter();
-    let grown = calls.filter(|call| call.action == "ResizeDisk" && call.code.is_none());
-    grown.map(|call| call.params["Type"].clone()).collect()
-}
-
 #[tokio::test(start_paused = true)]
-async fn an_attached_disk_never_grows_offline_however_old_the_reads() {
+async fn an_attached_disk_never_resizes_offline_despite_stale_reads() {
     for seed in 0..40 {
         for online in [true, false] {
             let seed = format!("--seed={seed}");
             let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
             let disk = setup.disk("pvc-1").await;
-            let attach = AttachDisk {
-                disk: disk.clone(),
-                instance: node_one(),
-                force: false,
-                delete_with_instance: false,
-            };
-            let ecs = setup.cloud.ecs();
-            ecs.attach_disk(minutes(1), &attach).await.unwrap();
+            setup.attach_externally(&disk, &node_one()).await;
             if !online {
                 let code = "InvalidDiskSize.NotSupportResizeOnline";
                 setup.fault(
@@ -65,97 +57,74 @@ async fn an_attached_disk_never_grows_offline_however_old_the_reads() {
                     &json!({"code": {"status": 403, "code": code}}),
                 );
             }
-            let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-            assert_eq!(grown.is_ok(), online, "{seed}");
-            assert_eq!(accepted(&setup), vec!["online"; usize::from(online)]);
+            let resized = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
+            assert_eq!(resized.is_ok(), online, "{seed}");
+            assert_eq!(resize_types(&setup), vec!["online"; usize::from(online)]);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_on_its_way_grows_where_it_arrives() {
+async fn a_disk_resizes_during_an_attach_and_during_a_detach() {
     let setup = Setup::new(&["--attach-delay=5s", "--detach-delay=5s"]);
     let (disk, node) = (setup.disk("pvc-1").await, node_one());
-    let (attached, grown) = tokio::join!(
+    let (attached, resized) = tokio::join!(
         setup.disks.attacher.attach(minutes(1), &disk, &node),
         setup.disks.resizer.resize(minutes(1), &disk, gib(30))
     );
-    assert_eq!((attached.is_ok(), grown.unwrap().size.0), (true, 30));
-    let (off, grown) = tokio::join!(
+    assert_eq!((attached.is_ok(), resized.unwrap().size.0), (true, 30));
+    let (detached, resized) = tokio::join!(
         setup.disks.attacher.detach(minutes(1), &disk, &node),
         setup.disks.resizer.resize(minutes(1), &disk, gib(40))
     );
-    assert_eq!((off.is_ok(), grown.unwrap().size.0), (true, 40));
-    assert_eq!(accepted(&setup), ["online", "offline"]);
+    assert_eq!((detached.is_ok(), resized.unwrap().size.0), (true, 40));
+    assert_eq!(resize_types(&setup), ["online", "offline"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_of_a_moment_ago_is_found_though_reads_do_not_show_it_yet() {
+async fn a_new_disk_resizes_even_if_reads_do_not_return_it_yet() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.unmanaged_disk(Tags::new()).await;
-    let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-    assert_eq!(grown.unwrap().size.0, 30);
+    assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_large_enough_is_left_as_it_is_without_a_call() {
+async fn a_disk_that_is_large_enough_is_not_resized() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for range in [gib(20), gib(5), between(10, 25), SizeRange::default()] {
-        let row = setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, range)
-            .await
-            .unwrap();
+        let row = resize(&setup, &disk, range).await;
         assert_eq!(row.size.0, 20);
     }
-    setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, gib(30))
-        .await
-        .unwrap();
-    setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, gib(30))
-        .await
-        .unwrap();
-    assert_eq!(accepted(&setup), ["offline"]);
+    resize(&setup, &disk, gib(30)).await;
+    resize(&setup, &disk, gib(30)).await;
+    assert_eq!(resize_types(&setup), ["offline"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_size_rounds_up_to_the_next_gib_unless_the_limit_forbids_it() {
+async fn the_size_is_rounded_up_to_whole_gib_within_the_limit() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let odd = SizeRange {
+    let fractional = SizeRange {
         required: Some(Bytes((30 << 30) + 1)),
         limit: Some(Bytes((31 << 30) - 1)),
     };
     let rejected = setup
         .disks
         .resizer
-        .resize(minutes(1), &disk, odd)
+        .resize(minutes(1), &disk, fractional)
         .await
         .unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange);
-    let odd = SizeRange { limit: None, ..odd };
-    assert_eq!(
-        setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, odd)
-            .await
-            .unwrap()
-            .size
-            .0,
-        31
-    );
+    let fractional = SizeRange {
+        limit: None,
+        ..fractional
+    };
+    assert_eq!(resize(&setup, &disk, fractional).await.size.0, 31);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range() {
+async fn shrinking_and_exceeding_the_maximum_of_the_category_are_out_of_range() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (range, part) in [
@@ -178,7 +147,7 @@ async fn a_limit_below_the_size_and_a_size_beyond_the_category_are_out_of_range(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
+async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--resize-delay=10s", stale]);
         let disk = setup.disk("pvc-1").await;
@@ -203,7 +172,7 @@ async fn a_size_that_shows_late_is_waited_for_and_found_by_the_repeat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_that_is_still_processed_is_waited_out() {
+async fn a_resize_waits_for_a_running_resize() {
     let setup = Setup::with_retries(&["--resize-delay=8s"]);
     let disk = setup.disk("pvc-1").await;
     setup
@@ -212,17 +181,12 @@ async fn an_order_that_is_still_processed_is_waited_out() {
         .resize(seconds(2), &disk, gib(30))
         .await
         .unwrap_err();
-    let row = setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, gib(40))
-        .await
-        .unwrap();
+    let row = resize(&setup, &disk, gib(40)).await;
     assert_eq!(row.size.0, 40);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
+async fn a_repeat_after_a_lost_response_reaches_the_requested_size() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--resize-delay=2s"]);
         let disk = setup.disk("pvc-1").await;
@@ -234,19 +198,14 @@ async fn a_lost_answer_ends_with_the_size_that_was_asked_for() {
             .await
             .unwrap_err();
         assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
-        let row = setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, gib(30))
-            .await
-            .unwrap();
+        let row = resize(&setup, &disk, gib(30)).await;
         assert_eq!(row.size.0, 30, "{loss}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_growth_in_between_is_success() {
-    // Old reads still show the old size; the cloud refuses to grow to what it is.
+async fn a_concurrent_resize_to_the_same_size_succeeds() {
+    // Stale reads show the previous size; the cloud rejects a resize to the current size.
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -254,7 +213,7 @@ async fn somebody_elses_growth_in_between_is_success() {
         "ResizeDisk",
         &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
     );
-    let (ours, theirs) = tokio::join!(
+    let (first, second) = tokio::join!(
         setup.disks.resizer.resize(minutes(1), &disk, gib(30)),
         async {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -265,7 +224,7 @@ async fn somebody_elses_growth_in_between_is_success() {
                 .await
         }
     );
-    for row in [ours, theirs] {
+    for row in [first, second] {
         assert_eq!(
             row.unwrap_or_else(|error| panic!("{}", text(&error)))
                 .size
@@ -276,18 +235,18 @@ async fn somebody_elses_growth_in_between_is_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
+async fn a_client_token_consumed_by_a_rejected_resize_does_not_block_later_resizes() {
     let setup = Setup::new(&["--cut-delay=10s"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let disk = setup.disk("pvc-1").await;
-    let verbs = &setup.disks;
+    let disks = &setup.disks;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
-    verbs
+    disks
         .snapshotter
         .create(seconds(1), &snapshot)
         .await
         .unwrap_err();
-    let rejected = verbs
+    let rejected = disks
         .resizer
         .resize(seconds(1), &disk, gib(30))
         .await
@@ -299,17 +258,11 @@ async fn a_token_that_a_refused_resize_used_up_does_not_stand_in_the_way() {
         text(&rejected)
     );
     tokio::time::sleep(Duration::from_secs(20)).await;
-    let row = verbs.resizer.resize(minutes(1), &disk, gib(30)).await;
-    assert_eq!(
-        row.unwrap_or_else(|error| panic!("{}", text(&error)))
-            .size
-            .0,
-        30
-    );
+    assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
+async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
@@ -329,7 +282,7 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
     ] {
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
-    // Not FAILED_PRECONDITION, which external-resizer takes for "only offline".
+    // Not FAILED_PRECONDITION, which external-resizer interprets as "only offline".
     assert_eq!(rejected.failure_kind(), FailureKind::Aborted);
     setup.cloud.set_instance_power(&node_one(), true);
     assert!(
@@ -343,7 +296,7 @@ async fn a_node_that_does_not_run_is_told_with_the_clouds_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_disk_is_not_found() {
+async fn resizing_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let rejected = setup
         .disks
@@ -354,7 +307,7 @@ async fn an_unknown_disk_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder() {
+async fn a_disk_without_online_resize_fails_the_precondition_and_names_its_node() {
     for code in [
         "InvalidDiskSize.NotSupportResizeOnline",
         "InvalidOperation.MultiAttachDiskNotSupportResizeOnline",
@@ -367,7 +320,7 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         setup.faults("ResizeDisk", 1, &kind);
         let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let rejected = rejected.unwrap_err();
-        // FAILED_PRECONDITION: external-resizer waits until nobody has it.
+        // With FAILED_PRECONDITION, external-resizer waits until the disk is detached.
         assert_eq!(
             rejected.failure_kind(),
             FailureKind::FailedPrecondition,
@@ -378,13 +331,12 @@ async fn a_disk_that_grows_offline_only_is_a_precondition_that_names_its_holder(
         }
         setup.detach(&disk, &node_one()).await;
         setup.faults("ResizeDisk", 1, &kind);
-        let grown = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-        assert_eq!(grown.unwrap().size.0, 30, "{code}");
+        assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30, "{code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
+async fn a_size_that_the_cloud_rejects_is_out_of_range() {
     for code in [
         "InvalidDiskSize.TooLarge",
         "InvalidDataDiskSize.ValueNotSupported",
@@ -403,33 +355,28 @@ async fn a_size_that_only_the_cloud_knows_not_to_be_sold_is_out_of_range() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn growing_a_disk_in_use_costs_one_order_and_a_look_before_and_after() {
+async fn resizing_an_attached_disk_costs_one_write_and_two_reads() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
     setup.cloud.clear_calls();
-    setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, gib(30))
-        .await
-        .unwrap();
+    resize(&setup, &disk, gib(30)).await;
     let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks", "ResizeDisk", "DescribeDisks"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_disks_that_grow_together_share_their_looks() {
+async fn concurrent_resizes_share_polls() {
     let setup = Setup::new(&["--resize-delay=2s"]);
     let mut ids = Vec::new();
     for n in 0..60 {
         ids.push(setup.disk(&format!("pvc-{n}")).await);
     }
     setup.cloud.clear_calls();
-    let mut growths = tokio::task::JoinSet::new();
+    let mut resizes = tokio::task::JoinSet::new();
     for disk in ids {
         let disks = std::sync::Arc::clone(&setup.disks);
-        growths.spawn(async move {
+        resizes.spawn(async move {
             disks
                 .resizer
                 .resize(minutes(1), &disk, gib(30))
@@ -437,8 +384,8 @@ async fn many_disks_that_grow_together_share_their_looks() {
                 .is_ok()
         });
     }
-    assert!(growths.join_all().await.into_iter().all(|ok| ok));
-    // One before, and several while the duration is unknown.
-    let looks = setup.calls("DescribeDisks");
-    assert!(looks <= 15, "{looks} looks at 60 disks");
+    assert!(resizes.join_all().await.into_iter().all(|ok| ok));
+    // One read before, and several polls while the duration is unknown.
+    let reads = setup.calls("DescribeDisks");
+    assert!(reads <= 15, "{reads} calls for 60 disks");
 }

@@ -5,7 +5,7 @@
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    /// A number less than `bound`.
+    /// Returns a number less than `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
