@@ -1,4 +1,4 @@
-//! Permits for orders to an instance: how many at a time, in which order, and what it costs to learn that.
+//! Permits for AttachDisk and DetachDisk on an instance: parallelism, order, and the cost of detecting the parallelism.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use diskplugin::model::{DiskId, InstanceId};
 
 use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds};
 
-fn first() -> InstanceId {
+fn node() -> InstanceId {
     "i-0".parse().unwrap()
 }
 
-async fn disks(setup: &Setup, count: usize) -> Vec<DiskId> {
+async fn create_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for n in 0..count {
         disks.push(setup.disk(&format!("pvc-{n}")).await);
@@ -24,44 +24,51 @@ async fn disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     disks
 }
 
-/// Attaches or detaches all at once; how long it took.
-async fn all(setup: &Setup, disks: &[DiskId], on: bool) -> Duration {
-    let begun = Instant::now();
-    let mut running = JoinSet::new();
+/// Direction of the concurrent operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Attach,
+    Detach,
+}
+
+/// Attaches or detaches the disks concurrently and returns the duration.
+async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Duration {
+    let started = Instant::now();
+    let mut calls = JoinSet::new();
     for disk in disks {
         let disk = disk.clone();
-        let verbs = Arc::clone(&setup.disks);
-        running.spawn(async move {
-            if on {
-                verbs
+        let services = Arc::clone(&setup.disks);
+        calls.spawn(async move {
+            if operation == Operation::Attach {
+                services
                     .attacher
-                    .attach(minutes(5), &disk, &first())
+                    .attach(minutes(5), &disk, &node())
                     .await
                     .map(|_| ())
             } else {
-                verbs.attacher.detach(minutes(5), &disk, &first()).await
+                services.attacher.detach(minutes(5), &disk, &node()).await
             }
         });
     }
-    for outcome in running.join_all().await {
+    for outcome in calls.join_all().await {
         outcome.unwrap();
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_about_once() {
+async fn an_instance_tagged_for_concurrency_attaches_in_parallel_and_is_described_once() {
     let setup = Setup::with_nodes(1, &["--attach-delay=2s", "--detach-delay=2s"]);
     let tags = ["supportConcurrencyAttach", "supportConcurrencyDetach"];
     for key in tags {
-        assert!(setup.cloud.tag_instance(&first(), key, "true"));
+        assert!(setup.cloud.tag_instance(&node(), key, "true"));
     }
-    let disks = disks(&setup, 10).await;
-    let took = all(&setup, &disks, true).await;
-    assert!(took <= Duration::from_millis(3000), "{took:?}");
-    let took = all(&setup, &disks, false).await;
-    // Five at a time is what the cloud takes off.
-    assert!(took <= Duration::from_millis(6000), "{took:?}");
+    let disks = create_disks(&setup, 10).await;
+    let duration = run_all(&setup, &disks, Operation::Attach).await;
+    assert!(duration <= Duration::from_millis(3000), "{duration:?}");
+    let duration = run_all(&setup, &disks, Operation::Detach).await;
+    // An instance detaches at most five disks in parallel.
+    assert!(duration <= Duration::from_millis(6000), "{duration:?}");
     let rejected: u64 = setup
         .cloud
         .counts()
@@ -76,43 +83,43 @@ async fn an_instance_that_takes_disks_side_by_side_gets_them_so_and_is_asked_abo
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_takes_one_at_a_time_gets_one_and_refuses_none() {
+async fn an_untagged_instance_attaches_one_disk_at_a_time_without_rejections() {
     for denied in [json!([]), json!(["DescribeInstances"])] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"denied": denied}));
-        let disks = disks(&setup, 4).await;
-        let took = all(&setup, &disks, true).await;
+        let disks = create_disks(&setup, 4).await;
+        let duration = run_all(&setup, &disks, Operation::Attach).await;
         assert!(
-            took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
-            "{took:?}"
+            duration <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
+            "{duration:?}"
         );
         assert_eq!(setup.calls("AttachDisk"), 4);
-        // Without permission, again after one second, two and four more.
-        let most = if denied == json!([]) { 1 } else { 4 };
+        // Without the permission, the read is repeated after 1, 2 and 4 seconds.
+        let max_reads = if denied == json!([]) { 1 } else { 4 };
         let reads = setup.calls("DescribeInstances");
-        assert!(reads <= most, "{reads}");
+        assert!(reads <= max_reads, "{reads}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_single_disk_costs_no_look_at_its_instance() {
+async fn attaching_a_single_disk_does_not_describe_the_instance() {
     let setup = Setup::with_nodes(1, &[]);
-    let disks = disks(&setup, 1).await;
-    all(&setup, &disks, true).await;
-    all(&setup, &disks, false).await;
+    let disks = create_disks(&setup, 1).await;
+    run_all(&setup, &disks, Operation::Attach).await;
+    run_all(&setup, &disks, Operation::Detach).await;
     assert_eq!(setup.calls("DescribeInstances"), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_one() {
+async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
     for alternatives in ["first", "last"] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         setup
             .cloud
-            .tag_instance(&first(), "supportConcurrencyAttach", "true");
-        let disks = disks(&setup, 5).await;
-        // The tag is read, and does not help.
+            .tag_instance(&node(), "supportConcurrencyAttach", "true");
+        let disks = create_disks(&setup, 5).await;
+        // The instance rejects parallel operations despite its tag.
         let code = if alternatives == "first" {
             json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}})
         } else {
@@ -121,32 +128,32 @@ async fn an_instance_that_refuses_what_its_tag_promises_is_taken_for_a_narrow_on
         };
         let fault = json!({"action": "AttachDisk", "from": 2, "times": 4, "kind": code});
         setup.configure(&json!({"faults": [fault]}));
-        all(&setup, &disks, true).await;
+        run_all(&setup, &disks, Operation::Attach).await;
         let rejected = setup.cloud.counts()["AttachDisk"].refused;
-        assert_eq!(
-            rejected, 4,
-            "{alternatives}: each was rejected once, none twice"
-        );
+        assert_eq!(rejected, 4, "{alternatives}: each call is rejected once");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attaches_that_wait() {
+async fn a_detach_precedes_queued_attaches_if_the_operations_are_exclusive() {
     let setup = Setup::with_nodes(1, &["--attach-delay=4s", "--detach-delay=4s"]);
     setup.configure(&json!({"rules": {"exclusive_attach_detach": true}}));
-    let disks = disks(&setup, 5).await;
-    all(&setup, &disks[..1], true).await;
+    let disks = create_disks(&setup, 5).await;
+    run_all(&setup, &disks[..1], Operation::Attach).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let attaching = all(&setup, &disks[1..], true);
+    let attaching = run_all(&setup, &disks[1..], Operation::Attach);
     let detaching = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let begun = Instant::now();
-        setup.detach(&disks[0], &first()).await;
-        begun.elapsed()
+        let started = Instant::now();
+        setup.detach(&disks[0], &node()).await;
+        started.elapsed()
     };
-    let (_, waited) = tokio::join!(attaching, detaching);
-    // The attach that runs, and its own time; not the three that wait.
-    assert!(waited <= Duration::from_secs(9), "{waited:?}");
+    let (_, detach_duration) = tokio::join!(attaching, detaching);
+    // The attach in progress and the detach itself, but not the three queued attaches.
+    assert!(
+        detach_duration <= Duration::from_secs(9),
+        "{detach_duration:?}"
+    );
     let rejected: u64 = setup
         .cloud
         .counts()
@@ -155,52 +162,52 @@ async fn where_the_cloud_does_one_thing_at_a_time_a_detach_goes_before_the_attac
         .sum();
     assert!(
         rejected <= 2,
-        "{rejected} rejections to learn that the turn is shared"
+        "{rejected} rejections until the driver detects that the operations are exclusive"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_just_left_a_node_comes_back_there_without_a_pause() {
+async fn a_detached_disk_is_attached_again_without_a_pause() {
     for stale in ["--stale=0s", "--stale=1s"] {
         let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
         let disk = setup.disk("pvc-1").await;
         setup.attach(&disk, &node_one()).await;
         setup.detach(&disk, &node_one()).await;
-        let begun = Instant::now();
+        let started = Instant::now();
         setup.attach(&disk, &node_one()).await;
-        let took = begun.elapsed();
-        let most = if stale == "--stale=0s" { 1 } else { 2 };
+        let duration = started.elapsed();
+        let seconds = if stale == "--stale=0s" { 1 } else { 2 };
         assert!(
-            took <= Duration::from_secs(most) + POLL_TOLERANCE,
-            "{stale}: {took:?}"
+            duration <= Duration::from_secs(seconds) + POLL_TOLERANCE,
+            "{stale}: {duration:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn taking_a_disk_off_whoever_holds_it_is_over_when_it_is_off() {
+async fn detach_everywhere_returns_as_soon_as_the_disk_is_detached() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     setup
         .disks
         .attacher
         .detach_everywhere(minutes(1), &disk)
         .await
         .unwrap();
-    let took = begun.elapsed();
+    let duration = started.elapsed();
     assert!(setup.attachments(&disk).is_empty());
     assert!(
-        took <= Duration::from_millis(2500) + POLL_TOLERANCE * 2,
-        "{took:?}"
+        duration <= Duration::from_millis(2500) + POLL_TOLERANCE * 2,
+        "{duration:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of_the_node() {
+async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
-    let (slow, quick) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    let (slow, fast) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.attach(&slow, &node_two()).await;
     let early = setup
         .disks
@@ -208,41 +215,41 @@ async fn a_disk_that_is_still_on_its_way_off_elsewhere_holds_up_no_other_disk_of
         .detach(seconds(1), &slow, &node_two())
         .await;
     early.unwrap_err();
-    let node = node_one();
+    let target = node_one();
     let second = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let begun = Instant::now();
-        setup.attach(&quick, &node).await;
-        begun.elapsed()
+        let started = Instant::now();
+        setup.attach(&fast, &target).await;
+        started.elapsed()
     };
-    let (first, took) = tokio::join!(
-        setup.disks.attacher.attach(minutes(2), &slow, &node),
+    let (first, duration) = tokio::join!(
+        setup.disks.attacher.attach(minutes(2), &slow, &target),
         second
     );
     first.unwrap();
-    assert!(took <= Duration::from_secs(3), "{took:?}");
+    assert!(duration <= Duration::from_secs(3), "{duration:?}");
 }
 
-/// The instance takes disks in parallel, if that can be read.
-fn parallel(setup: &Setup) {
+/// Tags the instance for parallel operations.
+fn tag_for_concurrency(setup: &Setup) {
     for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-        assert!(setup.cloud.tag_instance(&first(), key, "true"));
+        assert!(setup.cloud.tag_instance(&node(), key, "true"));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_or_empty_read_of_the_instance_is_repeated_soon() {
+async fn a_failed_or_empty_read_of_the_instance_is_repeated() {
     for kind in [
         json!("no-rows"),
         json!("internal-error"),
         json!({"code": {"status": 403, "code": "Forbidden.RAM"}}),
     ] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-        parallel(&setup);
-        let disks = disks(&setup, 12).await;
+        tag_for_concurrency(&setup);
+        let disks = create_disks(&setup, 12).await;
         setup.fault("DescribeInstances", &kind);
-        let took = all(&setup, &disks, true).await;
-        assert!(took <= Duration::from_secs(5), "{kind}: {took:?}");
+        let duration = run_all(&setup, &disks, Operation::Attach).await;
+        assert!(duration <= Duration::from_secs(5), "{kind}: {duration:?}");
         let count = &setup.cloud.counts()["DescribeInstances"];
         assert!(count.calls <= 2, "{kind}: {count:?}");
         assert_eq!(setup.cloud.counts()["AttachDisk"].refused, 0, "{kind}");
@@ -250,29 +257,29 @@ async fn a_failed_or_empty_read_of_the_instance_is_repeated_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_read_of_the_instance_leaves_no_permit_unused() {
+async fn a_slow_read_of_the_instance_does_not_delay_attaches() {
     for kind in [json!({"delay-after": "4s"}), json!("hang")] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-        let disks = disks(&setup, 4).await;
+        let disks = create_disks(&setup, 4).await;
         setup.faults("DescribeInstances", 9, &kind);
-        let took = all(&setup, &disks, true).await;
+        let duration = run_all(&setup, &disks, Operation::Attach).await;
         assert!(
-            took <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
-            "{kind}: {took:?}"
+            duration <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
+            "{kind}: {duration:?}"
         );
     }
 }
 
-/// What an instance of the fake cloud does at a time.
+/// Operations that an instance of the fake cloud executes in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    Several,
-    OneOfEach,
-    OneOperation,
+enum Concurrency {
+    Parallel,
+    OneAttachAndOneDetach,
+    Exclusive,
 }
 
-/// The lives of so many volumes on ten nodes, 50 at a time: how long they took, and the calls of each.
-async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
+/// Lifecycles of `volumes` volumes on 10 nodes, 50 of them in parallel. Returns the duration and the calls per volume.
+async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f64) {
     let flags = [
         "--create-delay=500ms",
         "--attach-delay=2s",
@@ -280,20 +287,22 @@ async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
         "--latency=5ms",
     ];
     let setup = Setup::with_nodes(10, &flags);
-    setup.configure(&json!({"rules": {"exclusive_attach_detach": takes == Takes::OneOperation}}));
-    for n in (0..10).filter(|_| takes == Takes::Several) {
+    setup.configure(
+        &json!({"rules": {"exclusive_attach_detach": concurrency == Concurrency::Exclusive}}),
+    );
+    for n in (0..10).filter(|_| concurrency == Concurrency::Parallel) {
         let node = format!("i-{n}").parse().unwrap();
         for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
             assert!(setup.cloud.tag_instance(&node, key, "true"));
         }
     }
-    let begun = Instant::now();
-    let running = Arc::new(tokio::sync::Semaphore::new(50));
-    let mut all = JoinSet::new();
+    let started = Instant::now();
+    let semaphore = Arc::new(tokio::sync::Semaphore::new(50));
+    let mut lifecycles = JoinSet::new();
     for n in 0..volumes {
-        let (services, running) = (Arc::clone(&setup.disks), Arc::clone(&running));
-        all.spawn(async move {
-            let _permit = running.acquire().await;
+        let (services, semaphore) = (Arc::clone(&setup.disks), Arc::clone(&semaphore));
+        lifecycles.spawn(async move {
+            let _permit = semaphore.acquire().await;
             let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
             let new = crate::kit::new_disk(&format!("pvc-{n}"));
             let row = services.provisioner.create(minutes(9), &new).await;
@@ -305,37 +314,45 @@ async fn lives(volumes: u32, takes: Takes) -> (Duration, f64) {
             deleted.unwrap();
         });
     }
-    all.join_all().await;
+    lifecycles.join_all().await;
     let counts = setup.cloud.counts();
     let rejected: u64 = counts.values().map(|count| count.refused).sum();
-    // That attach and detach exclude each other is learned once for each instance.
-    let most = if takes == Takes::OneOperation { 20 } else { 0 };
-    assert!(rejected <= most, "{rejected} of {counts:?}");
+    // Exclusive operations are detected once for each instance.
+    let max_rejected = if concurrency == Concurrency::Exclusive {
+        20
+    } else {
+        0
+    };
+    assert!(rejected <= max_rejected, "{rejected} of {counts:?}");
     let calls = u32::try_from(setup.cloud.calls().len()).unwrap();
     let calls = f64::from(calls) / f64::from(volumes);
     println!(
-        "{volumes} {takes:?}: {:?}, {calls} calls, {counts:?}",
-        begun.elapsed()
+        "{volumes} {concurrency:?}: {:?}, {calls} calls, {counts:?}",
+        started.elapsed()
     );
-    (begun.elapsed(), calls)
+    (started.elapsed(), calls)
 }
 
 #[tokio::test(start_paused = true)]
-async fn permits_add_little_to_the_delays_of_the_cloud() {
-    for (takes, volumes, longest) in [
-        (Takes::Several, 100, 9_600),
-        (Takes::Several, 500, 47_500),
-        (Takes::OneOfEach, 100, 24_000),
-        (Takes::OneOfEach, 500, 108_000),
-        (Takes::OneOperation, 100, 42_000),
-        (Takes::OneOperation, 500, 208_000),
+async fn permits_add_little_to_the_latency_of_the_cloud() {
+    for (concurrency, volumes, max_millis) in [
+        (Concurrency::Parallel, 100, 9_600),
+        (Concurrency::Parallel, 500, 47_500),
+        (Concurrency::OneAttachAndOneDetach, 100, 24_000),
+        (Concurrency::OneAttachAndOneDetach, 500, 108_000),
+        (Concurrency::Exclusive, 100, 42_000),
+        (Concurrency::Exclusive, 500, 208_000),
     ] {
-        let (took, calls) = lives(volumes, takes).await;
+        let (duration, calls) = run_lifecycles(volumes, concurrency).await;
         assert!(
-            took <= Duration::from_millis(longest),
-            "{volumes} {takes:?}: {took:?}"
+            duration <= Duration::from_millis(max_millis),
+            "{volumes} {concurrency:?}: {duration:?}"
         );
-        let most = if takes == Takes::Several { 4.3 } else { 4.6 };
-        assert!(calls <= most, "{volumes} {takes:?}: {calls}");
+        let max_calls = if concurrency == Concurrency::Parallel {
+            4.3
+        } else {
+            4.6
+        };
+        assert!(calls <= max_calls, "{volumes} {concurrency:?}: {calls}");
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
 }
 
 /// Creates disks and attaches each of them, because a disk that was never attached cannot have snapshots.
-pub(crate) async fn used_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
+pub(crate) async fn attached_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     let mut disks = Vec::new();
     for number in 0..count {
         let disk = setup.disk(&format!("source-{number}")).await;

@@ -10,6 +10,7 @@ use diskplugin::model::{
 };
 
 use crate::kit::{Setup, minutes, new_disk, node_one, zone};
+use crate::snapshot::delete_snapshot;
 
 /// Creates `count` disks of this cluster at the given interval.
 async fn create_disks(setup: &Setup, count: usize, interval: Duration) -> Vec<String> {
@@ -195,12 +196,7 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
     deny(&["DescribeDisks"]);
     assert!(lists(&other).await.0.is_err());
     deny(&[]);
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &snapshot)
-        .await
-        .unwrap();
+    delete_snapshot(&setup, &snapshot).await;
     setup.delete(&disk).await;
     tokio::time::sleep(Duration::from_secs(4)).await;
     let (disks, snapshots) = lists(&setup.disks).await;
@@ -242,8 +238,7 @@ async fn stale_reads_neither_hide_created_items_nor_return_deleted_ones() {
     assert_eq!(listed(&setup, Some(&other)).await.1, []);
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(listed(&setup, None).await, all);
-    let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot).await;
-    deleted.unwrap();
+    delete_snapshot(&setup, &snapshot).await;
     assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
     let by_id =
         setup
@@ -300,8 +295,7 @@ async fn a_create_after_a_delete_returns_a_new_disk_or_snapshot() {
         assert_ne!(first, next, "{seed}");
         assert_eq!(setup.only_disk(), next, "{seed}");
         let first = setup.snapshot("snap-1", &next).await;
-        let deleted = setup.disks.snapshotter.delete(minutes(1), &first).await;
-        deleted.unwrap();
+        delete_snapshot(&setup, &first).await;
         assert_ne!(setup.snapshot("snap-1", &next).await, first, "{seed}");
     }
 }

@@ -1,5 +1,4 @@
-//! Sixty calls a minute for each API: a whole load gets through, and the cloud hardly ever has to
-//! refuse a call.
+//! Load under a quota of 60 calls per minute for each API: every operation completes with few throttled calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,68 +16,72 @@ use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
 const VOLUMES: usize = 100;
 const NODES: usize = 20;
 
-/// How many calls of each API the cloud rejected in each minute of its clock by throttling.
+/// Number of throttled calls of each API in each minute of the cloud's clock.
 fn throttled(setup: &Setup) -> BTreeMap<(String, i64), u32> {
-    let mut rejected = BTreeMap::new();
+    let mut throttled = BTreeMap::new();
     for call in setup.cloud.calls() {
         if call.code.is_some_and(|code| code.contains("Throttling")) {
             let minute = call.at.as_second().div_euclid(60);
-            *rejected.entry((call.action, minute)).or_default() += 1;
+            *throttled.entry((call.action, minute)).or_default() += 1;
         }
     }
-    rejected
+    throttled
 }
 
-/// The calls in flight when a quota is met first are rejected; after that single calls at most.
+/// Asserts that only the calls in flight are throttled when a quota is exceeded for the first time, and at most two
+/// calls per minute after that.
 #[track_caller]
-fn learned_once(setup: &Setup) {
-    let mut known = BTreeSet::new();
-    for ((action, minute), rejected) in throttled(setup) {
-        let most = if known.insert(action.clone()) { 48 } else { 2 };
-        assert!(
-            rejected <= most,
-            "{rejected} of {action} in minute {minute}"
-        );
+fn assert_quotas_learned_once(setup: &Setup) {
+    let mut exceeded = BTreeSet::new();
+    for ((action, minute), count) in throttled(setup) {
+        let limit = if exceeded.insert(action.clone()) {
+            48
+        } else {
+            2
+        };
+        assert!(count <= limit, "{count} of {action} in minute {minute}");
     }
 }
 
-/// Retries as the sidecars do: for ever, with pauses that grow.
-async fn retried<T>(verb: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
+/// Repeats the call as a sidecar does, with growing pauses.
+async fn retry<T>(call: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
     let mut pause = Duration::from_secs(1);
     for _ in 0..200 {
-        match verb(seconds(60)).await {
-            Ok(done) => return done,
+        match call(seconds(60)).await {
+            Ok(value) => return value,
             Err(error) => {
-                let passes = matches!(
+                let retryable = matches!(
                     error.failure_kind(),
                     FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded
                 );
-                assert!(passes, "{}", text(&error));
+                assert!(retryable, "{}", text(&error));
             }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(60));
     }
-    panic!("two hundred attempts in vain");
+    panic!("200 attempts failed");
 }
 
-/// A volume from its making to its end, on one of the nodes, with a snapshot.
-async fn live(disks: Arc<DiskServices>, number: usize) {
+/// The lifecycle of a volume with a snapshot on one of the nodes.
+async fn lifecycle(disks: Arc<DiskServices>, number: usize) {
     let name = format!("pvc-{number}");
     let node: InstanceId = format!("i-{}", number % NODES).parse().unwrap();
-    let disk = retried(async |soon| disks.provisioner.create(soon, &new_disk(&name)).await).await;
+    let disk =
+        retry(async |deadline| disks.provisioner.create(deadline, &new_disk(&name)).await).await;
     let disk = &disk.id;
-    retried(async |soon| disks.attacher.attach(soon, disk, &node).await).await;
+    retry(async |deadline| disks.attacher.attach(deadline, disk, &node).await).await;
     let snapshot = new_snapshot(&format!("snap-{number}"), disk);
-    let snapshot = retried(async |soon| disks.snapshotter.create(soon, &snapshot).await).await;
-    retried(async |soon| disks.attacher.detach(soon, disk, &node).await).await;
-    retried(async |soon| disks.snapshotter.delete(soon, &snapshot.id).await).await;
-    retried(async |soon| disks.provisioner.delete(soon, disk).await).await;
+    let snapshot =
+        retry(async |deadline| disks.snapshotter.create(deadline, &snapshot).await).await;
+    retry(async |deadline| disks.attacher.detach(deadline, disk, &node).await).await;
+    retry(async |deadline| disks.snapshotter.delete(deadline, &snapshot.id).await).await;
+    retry(async |deadline| disks.provisioner.delete(deadline, disk).await).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
-    // Looks are what a load needs most; without their limit those of the writes are met.
+async fn a_load_under_60_calls_per_minute_learns_each_quota_once() {
+    // DescribeDisks is called most; without its quota, the quotas of the writes are exceeded.
     for (latency, limit) in [
         ("0s", "60"),
         ("200ms", "60"),
@@ -92,45 +95,45 @@ async fn a_load_at_sixty_calls_a_minute_learns_each_quota_once() {
             &format!("--latency={latency}"),
         ];
         let setup = Setup::with_nodes_and_retries(NODES, &flags);
-        let begun = Instant::now();
-        let (local, mut lives) = (LocalSet::new(), JoinSet::new());
+        let started = Instant::now();
+        let (local, mut volumes) = (LocalSet::new(), JoinSet::new());
         for number in 0..VOLUMES {
-            lives.spawn_local_on(live(Arc::clone(&setup.disks), number), &local);
+            volumes.spawn_local_on(lifecycle(Arc::clone(&setup.disks), number), &local);
         }
         let mut lists = JoinSet::new();
         let lister = Arc::clone(&setup.disks);
         lists.spawn(async move {
             loop {
-                // Its page may have to wait for the next minute.
+                // A page may have to wait for the next minute.
                 let _ = lister.inventory.list(minutes(1), Disk::clone).await;
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
         });
-        local.run_until(lives.join_all()).await;
+        local.run_until(volumes.join_all()).await;
         lists.shutdown().await;
-        let took = begun.elapsed();
+        let elapsed = started.elapsed();
         assert_eq!(setup.rows(), Vec::<serde_json::Value>::new());
         let counts = setup.cloud.counts();
         println!(
             "latency {latency}: {VOLUMES} volumes in {} s",
-            took.as_secs()
+            elapsed.as_secs()
         );
         for (action, count) in &counts {
-            let rejected = throttled(&setup);
-            let rejected = rejected.iter().filter(|((of, _), _)| of == action);
+            let throttled = throttled(&setup);
+            let throttled = throttled.iter().filter(|((other, _), _)| other == action);
             println!(
                 "  {action}: {} calls, {} throttled",
                 count.calls,
-                rejected.count()
+                throttled.count()
             );
         }
-        learned_once(&setup);
-        assert!(took <= Duration::from_secs(20 * 60), "{took:?}");
+        assert_quotas_learned_once(&setup);
+        assert!(elapsed <= Duration::from_secs(20 * 60), "{elapsed:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_much_is_listed_attaching_and_detaching_come_through() {
+async fn attach_and_detach_complete_under_continuous_lists() {
     let flags = [
         "--throttle=60",
         "--attach-delay=1s",
@@ -144,32 +147,32 @@ async fn however_much_is_listed_attaching_and_detaching_come_through() {
         let disks = Arc::clone(&setup.disks);
         lists.spawn(async move {
             loop {
-                // Refusals are what this is about; the next one comes at once.
+                // The result is irrelevant; the next list starts immediately.
                 let _ = disks.inventory.list(minutes(2), Disk::clone).await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         });
     }
-    // The first minute is spent on learning.
+    // The driver learns the quota during the first minute.
     tokio::time::sleep(Duration::from_secs(125)).await;
     let node: InstanceId = "i-0".parse().unwrap();
     for round in 0..20 {
-        let begun = Instant::now();
+        let started = Instant::now();
         let attached = setup.disks.attacher.attach(minutes(1), &disk, &node).await;
         assert!(attached.is_ok(), "round {round}: {attached:?}");
-        let attach = begun.elapsed();
+        let attach = started.elapsed();
         let detached = setup.disks.attacher.detach(minutes(1), &disk, &node).await;
         assert!(detached.is_ok(), "round {round}: {detached:?}");
-        let both = begun.elapsed();
+        let both = started.elapsed();
         assert!(both <= Duration::from_secs(25), "{attach:?} {both:?}");
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
     lists.shutdown().await;
-    learned_once(&setup);
+    assert_quotas_learned_once(&setup);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_what_it_began() {
+async fn a_cancelled_create_makes_no_further_calls_and_a_repeat_returns_its_disk() {
     let flags = ["--create-delay=30s", "--throttle=60"];
     let setup = Setup::with_nodes_and_retries(1, &flags);
     let (disks, new) = (Arc::clone(&setup.disks), new_disk("pvc-1"));
@@ -177,16 +180,16 @@ async fn a_call_that_is_cancelled_makes_no_further_call_and_the_next_one_finds_w
     call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
     tokio::time::sleep(Duration::from_secs(3)).await;
     call.shutdown().await;
-    let begun = setup.only_disk();
+    let created = setup.only_disk();
     let before = setup.cloud.calls().len();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(setup.cloud.calls().len(), before);
-    assert_eq!(setup.disk("pvc-1").await, begun);
+    assert_eq!(setup.disk("pvc-1").await, created);
     assert_eq!(setup.rows().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() {
+async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
     let flags = ["--attach-delay=300s", "--throttle=DescribeDisks=10"];
     let setup = Setup::with_nodes_and_retries(1, &flags);
     let disk = setup.disk("pvc-1").await;
@@ -198,7 +201,10 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
         disks.attacher.attach(minutes(30), &waiting, &node).await
     });
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert!(!throttled(&setup).is_empty(), "the window is not shut");
+    assert!(
+        !throttled(&setup).is_empty(),
+        "DescribeDisks is not throttled"
+    );
     let before = setup.calls("DescribeDisks");
     call.shutdown().await;
     tokio::time::sleep(Duration::from_secs(300)).await;
@@ -216,7 +222,7 @@ async fn a_wait_that_all_have_left_while_the_window_is_shut_asks_nothing_more() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_no_call() {
+async fn a_deadline_before_the_end_of_the_throttling_fails_immediately_without_a_call() {
     let setup = Setup::with_nodes_and_retries(1, &["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
     let rejected = setup
@@ -226,7 +232,7 @@ async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_n
         .await;
     assert!(text(&rejected.unwrap_err()).contains("Throttling"));
     let calls = setup.calls("CreateDisk");
-    let begun = Instant::now();
+    let started = Instant::now();
     let late = setup
         .disks
         .provisioner
@@ -242,6 +248,6 @@ async fn a_deadline_within_a_shut_window_fails_at_once_with_the_wait_and_costs_n
     for part in ["Throttling", "RequestId", "not sent"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
-    assert!(begun.elapsed() <= Duration::from_secs(1));
+    assert!(started.elapsed() <= Duration::from_secs(1));
     assert_eq!(setup.calls("CreateDisk"), calls);
 }

@@ -78,7 +78,7 @@ async fn disk_of(setup: &Setup, category: Category, size: u32) -> DiskId {
 }
 
 async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
-    let modified = setup.disks.modifier.modify(minutes(2), disk, change).await;
+    let modified = setup.disks.modifier.modify(minutes(1), disk, change).await;
     modified.unwrap_or_else(|error| panic!("modify: {}", text(&error)));
 }
 

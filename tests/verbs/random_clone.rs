@@ -8,7 +8,7 @@ use std::time::Duration;
 use diskplugin::disk::DiskServices;
 
 use crate::crash::{
-    CSI_NAME, RUNS, clear_faults, ids, retry, retry_at_most, rows, setup, used_disks,
+    CSI_NAME, RUNS, attached_disks, clear_faults, ids, retry, retry_at_most, rows, setup,
 };
 use crate::kit::{Setup, available, new_disk};
 use crate::rng::Rng;
@@ -34,7 +34,7 @@ fn snapshot_sources(setup: &Setup) -> BTreeMap<String, String> {
 async fn run(seed: u64) {
     let mut rng = Rng(4000 + seed);
     let setup = setup(seed, &mut rng);
-    let sources = used_disks(&setup, 2).await;
+    let sources = attached_disks(&setup, 2).await;
     let mut clones = BTreeMap::new();
     for number in 0..3 {
         let name = format!("clone-{number}");

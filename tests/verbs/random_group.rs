@@ -1,5 +1,5 @@
-//! Snapshot groups created and deleted by processes that terminate at random instants: each name results in one group of
-//! the requested disks, and deletion is complete.
+//! Snapshot groups created and deleted by processes that terminate at random instants: each name results in one group
+//! of the requested disks, and deletion is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use diskplugin::disk::NewGroupSnapshot;
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
-use crate::crash::{RUNS, clear_faults, ids, parse_ids, retry, rows, setup, used_disks};
+use crate::crash::{RUNS, attached_disks, clear_faults, ids, parse_ids, retry, rows, setup};
 use crate::kit::{Setup, minutes, text};
 use crate::rng::Rng;
 
@@ -44,7 +44,7 @@ async fn delete_group(
 async fn run(seed: u64) {
     let mut rng = Rng(2000 + seed);
     let setup = setup(seed, &mut rng);
-    let sources = used_disks(&setup, 3).await;
+    let sources = attached_disks(&setup, 3).await;
     let mut groups = Vec::new();
     for number in 0..2 {
         let count = 2 + usize::try_from(rng.below(2)).unwrap();
@@ -124,7 +124,7 @@ async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
     for seed in 0..RUNS {
         let mut rng = Rng(3000 + seed);
         let setup = setup(seed, &mut rng);
-        let sources = used_disks(&setup, 2).await;
+        let sources = attached_disks(&setup, 2).await;
         let new = NewGroupSnapshot {
             name: "group".to_owned(),
             sources: sources.iter().cloned().collect(),

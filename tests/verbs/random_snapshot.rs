@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::crash::{RUNS, clear_faults, retry, rows, setup, used_disks};
+use crate::crash::{RUNS, attached_disks, clear_faults, retry, rows, setup};
 use crate::kit::new_snapshot;
 use crate::rng::Rng;
 
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
     let setup = setup(seed, &mut rng);
-    let sources = used_disks(&setup, 2).await;
+    let sources = attached_disks(&setup, 2).await;
     let mut snapshots = BTreeMap::new();
     for number in 0..3 {
         let new = new_snapshot(&format!("snap-{number}"), &rng.choose(&sources));

@@ -1,4 +1,4 @@
-//! Temporary rejections of AttachDisk and DetachDisk: frequency of the retries, and operations on other disks meanwhile.
+//! Temporary rejections of AttachDisk and DetachDisk: number of retries, and operations on other disks meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;

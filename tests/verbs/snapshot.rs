@@ -1,4 +1,4 @@
-//! Taking snapshots, and what is told of them.
+//! Creation and listing of snapshots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,31 +23,37 @@ pub(crate) fn only_snapshot(setup: &Setup) -> SnapshotId {
     rows[0]["id"].as_str().unwrap().parse().unwrap()
 }
 
+pub(crate) async fn create_snapshot(setup: &Setup, new: &NewSnapshot) -> Snapshot {
+    let created = setup.disks.snapshotter.create(minutes(1), new).await;
+    created.unwrap_or_else(|error| panic!("create snapshot: {}", text(&error)))
+}
+
+pub(crate) async fn delete_snapshot(setup: &Setup, snapshot: &SnapshotId) {
+    let deleted = setup.disks.snapshotter.delete(minutes(1), snapshot).await;
+    deleted.unwrap_or_else(|error| panic!("delete snapshot: {}", text(&error)));
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_answer_comes_when_the_point_in_time_is_cut_and_not_when_all_is_copied() {
+async fn create_returns_once_the_snapshot_is_cut_without_waiting_for_the_copy() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
         let disk = setup.disk("pvc-1").await;
-        let begun = Instant::now();
-        let made = setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &new_snapshot("snap", &disk))
-            .await
-            .unwrap();
+        let started = Instant::now();
+        let created = create_snapshot(&setup, &new_snapshot("snap", &disk)).await;
         assert!(
-            begun.elapsed() >= Duration::from_secs(4) && begun.elapsed() < Duration::from_secs(7)
+            started.elapsed() >= Duration::from_secs(4)
+                && started.elapsed() < Duration::from_secs(7)
         );
-        assert!(made.created.is_some());
+        assert!(created.created.is_some());
         assert_eq!(
-            (made.source_disk.as_ref(), made.source_size.0),
+            (created.source_disk.as_ref(), created.source_size.0),
             (Some(&disk), 20)
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_essd_family_is_ready_before_it_is_complete() {
+async fn only_essd_snapshots_are_ready_before_they_are_complete() {
     for (category, ready) in [
         (Category::CloudEssd, true),
         (Category::CloudEfficiency, false),
@@ -59,26 +65,16 @@ async fn only_the_essd_family_is_ready_before_it_is_complete() {
         };
         let disk = setup.create(&new).await.id;
         let snapshot = new_snapshot("snap", &disk);
-        let made = setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &snapshot)
-            .await
-            .unwrap();
-        assert_eq!(made.available, ready);
+        let created = create_snapshot(&setup, &snapshot).await;
+        assert_eq!(created.available, ready);
         tokio::time::sleep(Duration::from_secs(600)).await;
-        let later = setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &snapshot)
-            .await
-            .unwrap();
-        assert_eq!((later.id, later.available), (made.id, true));
+        let later = create_snapshot(&setup, &snapshot).await;
+        assert_eq!((later.id, later.available), (created.id, true));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
+async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejected() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::with_retries(&["--cut-delay=1s", stale]);
         let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
@@ -109,7 +105,7 @@ async fn the_same_name_is_the_same_snapshot_and_another_source_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
+async fn a_repeat_after_a_lost_response_returns_the_only_snapshot() {
     for loss in [
         "reset-before",
         "reset-after",
@@ -132,23 +128,22 @@ async fn a_lost_answer_is_unclear_and_the_repeat_ends_with_one_snapshot() {
                 .await
                 .unwrap_err();
             assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
-            let made = setup
+            let created = setup
                 .restarted()
                 .snapshotter
                 .create(minutes(1), &snapshot)
                 .await;
-            let made = made.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
-            assert_eq!(only_snapshot(&setup), made.id);
+            let created = created.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
+            assert_eq!(only_snapshot(&setup), created.id);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_make_it_so_for_ever()
-{
-    for burned in [0, 100] {
+async fn a_snapshot_in_progress_aborts_another_and_a_consumed_token_does_not_block_the_retry() {
+    for percent in [0, 100] {
         let setup = Setup::new(&["--snapshot-delay=30s"]);
-        setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
+        setup.configure(&json!({"rules": {"token_burn_percent": percent}}));
         let new = NewDisk {
             categories: vec![Category::CloudEfficiency],
             ..new_disk("pvc-1")
@@ -164,8 +159,8 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             .unwrap_err();
         assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let made = setup.disks.snapshotter.create(minutes(1), &second).await;
-        let made = made.unwrap_or_else(|error| panic!("{burned} %: {}", text(&error)));
+        let created = setup.disks.snapshotter.create(minutes(1), &second).await;
+        let created = created.unwrap_or_else(|error| panic!("{percent} %: {}", text(&error)));
         let again = setup
             .restarted()
             .snapshotter
@@ -174,50 +169,44 @@ async fn a_disk_that_is_being_snapshotted_is_busy_and_a_used_up_token_does_not_m
             .unwrap();
         assert_eq!(
             (again.id, snapshots(&setup).len()),
-            (made.id, 2),
-            "{burned} %"
+            (created.id, 2),
+            "{percent} %"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_whose_snapshot_was_deleted_gets_a_new_one() {
+async fn a_create_after_a_delete_creates_a_new_snapshot() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for _ in 0..3 {
-        let made = setup.snapshot("snap", &disk).await;
-        assert_eq!(only_snapshot(&setup), made);
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &made)
-            .await
-            .unwrap();
+        let created = setup.snapshot("snap", &disk).await;
+        assert_eq!(only_snapshot(&setup), created);
+        delete_snapshot(&setup, &created).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_snapshot_is_taken_anew_also_by_calls_too_short_to_believe_it_gone() {
+async fn a_deleted_snapshot_is_created_again_even_by_calls_with_short_deadlines() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let first = setup.snapshot("snap", &disk).await;
-    let deleted = setup.disks.snapshotter.delete(minutes(1), &first).await;
-    deleted.unwrap();
-    let mut tries = 0;
-    let made = loop {
-        let soon = Deadline::after(Duration::from_millis(9750));
+    delete_snapshot(&setup, &first).await;
+    let mut attempts = 0;
+    let created = loop {
+        let deadline = Deadline::after(Duration::from_millis(9750));
         let new = new_snapshot("snap", &disk);
-        if let Ok(made) = setup.disks.snapshotter.create(soon, &new).await {
-            break made.id;
+        if let Ok(created) = setup.disks.snapshotter.create(deadline, &new).await {
+            break created.id;
         }
-        tries += 1;
-        assert!(tries < 3);
+        attempts += 1;
+        assert!(attempts < 3);
     };
-    assert_eq!(only_snapshot(&setup), made);
+    assert_eq!(only_snapshot(&setup), created);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
+async fn a_snapshot_that_fails_before_its_cut_is_reported_deleted_and_created_again() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--cut-delay=2s", stale]);
         let disk = setup.disk("pvc-1").await;
@@ -233,16 +222,16 @@ async fn a_snapshot_that_fails_before_its_cut_is_told_goes_and_is_taken_anew() {
         );
         assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
         assert!(snapshots(&setup).is_empty());
-        let made = setup.disks.snapshotter.create(minutes(1), &new).await;
-        let made = made.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
-        assert_eq!(only_snapshot(&setup), made.id);
+        let created = setup.disks.snapshotter.create(minutes(1), &new).await;
+        let created = created.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
+        assert_eq!(only_snapshot(&setup), created.id);
         let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
-        assert_eq!(again.unwrap().id, made.id);
+        assert_eq!(again.unwrap().id, created.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
+async fn a_cut_after_the_deadline_is_reported_and_a_repeat_returns_the_snapshot() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = new_snapshot("snap", &disk);
@@ -259,17 +248,17 @@ async fn a_cut_beyond_the_deadline_is_told_and_the_repeat_finds_it() {
         "{}",
         text(&late)
     );
-    let made = setup
+    let created = setup
         .restarted()
         .snapshotter
         .create(minutes(1), &snapshot)
         .await
         .unwrap();
-    assert_eq!((made.id, snapshots(&setup).len()), (id, 1));
+    assert_eq!((created.id, snapshots(&setup).len()), (id, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_of_an_unknown_disk_is_not_found() {
+async fn a_snapshot_of_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
     let rejected = setup
@@ -282,7 +271,7 @@ async fn a_snapshot_of_an_unknown_disk_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
+async fn concurrent_reads_by_id_cost_one_call_per_100_snapshots() {
     let setup = Setup::new(&[]);
     let mut ids = Vec::new();
     for n in 0..150 {
@@ -290,10 +279,10 @@ async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
         ids.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
     setup.cloud.clear_calls();
-    let mut looks = JoinSet::new();
+    let mut reads = JoinSet::new();
     for (n, id) in ids.into_iter().enumerate() {
         let disks = Arc::clone(&setup.disks);
-        looks.spawn(async move {
+        reads.spawn(async move {
             if n % 2 == 0 {
                 return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
             }
@@ -304,12 +293,12 @@ async fn many_looks_at_snapshots_by_id_cost_one_description_for_a_hundred() {
             listed.await.unwrap()[0].id == id
         });
     }
-    assert!(looks.join_all().await.into_iter().all(|found| found));
+    assert!(reads.join_all().await.into_iter().all(|found| found));
     assert_eq!(setup.calls("DescribeSnapshots"), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends() {
+async fn the_parameters_of_the_class_are_applied_and_the_retention_period_ends() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let new = NewSnapshot {
@@ -318,67 +307,55 @@ async fn what_the_class_wants_of_a_snapshot_is_ordered_and_a_retained_one_ends()
         tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
         ..new_snapshot("snap", &disk)
     };
-    let made = setup
-        .disks
-        .snapshotter
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    let created = create_snapshot(&setup, &new).await;
     let row = &snapshots(&setup)[0];
     assert_eq!(
         (&row["retention_days"], &row["resource_group"]),
         (&json!(2), &json!("rg-1"))
     );
     assert_eq!(
-        (row["tags"]["team"].as_str(), made.tags.len()),
+        (row["tags"]["team"].as_str(), created.tags.len()),
         (Some("blue"), 3)
     );
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
-    let gone = setup
+    let not_found = setup
         .disks
         .snapshotter
-        .get(minutes(1), &made.id)
+        .get(minutes(1), &created.id)
         .await
         .unwrap_err();
-    assert!(matches!(gone, Error::NoSuchSnapshot { .. }), "{gone:?}");
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &made.id)
-        .await
-        .unwrap();
-    // The name is free again.
-    let again = setup
-        .disks
-        .snapshotter
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
-    assert_ne!(again.id, made.id);
+    assert!(
+        matches!(not_found, Error::NoSuchSnapshot { .. }),
+        "{not_found:?}"
+    );
+    delete_snapshot(&setup, &created.id).await;
+    // The name is available again.
+    let again = create_snapshot(&setup, &new).await;
+    assert_ne!(again.id, created.id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
+async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
     let setup = Setup::new(&["--never-attached"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
     let rejected = setup.disks.snapshotter.create(minutes(1), &new).await;
     let rejected = rejected.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    let words = text(&rejected);
+    let message = text(&rejected);
     for part in [
         "never attached",
         disk.as_str(),
         "start a pod",
         "NeverAttached",
     ] {
-        assert!(words.contains(part), "{words}");
+        assert!(message.contains(part), "{message}");
     }
-    // Once it was attached, the same call succeeds, although its token may be used up.
-    for burned in [0, 100] {
-        setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
-        let disk = setup.disk(&format!("pvc-{burned}")).await;
-        let new = new_snapshot(&format!("snap-{burned}"), &disk);
+    // After an attach, the same call succeeds, even if the rejection consumed its token.
+    for percent in [0, 100] {
+        setup.configure(&json!({"rules": {"token_burn_percent": percent}}));
+        let disk = setup.disk(&format!("pvc-{percent}")).await;
+        let new = new_snapshot(&format!("snap-{percent}"), &disk);
         setup
             .disks
             .snapshotter
@@ -386,17 +363,12 @@ async fn a_disk_that_was_never_attached_says_so_and_what_to_do() {
             .await
             .unwrap_err();
         setup.attach(&disk, &node_one()).await;
-        setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        create_snapshot(&setup, &new).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_is_not_cut_yet_is_in_no_list_and_is_told_by_its_id() {
+async fn a_snapshot_before_its_cut_is_not_listed_and_a_read_by_id_is_aborted() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);

@@ -1,4 +1,4 @@
-//! Empty responses of reads, as an account without permission gets them: they prove nothing about snapshots.
+//! Empty responses, as an account without the permission receives them, do not prove that a snapshot is absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Failure, SnapshotId};
 
 use crate::kit::{Setup, minutes, new_snapshot, seconds, text};
-use crate::snapshot::{only_snapshot, snapshots};
+use crate::snapshot::{create_snapshot, delete_snapshot, only_snapshot, snapshots};
 
 const FLAGS: [&str; 2] = ["--cut-delay=2s", "--stale=0s..2s"];
 
-/// From now on these actions return 200 and no rows.
+/// The actions return status 200 without rows until [`show`].
 pub(crate) fn hide(setup: &Setup, actions: &[&str]) {
     let fault = |action: &&str| json!({"action": action, "for": "24h", "kind": "no-rows"});
     let faults: Vec<_> = actions.iter().map(fault).collect();
@@ -25,17 +25,17 @@ pub(crate) fn show(setup: &Setup) {
     setup.configure(&json!({"faults": []}));
 }
 
-/// The caller must repeat the call.
+/// Asserts that the error is not final, so that the caller repeats the call.
 pub(crate) fn assert_not_final(error: &Error) {
-    let meaning = error.failure_kind();
-    assert!(!meaning.is_final(), "{meaning:?}: {}", text(error));
+    let kind = error.failure_kind();
+    assert!(!kind.is_final(), "{kind:?}: {}", text(error));
 }
 
-/// `UNAVAILABLE` or `DEADLINE_EXCEEDED`.
+/// Asserts that the error is `UNAVAILABLE` or `DEADLINE_EXCEEDED`.
 pub(crate) fn assert_unavailable(error: &Error) {
-    let meaning = error.failure_kind();
+    let kind = error.failure_kind();
     let codes = [FailureKind::Unavailable, FailureKind::DeadlineExceeded];
-    assert!(codes.contains(&meaning), "{meaning:?}: {}", text(error));
+    assert!(codes.contains(&kind), "{kind:?}: {}", text(error));
 }
 
 fn assert_names_permission(error: &Error, action: &str) {
@@ -50,10 +50,10 @@ fn assert_names_permission(error: &Error, action: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_responses_during_two_creations_take_one_snapshot_that_is_returned_afterwards() {
-    for settled in [false, true] {
+async fn two_creates_with_empty_responses_result_in_one_snapshot_that_is_returned_later() {
+    for long_running in [false, true] {
         for others in [0, 1] {
-            let setup = match settled {
+            let setup = match long_running {
                 true => Setup::long_running(&FLAGS).await,
                 false => Setup::new(&FLAGS),
             };
@@ -64,32 +64,31 @@ async fn empty_responses_during_two_creations_take_one_snapshot_that_is_returned
             let new = new_snapshot("snap", &disk);
             hide(&setup, &["DescribeSnapshots"]);
             for _ in 0..2 {
-                let begun = tokio::time::Instant::now();
-                let blind = setup.disks.snapshotter.create(seconds(45), &new).await;
-                assert_unavailable(&blind.unwrap_err());
-                tokio::time::sleep_until(begun + Duration::from_secs(45)).await;
+                let started = tokio::time::Instant::now();
+                let unavailable = setup.disks.snapshotter.create(seconds(45), &new).await;
+                assert_unavailable(&unavailable.unwrap_err());
+                tokio::time::sleep_until(started + Duration::from_secs(45)).await;
             }
             assert_eq!(snapshots(&setup).len(), others + 1);
             show(&setup);
-            let made = setup.disks.snapshotter.create(minutes(1), &new).await;
-            let made = made.unwrap_or_else(|error| panic!("{}", text(&error)));
-            assert_eq!(made.source_disk.as_ref(), Some(&disk));
+            let created = create_snapshot(&setup, &new).await;
+            assert_eq!(created.source_disk.as_ref(), Some(&disk));
             assert_eq!(snapshots(&setup).len(), others + 1);
             assert!(
                 snapshots(&setup)
                     .iter()
-                    .any(|row| row["id"] == made.id.as_str())
+                    .any(|row| row["id"] == created.id.as_str())
             );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_reads_hide_is_neither_reported_deleted_nor_missing() {
+async fn a_hidden_snapshot_is_reported_neither_as_deleted_nor_as_not_found() {
     let setup = Setup::new(&FLAGS);
     let disk = setup.disk("pvc-1").await;
     let id = setup.snapshot("snap", &disk).await;
-    // A new process, which has created nothing itself.
+    // A new process, which has not created the snapshot itself.
     let disks = setup.restarted();
     hide(&setup, &["DescribeSnapshots"]);
     let deleted = disks.snapshotter.delete(seconds(30), &id).await;
@@ -103,29 +102,29 @@ async fn a_snapshot_that_reads_hide_is_neither_reported_deleted_nor_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hidden_snapshot_of_another_owner_is_never_deleted() {
-    for (cloud_answers_missing, others) in [(false, 0), (true, 0), (true, 1)] {
-        let flags: &[&str] = if cloud_answers_missing {
+async fn a_hidden_snapshot_of_another_cluster_is_never_deleted() {
+    for (missing_is_error, others) in [(false, 0), (true, 0), (true, 1)] {
+        let flags: &[&str] = if missing_is_error {
             &["--missing-is-error"]
         } else {
             &[]
         };
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
-        let neighbour = setup.other_cluster();
-        let theirs = neighbour
+        let foreign = setup
+            .other_cluster()
             .snapshotter
-            .create(minutes(1), &new_snapshot("theirs", &disk))
+            .create(minutes(1), &new_snapshot("foreign", &disk))
             .await;
-        let theirs = theirs.unwrap().id;
+        let foreign = foreign.unwrap().id;
         for other in 0..others {
             setup.snapshot(&format!("other-{other}"), &disk).await;
         }
         hide(&setup, &["DescribeSnapshots"]);
-        let rejected = setup.disks.snapshotter.delete(seconds(30), &theirs).await;
+        let rejected = setup.disks.snapshotter.delete(seconds(30), &foreign).await;
         assert_names_permission(&rejected.unwrap_err(), "DescribeSnapshots");
         show(&setup);
-        let rejected = setup.disks.snapshotter.delete(minutes(1), &theirs).await;
+        let rejected = setup.disks.snapshotter.delete(minutes(1), &foreign).await;
         assert!(
             matches!(&rejected, Err(error) if error.failure() == Failure::NotOwned),
             "{rejected:?}"
@@ -135,7 +134,7 @@ async fn a_hidden_snapshot_of_another_owner_is_never_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_is_gone_is_deleted_again_also_where_no_snapshot_is_left() {
+async fn deleting_a_deleted_snapshot_succeeds_even_if_no_snapshot_is_left() {
     for others in [0, 1] {
         let setup = Setup::new(&["--stale=2s"]);
         let disk = setup.disk("pvc-1").await;
@@ -146,32 +145,26 @@ async fn a_snapshot_that_is_gone_is_deleted_again_also_where_no_snapshot_is_left
         for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             disks.snapshotter.delete(minutes(1), &id).await.unwrap();
             tokio::time::sleep(Duration::from_secs(3)).await;
-            // In vain as well: the cloud itself says that there is no such snapshot.
-            let missing = disks.snapshotter.get(seconds(30), &id).await;
-            let missing = missing.unwrap_err();
+            // The cloud itself reports that the snapshot does not exist.
+            let not_found = disks.snapshotter.get(seconds(30), &id).await;
+            let not_found = not_found.unwrap_err();
             assert!(
-                matches!(missing, Error::NoSuchSnapshot { .. }),
+                matches!(not_found, Error::NoSuchSnapshot { .. }),
                 "{}",
-                text(&missing)
+                text(&not_found)
             );
         }
-        let never: SnapshotId = "s-none".parse().unwrap();
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &never)
-            .await
-            .unwrap();
+        let none: SnapshotId = "s-none".parse().unwrap();
+        delete_snapshot(&setup, &none).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_another_process_deleted_is_taken_again_where_no_snapshot_is_left() {
+async fn a_snapshot_deleted_by_another_process_is_created_again() {
     let setup = Setup::new(&FLAGS);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let first = setup.disks.snapshotter.create(minutes(1), &new).await;
-    let first = first.unwrap().id;
+    let first = create_snapshot(&setup, &new).await.id;
     setup
         .restarted()
         .snapshotter
@@ -179,7 +172,7 @@ async fn a_snapshot_that_another_process_deleted_is_taken_again_where_no_snapsho
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    // Its token is still answered with the deleted one.
+    // The cloud still returns the deleted snapshot for its token.
     let second = setup.restarted().snapshotter.create(minutes(1), &new).await;
     let second = second.unwrap_or_else(|error| panic!("{}", text(&error)));
     assert_eq!(

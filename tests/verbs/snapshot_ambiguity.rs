@@ -1,4 +1,4 @@
-//! Creations that may have taken effect: until that is resolved, no answer is final.
+//! Ambiguous creations: no error is final until it is known whether the snapshot was created.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::kit::{Setup, minutes, new_snapshot, seconds, text};
 use crate::snapshot::{only_snapshot, snapshots};
 use crate::snapshot_absence::assert_not_final;
 
-/// Refusals that say nothing about an earlier attempt.
+/// Rejections that do not reveal whether an earlier attempt succeeded.
 pub(crate) const REJECTIONS: [(u16, &str); 8] = [
     (403, "Forbidden.RAM"),
     (403, "InvalidAccountStatus.NotEnoughBalance"),
@@ -24,7 +24,7 @@ pub(crate) const REJECTIONS: [(u16, &str); 8] = [
     (400, "Throttling"),
 ];
 
-/// The first call of the action is lost after it took effect, and later ones are rejected. Reads show nothing.
+/// Applies `loss` to the first call of the action and rejects later calls. Responses of `read` contain no rows.
 pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, rejection: (u16, &str)) {
     let (status, code) = rejection;
     setup.configure(&json!({"faults": []}));
@@ -35,7 +35,7 @@ pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, reject
     ]}));
 }
 
-/// Only the rejections stay: reads show what is.
+/// Makes reads return rows again; calls of the action are still rejected.
 pub(crate) fn recover(setup: &Setup, action: &str, rejection: (u16, &str)) {
     let (status, code) = rejection;
     setup.configure(&json!({"faults": []}));
@@ -46,30 +46,30 @@ pub(crate) fn recover(setup: &Setup, action: &str, rejection: (u16, &str)) {
 
 async fn create(disks: &Arc<DiskServices>, setup: &Setup) -> Result<(), diskplugin::disk::Error> {
     let source = setup.only_disk();
-    let made = disks
+    let created = disks
         .snapshotter
         .create(seconds(20), &new_snapshot("snap", &source))
         .await;
-    made.map(|made| assert_eq!(made.id, only_snapshot(setup)))
+    created.map(|snapshot| assert_eq!(snapshot.id, only_snapshot(setup)))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_found() {
+async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found() {
     for loss in [
         json!("reset-after"),
         json!("internal-error-after"),
         json!("hang"),
     ] {
         for first in REJECTIONS {
-            // Each call is repeated by the client, or the caller repeats it.
+            // Without and with retries of the client.
             for setup in [
                 Setup::new(&["--cut-delay=1s"]),
                 Setup::with_retries(&["--cut-delay=1s"]),
             ] {
                 setup.disk("pvc-1").await;
                 for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
-                    let lost = snapshots(&setup).is_empty();
-                    if lost {
+                    let first_call = snapshots(&setup).is_empty();
+                    if first_call {
                         lose(
                             &setup,
                             "CreateSnapshot",
@@ -78,30 +78,30 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
                             rejection,
                         );
                     } else {
-                        let none = json!("reset-before");
+                        let loss = json!("reset-before");
                         lose(
                             &setup,
                             "CreateSnapshot",
                             "DescribeSnapshots",
-                            &none,
+                            &loss,
                             rejection,
                         );
                     }
                     for _ in 0..3 {
-                        let unclear = create(&setup.disks, &setup).await.unwrap_err();
-                        assert_not_final(&unclear);
+                        let ambiguous = create(&setup.disks, &setup).await.unwrap_err();
+                        assert_not_final(&ambiguous);
                         tokio::time::sleep(Duration::from_secs(30)).await;
                     }
                     assert_eq!(snapshots(&setup).len(), 1, "{loss} {first:?}");
                 }
                 recover(&setup, "CreateSnapshot", first);
                 let new = new_snapshot("snap", &setup.only_disk());
-                // The rate limiter may be cautious after so many throttled calls.
+                // The rate limiter may delay the call after the throttled ones.
                 let found = setup.disks.snapshotter.create(minutes(5), &new).await;
                 let found =
                     found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
                 assert_eq!(found.id, only_snapshot(&setup));
-                // A repeated call is not rejected either.
+                // Neither is a repeated call rejected.
                 let again = setup.disks.snapshotter.create(minutes(5), &new).await;
                 assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
             }
@@ -110,7 +110,7 @@ async fn a_lost_answer_and_later_refusals_are_never_final_and_the_snapshot_is_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_is_ambiguous_too() {
+async fn a_cancelled_call_is_ambiguous() {
     let setup = Setup::new(&["--cut-delay=1s"]);
     setup.disk("pvc-1").await;
     lose(
@@ -132,11 +132,11 @@ async fn a_cancelled_call_is_ambiguous_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
+async fn ambiguity_ends_when_reads_return_other_snapshots_but_not_this_one() {
     let setup = Setup::new(&["--cut-delay=1s", "--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.snapshot("other", &disk).await;
-    // Lost before it took effect.
+    // The request is lost before it takes effect.
     lose(
         &setup,
         "CreateSnapshot",
@@ -155,11 +155,11 @@ async fn ambiguity_ends_when_reads_that_show_others_do_not_show_the_snapshot() {
         text(&rejected)
     );
     setup.configure(&json!({"faults": []}));
-    let made = setup
+    let created = setup
         .disks
         .snapshotter
         .create(minutes(1), &new_snapshot("snap", &disk))
         .await;
-    assert!(made.is_ok());
+    assert!(created.is_ok());
     assert_eq!(snapshots(&setup).len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Deleting snapshots: repeatable, and never somebody else's.
+//! Deletion of snapshots: idempotent, and only of owned snapshots.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
-use crate::snapshot::{only_snapshot, snapshots};
+use crate::snapshot::{delete_snapshot, only_snapshot, snapshots};
 
 #[tokio::test(start_paused = true)]
-async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_stay() {
+async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
     for flags in [
         &[][..],
         &["--missing-is-error"],
@@ -25,25 +25,15 @@ async fn deleting_twice_and_what_is_not_there_is_success_and_disks_made_from_it_
         };
         setup.create(&new).await;
         for _ in 0..2 {
-            setup
-                .disks
-                .snapshotter
-                .delete(minutes(1), &snapshot)
-                .await
-                .unwrap();
+            delete_snapshot(&setup, &snapshot).await;
         }
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &"s-none".parse().unwrap())
-            .await
-            .unwrap();
+        delete_snapshot(&setup, &"s-none".parse().unwrap()).await;
         assert_eq!((snapshots(&setup).len(), setup.rows().len()), (0, 2));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
+async fn a_new_snapshot_is_deleted_even_if_reads_do_not_return_it_yet() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup
@@ -53,26 +43,21 @@ async fn a_new_snapshot_that_reads_do_not_show_yet_is_deleted_all_the_same() {
         .await
         .unwrap_err();
     let id = only_snapshot(&setup);
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &id)
-        .await
-        .unwrap();
+    delete_snapshot(&setup, &id).await;
     assert!(snapshots(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
+async fn an_unmanaged_snapshot_is_not_deleted() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let request = CreateSnapshot {
         disk,
-        name: "by-hand".to_owned(),
+        name: "external".to_owned(),
         retention_days: None,
         resource_group: None,
         tags: Tags::new(),
-        token: ClientToken::derive("test", ["by-hand"]),
+        token: ClientToken::derive("test", ["external"]),
     };
     let snapshot = setup
         .cloud
@@ -91,7 +76,7 @@ async fn somebody_elses_snapshot_is_refused_and_is_still_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
+async fn deletion_of_a_snapshot_in_use_fails_with_the_reason_and_advice() {
     for (hold, code, advice) in [
         ("locked", "SnapshotIsLocked", "unlock it"),
         (
@@ -104,46 +89,34 @@ async fn a_snapshot_that_somebody_keeps_says_who_and_what_to_do() {
         let disk = setup.disk("pvc-1").await;
         let id = setup.snapshot("snap", &disk).await;
         setup.configure(&json!({"holds": {hold: [id.as_str()]}}));
-        let kept = setup
+        let in_use = setup
             .disks
             .snapshotter
             .delete(minutes(1), &id)
             .await
             .unwrap_err();
-        assert_eq!(kept.failure_kind(), FailureKind::FailedPrecondition);
-        let words = text(&kept);
-        assert!(words.contains(code) && words.contains(advice), "{words}");
+        assert_eq!(in_use.failure_kind(), FailureKind::FailedPrecondition);
+        let message = text(&in_use);
+        assert!(
+            message.contains(code) && message.contains(advice),
+            "{message}"
+        );
         assert_eq!(only_snapshot(&setup), id);
         setup.configure(&json!({"holds": {hold: []}}));
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &id)
-            .await
-            .unwrap();
+        delete_snapshot(&setup, &id).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_deleted_while_it_is_taken_and_after_its_disk() {
+async fn a_snapshot_can_be_deleted_during_its_creation_and_after_its_disk() {
     let setup = Setup::new(&["--snapshot-delay=10m"]);
     let disk = setup.disk("pvc-1").await;
     let id = setup.snapshot("snap", &disk).await;
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &id)
-        .await
-        .unwrap();
+    delete_snapshot(&setup, &id).await;
     let id = setup.snapshot("other", &disk).await;
     setup.delete(&disk).await;
     let row = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap();
     assert_eq!((row.source_disk, row.available), (Some(disk), true));
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &id)
-        .await
-        .unwrap();
+    delete_snapshot(&setup, &id).await;
     assert!(snapshots(&setup).is_empty());
 }

@@ -1,4 +1,4 @@
-//! What is sold out is found out once for many creations, and believed for a while.
+//! Stockouts: detected once for many creations, and remembered for a limited time.
 
 use std::time::Duration;
 
@@ -9,18 +9,19 @@ use diskplugin::model::{Category, PerformanceLevel};
 
 use crate::kit::{Setup, available, gib, minutes, new_disk, text, zone};
 
-const SOLD: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
+const OUT_OF_STOCK: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 
-fn tried(setup: &Setup) -> Vec<String> {
+/// Categories of the CreateDisk calls.
+fn attempted_categories(setup: &Setup) -> Vec<String> {
     let calls = setup.cloud.calls();
-    let tried = calls.iter().filter(|call| call.action == "CreateDisk");
-    tried
+    let creates = calls.iter().filter(|call| call.action == "CreateDisk");
+    creates
         .map(|call| call.params["DiskCategory"].clone())
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_happy_path_does_not_look_at_the_stock() {
+async fn the_stock_is_not_queried_before_the_first_rejection() {
     let setup = Setup::new(&[]);
     for n in 0..3 {
         let new = available(&format!("pvc-{n}"));
@@ -31,21 +32,24 @@ async fn the_happy_path_does_not_look_at_the_stock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_one_refusal_one_look_at_the_stock_spares_all_the_others() {
-    let setup = Setup::new(&[SOLD]);
+async fn one_stock_query_after_a_rejection_avoids_further_rejections() {
+    let setup = Setup::new(&[OUT_OF_STOCK]);
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
         let disk = setup.create(&new).await;
         assert_eq!(disk.category, Category::CloudEssd);
     }
-    assert_eq!(tried(&setup)[..2], ["cloud_efficiency", "cloud_essd"]);
+    assert_eq!(
+        attempted_categories(&setup)[..2],
+        ["cloud_efficiency", "cloud_essd"]
+    );
     assert_eq!(setup.calls("CreateDisk"), 6);
     assert_eq!(setup.calls("DescribeAvailableResource"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_stock_each_is_refused_once_and_then_remembered() {
-    let setup = Setup::new(&[SOLD]);
+async fn without_stock_data_each_category_is_rejected_once_and_remembered() {
+    let setup = Setup::new(&[OUT_OF_STOCK]);
     setup.configure(&json!({"denied": ["DescribeAvailableResource"]}));
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     setup.faults("DescribeAvailableResource", 1000, &denied);
@@ -55,13 +59,13 @@ async fn without_the_stock_each_is_refused_once_and_then_remembered() {
         assert_eq!(disk.category, Category::CloudEssd);
     }
     assert_eq!(setup.calls("CreateDisk"), 3 + 5);
-    // Having got no answer is remembered as well.
+    // The failed query is remembered too.
     assert_eq!(setup.calls("DescribeAvailableResource"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
-    let setup = Setup::new(&[SOLD]);
+async fn a_stockout_is_forgotten_after_a_few_minutes() {
+    let setup = Setup::new(&[OUT_OF_STOCK]);
     setup.create(&available("pvc-1")).await;
     setup.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(200)).await;
@@ -70,7 +74,7 @@ async fn what_was_sold_out_is_first_again_after_a_few_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pair() {
+async fn a_repeat_with_everything_out_of_stock_costs_one_attempt_and_names_every_pair() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = NewDisk {
         zones: vec![zone("a").into(), zone("b").into()],
@@ -99,15 +103,19 @@ async fn where_all_is_sold_out_a_repeat_costs_one_probe_and_still_names_every_pa
             }
         }
     }
-    // Each repeat may have to pass the token that the first one used up.
-    assert!(setup.calls("CreateDisk") <= 6, "{:?}", tried(&setup));
+    // A repeat may need a second call because the first one consumed the token.
+    assert!(
+        setup.calls("CreateDisk") <= 6,
+        "{:?}",
+        attempted_categories(&setup)
+    );
     setup.configure(&json!({"out_of_stock": []}));
     let disk = setup.create(&new).await;
     assert_eq!(setup.only_disk(), disk.id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
+async fn stock_replenished_for_one_pair_is_used_within_90_seconds() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = available("pvc-1");
     setup
@@ -134,7 +142,7 @@ async fn stock_that_comes_back_in_one_pair_only_is_found_within_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_one() {
+async fn a_quota_exceeded_by_a_large_disk_does_not_block_a_small_one() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"limits": {"zone_category_gib": 100}}));
     let large = NewDisk {
@@ -161,7 +169,7 @@ async fn a_quota_that_a_large_disk_has_met_does_not_stand_in_the_way_of_a_small_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
+async fn a_performance_level_unavailable_in_the_zone_is_skipped() {
     let setup = Setup::new(&[]);
     let code =
         json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
@@ -176,7 +184,7 @@ async fn a_level_that_a_zone_does_not_sell_is_passed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_has_it() {
+async fn a_size_that_the_cloud_rejects_everywhere_is_out_of_range() {
     let setup = Setup::new(&[]);
     let code = json!({"code": {"status": 403, "code": "InvalidDataDiskSize.ValueNotSupported"}});
     setup.faults("CreateDisk", 10, &code);
@@ -195,50 +203,50 @@ async fn a_size_that_the_cloud_sells_nowhere_is_out_of_range_though_the_table_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_is_the_largest_size_that_is_in_stock_and_none_where_it_is_sold_out() {
+async fn capacity_is_the_size_range_of_the_categories_in_stock_or_none() {
     let setup = Setup::new(&["--out-of-stock=cn-beijing-a/cloud_essd,cn-beijing-b/*"]);
-    let at = |letter: &str, categories: &[Category]| NewDisk {
+    let disk_in = |letter: &str, categories: &[Category]| NewDisk {
         zones: vec![zone(letter).into()],
         categories: categories.to_vec(),
         size: diskplugin::model::SizeRange::default(),
         ..new_disk("")
     };
     for (new, sizes) in [
-        (at("a", &[Category::CloudEssd]), None),
+        (disk_in("a", &[Category::CloudEssd]), None),
         (
-            at("a", &[Category::CloudEssd, Category::Cloud]),
+            disk_in("a", &[Category::CloudEssd, Category::Cloud]),
             Some((5, 2000)),
         ),
-        (at("b", &Category::CREATABLE), None),
+        (disk_in("b", &Category::CREATABLE), None),
         (
-            at("c", &[Category::CloudSsd, Category::CloudAuto]),
+            disk_in("c", &[Category::CloudSsd, Category::CloudAuto]),
             Some((1, 65536)),
         ),
     ] {
-        let sizes_found = setup
+        let range = setup
             .disks
             .provisioner
             .capacity(minutes(1), &new)
             .await
             .unwrap();
-        let found = sizes_found.map(|sizes| (sizes.start().0, sizes.end().0));
+        let found = range.map(|sizes| (sizes.start().0, sizes.end().0));
         assert_eq!(found, sizes, "{new:?}");
     }
     assert_eq!(setup.calls("DescribeAvailableResource"), 1);
     tokio::time::sleep(Duration::from_secs(61)).await;
     setup.configure(&json!({"out_of_stock": []}));
-    let essd = at("a", &[Category::CloudEssd]);
-    let back = setup
+    let essd = disk_in("a", &[Category::CloudEssd]);
+    let replenished = setup
         .disks
         .provisioner
         .capacity(minutes(1), &essd)
         .await
         .unwrap();
-    assert_eq!(back.map(|sizes| sizes.start().0), Some(20));
+    assert_eq!(replenished.map(|sizes| sizes.start().0), Some(20));
 }
 
 #[tokio::test(start_paused = true)]
-async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
+async fn capacity_considers_stockouts_that_only_creations_revealed() {
     let setup = Setup::new(&["--out-of-stock=*/cloud_essd"]);
     setup.configure(&json!({"rules": {"hide_stockouts": true}}));
     let new = new_disk("pvc-1");
@@ -269,7 +277,7 @@ async fn capacity_knows_what_creating_has_found_out_where_the_stock_lags() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
+async fn attach_limits_of_the_region_cost_three_calls() {
     let setup = Setup::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
     let types = setup
         .disks
@@ -278,10 +286,13 @@ async fn what_the_types_of_the_regions_machines_take_is_told_in_three_calls() {
         .await
         .unwrap();
     assert_eq!(types.0.len(), 1, "{types:?}");
-    let takes = types.0.values().next().unwrap();
-    assert_eq!(takes.disk_quantity, 9);
-    // Sold out is not the same as not taken.
-    assert!(takes.categories.contains(&Category::CloudEssd), "{types:?}");
+    let limits = types.0.values().next().unwrap();
+    assert_eq!(limits.disk_quantity, 9);
+    // A category that is out of stock is still supported.
+    assert!(
+        limits.categories.contains(&Category::CloudEssd),
+        "{types:?}"
+    );
     for action in [
         "DescribeInstances",
         "DescribeInstanceTypes",

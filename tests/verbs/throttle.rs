@@ -1,4 +1,4 @@
-//! Throttled windows and missing permissions.
+//! Throttling and missing permissions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use diskplugin::model::InstanceId;
 
 use crate::kit::{Setup, minutes, new_disk, node_one, seconds, text};
 
-/// How often the action was called in each minute of the clock.
-fn by_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
+/// Number of calls of the action in each minute of the clock.
+fn calls_per_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
     let mut minutes = BTreeMap::new();
     for call in setup
         .cloud
@@ -30,46 +30,46 @@ fn by_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_is_used_up_is_waited_out_without_a_storm() {
+async fn an_exhausted_quota_is_waited_for_with_few_calls() {
     let setup = Setup::with_retries(&["--attach-delay=90s", "--throttle=DescribeDisks=10"]);
     let disk = setup.disk("pvc-1").await;
     let node = node_one();
     let attached = setup.disks.attacher.attach(minutes(5), &disk, &node);
     assert!(attached.await.is_ok());
-    // Ten that are let in, and then a probe at most every ten seconds.
-    for (minute, calls) in by_minute(&setup, "DescribeDisks") {
+    // 10 calls within the quota, then at most one probe every 10 seconds.
+    for (minute, calls) in calls_per_minute(&setup, "DescribeDisks") {
         assert!(calls <= 18, "{calls} in minute {minute}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_looks_were_held_up_orders_are_looked_at_no_more_often_than_others() {
+async fn operations_after_throttled_polls_are_not_polled_more_often() {
     let setup = Setup::with_retries(&["--attach-delay=2s"]);
-    for (limit, wanted) in [(None, Some(8)), (Some(3), None), (None, Some(5))] {
+    for (limit, max_polls) in [(None, Some(8)), (Some(3), None), (None, Some(5))] {
         setup.configure(&json!({"throttle": {"actions": {"DescribeDisks": limit}}}));
-        let disk = setup.disk(&format!("pvc-{wanted:?}")).await;
+        let disk = setup.disk(&format!("pvc-{max_polls:?}")).await;
         // The next minute of the clock.
         tokio::time::sleep(Duration::from_secs(60)).await;
         setup.cloud.clear_calls();
         setup.attach(&disk, &node_one()).await;
-        let looks = setup.calls("DescribeDisks");
+        let polls = setup.calls("DescribeDisks");
         assert!(
-            wanted.is_none_or(|wanted| looks <= wanted),
-            "{looks} looks, more than {wanted:?}"
+            max_polls.is_none_or(|max_polls| polls <= max_polls),
+            "{polls} polls, more than {max_polls:?}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
+async fn concurrent_waiters_under_throttling_share_one_probe() {
     let setup = Setup::with_nodes_and_retries(20, &["--attach-delay=30s"]);
     let mut attaching = JoinSet::new();
     for n in 0..20 {
         let disk = setup.disk(&format!("pvc-{n}")).await;
-        let (verbs, node) = (Arc::clone(&setup.disks), format!("i-{n}"));
+        let (services, node) = (Arc::clone(&setup.disks), format!("i-{n}"));
         let node: InstanceId = node.parse().unwrap();
         attaching.spawn(async move {
-            verbs
+            services
                 .attacher
                 .attach(minutes(5), &disk, &node)
                 .await
@@ -80,7 +80,7 @@ async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     setup.cloud.clear_calls();
     tokio::time::sleep(Duration::from_secs(120)).await;
-    for (minute, calls) in by_minute(&setup, "DescribeDisks") {
+    for (minute, calls) in calls_per_minute(&setup, "DescribeDisks") {
         assert!(calls <= 12, "{calls} in minute {minute}");
     }
     setup.configure(&json!({"throttle": {"actions": null}}));
@@ -88,69 +88,69 @@ async fn many_waiters_in_a_used_up_window_probe_no_more_than_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn short_looks_during_a_closure_leave_no_calls_for_its_end() {
+async fn reads_with_short_deadlines_do_not_queue_calls_until_the_quota_resets() {
     let setup = Setup::with_nodes_and_retries(20, &["--attach-delay=90s"]);
     let mut attaching = JoinSet::new();
     let mut disks = Vec::new();
     for n in 0..20 {
         let disk = setup.disk(&format!("pvc-{n}")).await;
         disks.push(disk.clone());
-        let (verbs, node) = (Arc::clone(&setup.disks), format!("i-{n}"));
+        let (services, node) = (Arc::clone(&setup.disks), format!("i-{n}"));
         let node: InstanceId = node.parse().unwrap();
         attaching.spawn(async move {
-            let attached = verbs.attacher.attach(minutes(5), &disk, &node);
+            let attached = services.attacher.attach(minutes(5), &disk, &node);
             attached.await.is_ok()
         });
     }
     setup.configure(&json!({"throttle": {"actions": {"DescribeDisks": 10}}}));
     let start = Instant::now();
-    let (mut looks, mut sent) = (JoinSet::new(), Vec::new());
+    let (mut reads, mut sent) = (JoinSet::new(), Vec::new());
     while start.elapsed() < Duration::from_secs(70) {
-        let (verbs, disk) = (Arc::clone(&setup.disks), disks[sent.len() % 20].clone());
-        // Nobody looks any more shortly before the window opens.
+        let (services, disk) = (Arc::clone(&setup.disks), disks[sent.len() % 20].clone());
+        // The reads end shortly before the quota resets.
         if start.elapsed() < Duration::from_secs(56) {
-            looks.spawn(async move { verbs.inventory.disk(seconds(5), &disk).await.is_ok() });
+            reads.spawn(async move { services.inventory.disk(seconds(5), &disk).await.is_ok() });
         }
         tokio::time::sleep(Duration::from_millis(250)).await;
         sent.push(setup.calls("DescribeDisks"));
     }
-    looks.join_all().await;
-    // The calls of the looks are not queued until the window opens.
-    let most = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
+    reads.join_all().await;
+    // The calls of the reads are not queued until the quota resets.
+    let max_increase = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
     assert!(
-        most <= Some(2),
-        "{most:?} within a quarter of a second: {sent:?}"
+        max_increase <= Some(2),
+        "{max_increase:?} within 250 ms: {sent:?}"
     );
     setup.configure(&json!({"throttle": {"actions": null}}));
     assert!(attaching.join_all().await.into_iter().all(|ok| ok));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
-    for patient in [true, false] {
+async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
+    for retries in [true, false] {
         for (limit, step) in [
             ("AttachDisk=0", "attach disk"),
             ("DescribeDisks=3", "attach disk"),
         ] {
             let flags = ["--attach-delay=45s", &format!("--throttle={limit}")];
-            let setup = if patient {
+            let setup = if retries {
                 Setup::with_retries(&flags)
             } else {
                 Setup::new(&flags)
             };
             let disk = setup.disk("pvc-1").await;
-            let begun = Instant::now();
+            let started = Instant::now();
             let late = setup
                 .disks
                 .attacher
                 .attach(seconds(20), &disk, &node_one())
                 .await
                 .unwrap_err();
-            assert!(begun.elapsed() <= Duration::from_secs(20));
+            assert!(started.elapsed() <= Duration::from_secs(20));
             let text = text(&late);
             assert!(
                 text.contains(step) && text.contains("Throttling"),
-                "{patient} {limit}: {text}"
+                "{retries} {limit}: {text}"
             );
             assert!(
                 matches!(
@@ -164,25 +164,25 @@ async fn the_deadline_holds_in_a_throttled_window_and_the_error_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_throttled_create_is_carried_through_the_minute_by_a_patient_client() {
+async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
     let setup = Setup::with_retries(&["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
-    let begun = Instant::now();
+    let started = Instant::now();
     setup.disk("pvc-2").await;
-    // The next minute plus the pause that runs when it begins.
+    // The rest of the minute and the pause in progress at its end.
     assert!(
-        begun.elapsed() <= Duration::from_secs(80),
+        started.elapsed() <= Duration::from_secs(80),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
-    for (minute, calls) in by_minute(&setup, "CreateDisk") {
+    for (minute, calls) in calls_per_minute(&setup, "CreateDisk") {
         assert!(calls <= 12, "{calls} in minute {minute}");
     }
     assert_eq!(setup.rows().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_denied_is_told_at_once_with_what_to_check() {
+async fn a_denied_call_is_reported_immediately_with_advice() {
     let setup = Setup::with_retries(&[]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
@@ -190,35 +190,35 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
         &json!({"denied": ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk",
         "ResizeDisk", "CreateSnapshot"]}),
     );
-    let begun = Instant::now();
-    let verbs = &setup.disks;
+    let started = Instant::now();
+    let services = &setup.disks;
     let errors = [
-        verbs
+        services
             .provisioner
             .create(minutes(1), &new_disk("pvc-2"))
             .await
             .unwrap_err(),
-        verbs
+        services
             .attacher
             .attach(minutes(1), &disk, &node_one())
             .await
             .unwrap_err(),
-        verbs
+        services
             .attacher
             .detach(minutes(1), &disk, &node_one())
             .await
             .unwrap_err(),
-        verbs
+        services
             .resizer
             .resize(minutes(1), &disk, crate::kit::gib(30))
             .await
             .unwrap_err(),
-        verbs
+        services
             .snapshotter
             .create(minutes(1), &snapshot)
             .await
             .unwrap_err(),
-        verbs
+        services
             .provisioner
             .delete(minutes(1), &disk)
             .await
@@ -233,24 +233,24 @@ async fn what_is_denied_is_told_at_once_with_what_to_check() {
         assert!(error.failure().advice().contains("RAM policy"), "{error:?}");
         assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
     }
-    // The first snapshot of an account: it is shown empty twice before the rejection is final.
-    assert!(begun.elapsed() <= Duration::from_secs(25));
+    // The account has no other snapshots, so two empty responses are needed before the rejection is final.
+    assert!(started.elapsed() <= Duration::from_secs(25));
     assert_eq!(setup.row(&disk)["status"], "Available");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_response_is_not_taken_for_a_disk_that_does_not_exist() {
+async fn an_empty_response_does_not_prove_that_a_disk_is_absent() {
     let setup = Setup::new(&["--attach-delay=1s"]);
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"denied": ["DescribeDisks"]}));
-    let unseen = setup
+    let hidden = setup
         .disks
         .attacher
         .attach(minutes(1), &disk, &node_one())
         .await
         .unwrap_err();
-    assert_eq!(unseen.failure_kind(), FailureKind::DeadlineExceeded);
-    assert!(text(&unseen).contains("an empty response"), "{unseen}");
+    assert_eq!(hidden.failure_kind(), FailureKind::DeadlineExceeded);
+    assert!(text(&hidden).contains("an empty response"), "{hidden}");
     setup.configure(&json!({"denied": []}));
     assert!(
         setup

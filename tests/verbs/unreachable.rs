@@ -1,5 +1,4 @@
-//! Nodes that are shut down, gone, or do not let go: what the cluster's failover needs of unpublishing,
-//! and what is never taken from a node that lives.
+//! ControllerUnpublishVolume and failover for nodes that are stopped or deleted, or whose detach is stuck.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ fn far() -> InstanceId {
     "i-far".parse().unwrap()
 }
 
-async fn attached(setup: &Setup) -> DiskId {
+async fn attached_disk(setup: &Setup) -> DiskId {
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -24,13 +23,13 @@ async fn attached(setup: &Setup) -> DiskId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
+async fn a_disk_is_detached_from_a_stopped_node_and_attached_to_another() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[stale]);
-        let disk = attached(&setup).await;
+        let disk = attached_disk(&setup).await;
         setup.cloud.set_instance_power(&node_one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
-        // Before the cluster has decided, it is left where it is.
+        // The disk stays attached until ControllerUnpublishVolume.
         let early = setup
             .disks
             .attacher
@@ -48,29 +47,29 @@ async fn a_disk_comes_off_a_stopped_node_and_goes_to_another_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_disappears_in_the_middle_of_a_detach_counts_when_the_disk_is_off() {
+async fn detach_succeeds_if_the_node_is_deleted_during_the_detach() {
     for alternatives in ["first", "last"] {
         let setup = Setup::new(&["--detach-delay=20s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let disk = attached(&setup).await;
-        let removed = async {
+        let disk = attached_disk(&setup).await;
+        let remove_node = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
             assert!(setup.cloud.remove_instance(&node_one()));
         };
         let node = node_one();
-        let (off, ()) = tokio::join!(
+        let (detached, ()) = tokio::join!(
             setup.disks.attacher.detach(minutes(2), &disk, &node),
-            removed
+            remove_node
         );
-        off.unwrap();
+        detached.unwrap();
         assert!(setup.attachments(&disk).is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
+async fn detach_from_a_deleted_node_waits_until_the_disk_shows_no_attachment() {
     let setup = Setup::new(&["--detach-delay=30s"]);
-    let disk = attached(&setup).await;
+    let disk = attached_disk(&setup).await;
     assert!(setup.cloud.remove_instance(&node_one()));
     let early = setup
         .disks
@@ -90,9 +89,9 @@ async fn a_node_that_is_gone_is_no_proof_while_the_disk_still_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detach_that_hangs_says_what_to_do() {
+async fn the_error_of_a_stuck_detach_advises_to_stop_the_instance() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup).await;
+    let disk = attached_disk(&setup).await;
     setup.fault("DetachDisk", &json!("fails-later"));
     let late = setup
         .disks
@@ -107,7 +106,7 @@ async fn a_detach_that_hangs_says_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_attached() {
+async fn detach_returns_only_once_the_disk_is_detached_despite_stale_reads() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
         let flags = [
@@ -124,8 +123,8 @@ async fn an_answer_comes_only_when_the_disk_is_off_however_soon_after_it_was_att
     }
 }
 
-/// A regional disk that hangs on its way off a node of zone a.
-async fn hanging(setup: &Setup) -> DiskId {
+/// A regional disk whose detach from a node in zone a is stuck.
+async fn stuck_disk(setup: &Setup) -> DiskId {
     let disk = setup.regional_disk();
     setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -140,59 +139,62 @@ async fn hanging(setup: &Setup) -> DiskId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_regional_disk_that_hangs_on_a_stopped_node_is_taken_at_once_and_from_one_not_described_after_a_minute()
+async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute_from_a_deleted_one()
  {
-    for gone in [false, true] {
+    for deleted in [false, true] {
         let setup = Setup::new(&["--attach-delay=1s"]);
-        let disk = hanging(&setup).await;
-        if gone {
+        let disk = stuck_disk(&setup).await;
+        if deleted {
             setup.configure(&json!({"delays": {"detach": "1h"}}));
             assert!(setup.cloud.remove_instance(&node_one()));
         } else {
             setup.cloud.set_instance_power(&node_one(), false);
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let row = setup.disks.attacher.attach(minutes(2), &disk, &far()).await;
-        row.unwrap_or_else(|error| panic!("gone: {gone}: {}", text(&error)));
+        row.unwrap_or_else(|error| panic!("deleted: {deleted}: {}", text(&error)));
         assert_eq!(setup.attachments(&disk), attached_to(&far()));
-        let took = begun.elapsed();
-        let at_once = took < Duration::from_secs(10);
-        let after_a_minute = took >= Duration::from_secs(60);
-        assert!(if gone { after_a_minute } else { at_once }, "{took:?}");
+        let elapsed = started.elapsed();
+        let at_once = elapsed < Duration::from_secs(10);
+        let after_a_minute = elapsed >= Duration::from_secs(60);
+        assert!(
+            if deleted { after_a_minute } else { at_once },
+            "{elapsed:?}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken_from_them() {
+async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detached_again() {
     let setup = Setup::new(&["--attach-delay=1s"]);
-    let disk = hanging(&setup).await;
+    let disk = stuck_disk(&setup).await;
     setup.cloud.set_instance_power(&node_one(), false);
     tokio::time::sleep(Duration::from_secs(120)).await;
     setup.cloud.clear_calls();
     let conflict = json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}});
     let second = json!({"action": "AttachDisk", "from": 2, "times": 1, "kind": conflict});
     setup.configure(&json!({"faults": [second]}));
-    let meanwhile = async {
+    let attach_externally = async {
         while setup.calls("AttachDisk") < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         setup.cloud.release(&disk);
-        let theirs = AttachDisk {
+        let external = AttachDisk {
             disk: disk.clone(),
             instance: node_two(),
             force: false,
             delete_with_instance: false,
         };
         let ecs = setup.cloud.ecs();
-        while ecs.attach_disk(minutes(1), &theirs).await.is_err() {
+        while ecs.attach_disk(minutes(1), &external).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let node = far();
     let (rejected, ()) = tokio::join!(
         setup.disks.attacher.attach(minutes(2), &disk, &node),
-        meanwhile
+        attach_externally
     );
     assert!(
         matches!(&rejected, Err(Error::InUseElsewhere { holder, .. }) if *holder == node_two()),
@@ -208,18 +210,19 @@ async fn a_disk_that_somebody_gets_after_a_refused_attempt_by_force_is_not_taken
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_never_taken() {
+async fn a_stuck_detach_from_a_running_node_is_forced_after_a_minute_and_a_disk_in_use_never() {
     let setup = Setup::new(&["--attach-delay=1s"]);
-    let disk = hanging(&setup).await;
-    let begun = Instant::now();
-    setup.attach(&disk, &far()).await;
+    let disk = stuck_disk(&setup).await;
+    let started = Instant::now();
+    let attached = setup.disks.attacher.attach(minutes(2), &disk, &far()).await;
+    attached.unwrap();
     assert!(
-        begun.elapsed() >= Duration::from_secs(60),
+        started.elapsed() >= Duration::from_secs(60),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
     assert_eq!(setup.attachments(&disk), attached_to(&far()));
-    // In use: whether its node lives or not, nobody has said that it should leave.
+    // The disk is in use: without ControllerUnpublishVolume it is not detached, even if its node is stopped.
     setup.cloud.set_instance_power(&far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     setup.cloud.clear_calls();
@@ -241,10 +244,10 @@ async fn one_that_hangs_on_a_living_node_is_given_a_minute_and_one_in_use_is_nev
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_hangs_and_cannot_be_taken_by_force_is_waited_for() {
+async fn attach_waits_for_a_stuck_detach_that_cannot_be_forced() {
     let setup = Setup::new(&["--attach-delay=1s"]);
-    let disk = hanging(&setup).await;
-    // Force works between zones only.
+    let disk = stuck_disk(&setup).await;
+    // A forced attach is supported only between zones.
     let late = setup
         .disks
         .attacher
@@ -258,10 +261,10 @@ async fn a_disk_that_hangs_and_cannot_be_taken_by_force_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn force_is_no_word_of_an_ordinary_attachment() {
+async fn the_cloud_rejects_a_forced_attach_of_an_attached_disk() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup).await;
-    let steal = AttachDisk {
+    let disk = attached_disk(&setup).await;
+    let forced = AttachDisk {
         disk: disk.clone(),
         instance: node_two(),
         force: true,
@@ -271,7 +274,7 @@ async fn force_is_no_word_of_an_ordinary_attachment() {
         setup
             .cloud
             .ecs()
-            .attach_disk(minutes(1), &steal)
+            .attach_disk(minutes(1), &forced)
             .await
             .is_err()
     );
