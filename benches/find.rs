@@ -19,8 +19,8 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
 use diskplugin::host::{Command, Exec, Host, Linux, ProcessExec, Roots, SearchQuery};
-use diskplugin::model::Serial;
-use diskplugin::node::{Node, Settings};
+use diskplugin::model::{DriverName, Serial};
+use diskplugin::node::{NodeServices, Settings};
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::{Code, Request};
 
@@ -79,7 +79,13 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
         kubelet_dir: "/nowhere".into(),
         state_dir: dir.path().join("state"),
     };
-    let service = Service::new(Arc::new(Node::new(host, exec, settings)));
+    let service = Service::new(Arc::new(NodeServices::new(
+        host,
+        exec,
+        settings,
+        DriverName::default(),
+        None,
+    )));
     let mut took = Vec::new();
     for index in 0..DISKS {
         let serial = format!("bench{index}");

@@ -16,8 +16,8 @@ use diskplugin::host::{
     Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec,
     Records, Roots,
 };
-use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{Access, Node, Settings, StageRequest, UnstageRequest, Volume};
+use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
+use diskplugin::node::{Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
 use tokio::time::Instant;
 
 const SIZE: u64 = 20 << 30;
@@ -100,10 +100,12 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     let quick = || Deadline::after(Duration::from_secs(60));
     let exec = Arc::new(Timed::default());
     let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
-    let node = Arc::new(Node::new(
+    let node = Arc::new(NodeServices::new(
         Arc::clone(&host) as _,
         Arc::clone(&exec) as _,
         settings(dir)?,
+        DriverName::default(),
+        None,
     ));
     let volume = Volume::new(format!("d-{SERIAL}").parse()?, None);
     let staging = dir.join("staging");
@@ -140,14 +142,14 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
         tuning: Tuning::default(),
     };
     let start = Instant::now();
-    node.stage(request, quick()).await?;
+    node.stager.stage(request, quick()).await?;
     let total = start.elapsed();
     let mkfs = *exec.0.lock().unwrap_or_else(PoisonError::into_inner);
     let request = UnstageRequest {
         volume,
         staging: staging_path.parse()?,
     };
-    node.unstage(request, quick()).await?;
+    node.unstager.unstage(request, quick()).await?;
     std::fs::create_dir(&staging)?;
     sh(&format!(
         "mkfs.ext4 -q -m 0 -E nodiscard {}",

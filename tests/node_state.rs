@@ -14,10 +14,10 @@ use diskplugin::base::Deadline;
 use diskplugin::host::{
     Device, DeviceNumber, Exec, Host, HostError, Linux, Mount, ProcessExec, Roots,
 };
-use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
+use diskplugin::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, ExpandRequest, HealthRequest, Node, Settings, StageRequest, StatsRequest,
-    UnstageRequest, Volume, VolumeStats, VolumeUsage,
+    Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest,
+    StatsRequest, UnstageRequest, Volume, VolumeStats, VolumeUsage,
 };
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use shell::{clean_up, sh};
@@ -44,7 +44,7 @@ async fn can_run() -> bool {
 struct World {
     dir: tempfile::TempDir,
     serial: &'static str,
-    node: Arc<Node>,
+    node: Arc<NodeServices>,
 }
 
 impl World {
@@ -66,7 +66,13 @@ impl World {
             state_dir: dir.path().join("state"),
         };
         let world = Self {
-            node: Arc::new(Node::new(host, exec, settings)),
+            node: Arc::new(NodeServices::new(
+                host,
+                exec,
+                settings,
+                DriverName::default(),
+                None,
+            )),
             serial,
             dir,
         };
@@ -114,7 +120,11 @@ impl World {
                 ..Tuning::default()
             },
         };
-        self.node.stage(request, long_deadline()).await.unwrap();
+        self.node
+            .stager
+            .stage(request, long_deadline())
+            .await
+            .unwrap();
     }
 
     async fn unstage(&self) {
@@ -123,6 +133,7 @@ impl World {
             staging: self.staging_path(),
         };
         self.node
+            .unstager
             .unstage(request, Deadline::after(Duration::from_secs(60)))
             .await
             .unwrap();
@@ -133,7 +144,11 @@ impl World {
             volume: self.volume(),
             path: self.staging_path(),
         };
-        self.node.stats(&request, long_deadline()).await.unwrap()
+        self.node
+            .health
+            .stats(&request, long_deadline())
+            .await
+            .unwrap()
     }
 
     /// The health issues, which `stats` and `health` report alike.
@@ -142,7 +157,12 @@ impl World {
             volume: self.volume(),
             paths: vec![self.staging_path()],
         };
-        let issues = self.node.health(&request, long_deadline()).await.unwrap();
+        let issues = self
+            .node
+            .health
+            .health(&request, long_deadline())
+            .await
+            .unwrap();
         assert_eq!(issues, self.stats().await.health_issues);
         issues.iter().map(|issue| issue.reason()).collect()
     }
@@ -236,7 +256,7 @@ async fn expand_fails_beyond_the_limit_and_ignores_smaller_sizes() {
             limit: limit.map(Bytes),
             block: false,
         };
-        world.node.expand(request, long_deadline())
+        world.node.expander.expand(request, long_deadline())
     };
     for required in [None, Some(1), Some(SIZE)] {
         assert_eq!(expand(required, None).await.unwrap(), Bytes(SIZE));
@@ -294,6 +314,7 @@ fn device_and_mount(minor: u64, point: &Path) -> (Device, Mount) {
         number,
         diskseq: None,
         size: Bytes(SIZE),
+        serial_pending: false,
         serial: None,
         backing_file: None,
         read_only: false,

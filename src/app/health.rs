@@ -17,7 +17,7 @@ use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
 use crate::csi::socket::Endpoint;
 use crate::model::Failure;
-use crate::node::Node;
+use crate::node::NodeServices;
 
 /// Timeout of a check; all checks run in parallel.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ pub(crate) struct Health {
     /// Set for roles that call the cloud.
     pub(crate) cloud: Option<CloudAccess>,
     /// Set for roles that serve the Node service.
-    pub(crate) node: Option<Arc<Node>>,
+    pub(crate) node: Option<Arc<NodeServices>>,
     pub(crate) require_shared_mounts: bool,
     /// Set if this process registers with kubelet.
     pub(crate) registration: Option<Registration>,
@@ -145,7 +145,7 @@ impl Health {
     async fn mounts(&self) -> Option<Check> {
         let node = self.node.as_ref().filter(|_| self.require_shared_mounts)?;
         let shared = Deadline::after(TIMEOUT)
-            .bound(node.check_mount_propagation())
+            .bound(node.prerequisites.check_mount_propagation())
             .await;
         let outcome = match shared {
             Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
@@ -159,7 +159,9 @@ impl Health {
         let node = self.node.as_ref()?;
         let todo = "the node needs its state after a restart: check whether the disk is full or read-only, and whether the \
                     directory is mounted into the container";
-        let written = Deadline::after(TIMEOUT).bound(node.check_state_dir()).await;
+        let written = Deadline::after(TIMEOUT)
+            .bound(node.prerequisites.check_state_dir())
+            .await;
         let outcome = match written {
             Ok(Ok(())) => Ok("it is writable".to_owned()),
             Ok(Err(message)) => Err(format!("{message}; {todo}")),
@@ -170,7 +172,9 @@ impl Health {
 
     async fn devices(&self) -> Option<Check> {
         let node = self.node.as_ref()?;
-        let problem = Deadline::after(TIMEOUT).bound(node.storage_health()).await;
+        let problem = Deadline::after(TIMEOUT)
+            .bound(node.health.storage_health())
+            .await;
         let todo = KERNEL_ADVICE;
         let outcome = match problem {
             Ok(None) => Ok("they can be listed".to_owned()),

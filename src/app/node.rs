@@ -15,7 +15,7 @@ use crate::csi::registration::Registration;
 use crate::csi::server::{self, Services};
 use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName};
-use crate::node::{Node, Settings};
+use crate::node::{NodeServices, Settings};
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
@@ -85,14 +85,14 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
 /// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a warning if the
 /// node registers with a kubelet.
 async fn check_mount_propagation(
-    node: &Node,
+    node: &NodeServices,
     required: bool,
     kubelet: bool,
 ) -> Result<(), InvalidSettings> {
     if !required && !kubelet {
         return Ok(());
     }
-    match node.check_mount_propagation().await {
+    match node.prerequisites.check_mount_propagation().await {
         Ok(()) => Ok(()),
         Err(problem) if required => Err(InvalidSettings(vec![problem])),
         Err(problem) => {
@@ -129,18 +129,14 @@ pub(crate) fn node(
     settings: Settings,
     driver: DriverName,
     tool_memory: Option<Bytes>,
-) -> Arc<Node> {
+) -> Arc<NodeServices> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
-    let node = Node::new(host, exec, settings).with_driver_name(driver);
     let roots = Roots::default();
     let own = |limit: Bytes| Bytes(limit.0.saturating_sub(OWN_MEMORY));
     let memory = tool_memory.or_else(|| memory::limit(&roots.proc, &roots.sys).map(own));
-    Arc::new(match memory {
-        Some(memory) => node.with_tool_memory(memory),
-        None => node,
-    })
+    Arc::new(NodeServices::new(host, exec, settings, driver, memory))
 }
 
 /// The registration with kubelet, if `--registration-dir` is set.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::csi::registration::Registration;
-use crate::node::Node;
+use crate::node::NodeServices;
 
 /// Interval of checks for new categories.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Runs as long as the process. Only new categories cause a registration: volumes of a removed category stay usable.
-pub(super) async fn run(node: Arc<Node>, registration: Registration) {
+pub(super) async fn run(node: Arc<NodeServices>, registration: Registration) {
     loop {
         registration.wait_registered(true).await;
         tokio::select! {
@@ -25,12 +25,12 @@ pub(super) async fn run(node: Arc<Node>, registration: Registration) {
 }
 
 /// Returns when the node supports categories that it has not reported to kubelet.
-async fn wait_new_categories(node: &Node) {
+async fn wait_new_categories(node: &NodeServices) {
     // NodeGetInfo responses after the registration update only the number of volumes.
-    let reported = node.reported_categories();
+    let reported = node.info.reported_categories();
     let mut checks = tokio::time::interval(CHECK_INTERVAL);
     loop {
-        let mut new = node.categories().await;
+        let mut new = node.info.categories().await;
         new.retain(|category| !reported.contains(category));
         if !new.is_empty() {
             let new: Vec<String> = new.iter().map(ToString::to_string).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::error::{HostError, Result};
-use super::serial::Serials;
+use super::serial::{SerialState, Serials};
 use crate::model::{Bytes, Serial};
 
 /// Unit of sizes in sysfs, in bytes, regardless of the device's logical block size.
@@ -51,6 +51,8 @@ pub struct Device {
     /// The capacity; 0 while it is being set up.
     pub size: Bytes,
     pub serial: Option<Serial>,
+    /// Whether the disk has not answered the request for its serial. Without a serial, it may be any disk.
+    pub serial_pending: bool,
     /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
     /// Whether the kernel rejects writes (`ro`).
@@ -91,6 +93,7 @@ impl Device {
         match (&self.serial, &self.backing_file) {
             (Some(serial), _) => format!("serial {serial}"),
             (None, Some(file)) => format!("backing file {}", file.display()),
+            (None, None) if self.serial_pending => "an unknown serial".to_owned(),
             (None, None) => "no serial".to_owned(),
         }
     }
@@ -133,7 +136,7 @@ pub(super) fn find(
 }
 
 /// The directory of block devices. If it is missing, the absence of a device proves nothing.
-fn block_dir(sys: &Path) -> Result<PathBuf> {
+pub(super) fn block_dir(sys: &Path) -> Result<PathBuf> {
     let block = sys.join("block");
     if block.is_dir() {
         Ok(block)
@@ -177,13 +180,15 @@ fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Op
         .parse()
         .map_err(|()| format_error(&dir.join("dev"), &number))?;
     let diskseq = number_attribute(&dir.join("diskseq"))?;
+    let serial = serials.of(&dir, name, diskseq)?;
     Ok(Some(Device {
         name: name.to_owned(),
         path: dev.join(name),
         number,
         diskseq,
         size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
-        serial: serials.of(&dir, name, diskseq)?,
+        serial_pending: serial == SerialState::Pending,
+        serial: serial.known(),
         backing_file: backing_file(&dir)?,
         read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
         partitions: names(&dir)?
@@ -281,6 +286,7 @@ mod tests {
                 diskseq: Some(9),
                 size: Bytes(20 << 30),
                 serial: Serial::new("bp18um4r4f2fve24k7qz"),
+                serial_pending: false,
                 backing_file: None,
                 read_only: false,
                 partitions: vec!["vdb1".to_owned()],

@@ -29,6 +29,7 @@ pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
         diskseq: Some(minor),
         size: Bytes(1 << 30),
         serial: Serial::new(serial),
+        serial_pending: false,
         backing_file: None,
         read_only: false,
         partitions: Vec::new(),
@@ -88,6 +89,8 @@ pub(crate) struct State {
     pub(crate) busy: HashSet<PathBuf>,
     /// Whether the kernel uses the devices.
     pub(crate) in_use: bool,
+    /// The directory whose removal ends the kernel's use of the devices.
+    pub(crate) in_use_until_removed: Option<PathBuf>,
     /// Number of waits after which mounts and devices are free; never if not set.
     pub(crate) free_after: Option<u32>,
     /// Number of waits so far.
@@ -181,6 +184,10 @@ impl Host for FakeHost {
         };
         Ok(Candidates {
             devices: state.devices.iter().filter(is_candidate).cloned().collect(),
+            pending: (state.devices.iter())
+                .filter(|device| device.serial_pending)
+                .map(|device| device.name.clone())
+                .collect(),
             ..Candidates::default()
         })
     }
@@ -223,6 +230,7 @@ impl Host for FakeHost {
     async fn remove_empty(&self, _deadline: Deadline, path: &Path) -> Result<()> {
         self.act("remove", path, |state| {
             state.entries.remove(path);
+            state.in_use_until_removed.take_if(|until| until == path);
         })
     }
 
@@ -327,6 +335,7 @@ impl Host for FakeHost {
         self.act("bind", target, |state| {
             let mut mount = mount_of(device, &target.display().to_string(), "rw");
             mount.kind = "devtmpfs".to_owned();
+            mount.number = DeviceNumber { major: 0, minor: 5 };
             mount.is_of_dev = true;
             mount.root = Path::new("/").join(&device.name);
             state.mounts.push(mount);
@@ -358,7 +367,10 @@ impl Host for FakeHost {
         }
         self.act("unmount", target, |state| {
             let top = state.mounts.iter().rposition(|mount| mount.point == target);
-            state.mounts.remove(top.expect("the target is mounted"));
+            let mount = state.mounts.remove(top.expect("the target is mounted"));
+            if mount.is_of_dev {
+                state.entries.insert(target.to_owned(), Entry::File);
+            }
         })
     }
 
@@ -390,7 +402,8 @@ impl Host for FakeHost {
     }
 
     async fn flush_if_free(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
-        if self.state().in_use {
+        let in_use = self.state().in_use || self.state().in_use_until_removed.is_some();
+        if in_use {
             return Ok(FlushOutcome::InUse);
         }
         if self.state().lacks_nodes {

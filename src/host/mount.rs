@@ -240,6 +240,7 @@ mod tests {
             diskseq: None,
             size: crate::model::Bytes(0),
             serial: None,
+            serial_pending: false,
             backing_file: None,
             read_only: false,
             partitions: Vec::new(),

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::device::{self, Device, backing_file, is_virtual, names, number_attribute};
+use super::device::{self, Device, backing_file, block_dir, is_virtual, names, number_attribute};
 use super::entry::{Entry, entry, link};
 use super::error::Result;
-use super::serial::Serials;
+use super::serial::{SerialState, Serials};
 use crate::model::Serial;
 
 /// What udev calls a disk with a serial, by transport.
@@ -49,6 +49,8 @@ pub struct Candidates {
     pub device_dir_link: Option<Link>,
     /// Names of those of the devices that have no node, or that of another device.
     pub without_node: Vec<String>,
+    /// Names of devices that have not reported their serials. Each may be the disk.
+    pub pending: Vec<String>,
 }
 
 /// Searches sysfs below `sys` and device nodes below `dev`.
@@ -58,18 +60,22 @@ pub(super) fn search(
     serials: &Serials,
     query: &SearchQuery,
 ) -> Result<Candidates> {
-    let block = sys.join("block");
+    let block = block_dir(sys)?;
     let all = names(&block)?;
     serials.keep(&all);
     let mut wanted: Vec<&str> = Vec::new();
+    let mut candidates = Candidates::default();
     for name in &all {
-        let shown = shown(&block.join(name), name, serials)?;
-        if shown.is_some_and(|shown| shown == query.serial || shown.is_truncation_of(&query.serial))
-        {
-            wanted.push(name);
+        match reported(&block.join(name), name, serials)? {
+            SerialState::Known(reported)
+                if reported == query.serial || reported.is_truncation_of(&query.serial) =>
+            {
+                wanted.push(name);
+            }
+            SerialState::Pending => candidates.pending.push(name.clone()),
+            SerialState::Known(_) | SerialState::None => {}
         }
     }
-    let mut candidates = Candidates::default();
     if wanted.is_empty() {
         for prefix in LINK_PREFIXES {
             let name = format!("{prefix}{}", query.serial);
@@ -107,10 +113,10 @@ pub(super) fn search(
     Ok(candidates)
 }
 
-/// The serial, without a look at anything else of the device.
-fn shown(dir: &Path, name: &str, serials: &Serials) -> Result<Option<Serial>> {
+/// The serial that the device reports; nothing else of the device is read.
+fn reported(dir: &Path, name: &str, serials: &Serials) -> Result<SerialState> {
     if is_virtual(name) {
-        return Ok(None);
+        return Ok(SerialState::None);
     }
     let sequence = number_attribute(&dir.join("diskseq"))?;
     serials.of(dir, name, sequence)
@@ -222,6 +228,23 @@ mod tests {
         );
         assert_eq!(machine.search("bp3", None), Candidates::default());
         assert_eq!(names_of(&machine.search("bp3", Some("vdd"))), ["vdd"]);
+    }
+
+    #[test]
+    fn a_missing_block_directory_is_an_error_and_not_the_absence_of_the_disk() {
+        let machine = Machine::new();
+        fs::remove_dir(machine.dir.path().join("sys/block")).unwrap();
+        let query = SearchQuery {
+            serial: Serial::new("bp1").unwrap(),
+            name: None,
+            directory: None,
+        };
+        let (sys, dev) = (
+            machine.dir.path().join("sys"),
+            machine.dir.path().join("dev"),
+        );
+        let error = search(&sys, &dev, &machine.serials, &query).unwrap_err();
+        assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
     }
 
     #[test]

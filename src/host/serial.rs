@@ -1,6 +1,6 @@
-//! Serials of devices. virtio asks the disk itself each time its attribute is read, so that a disk that
-//! answers no more would stop everybody who looks for another one. Each serial is therefore asked for
-//! once in an appearance of its device, and nobody waits long for it.
+//! Serials of devices. virtio requests the serial from the disk each time its attribute is read, so a disk that does not
+//! respond would block every search for another one. Each serial is therefore read once per incarnation of its device,
+//! on a thread of its own, and callers wait for it only briefly.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,35 @@ use super::device::attribute;
 use super::error::{HostError, Result};
 use crate::model::Serial;
 
-/// How long the answer of a disk is waited for; one that lives answers within a millisecond.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long callers wait for the serial; a working disk reports it within a millisecond.
+const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The serials that are known. Clones share them.
+/// The serial of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SerialState {
+    Known(Serial),
+    /// The device reports none.
+    None,
+    /// The device has not answered, or reading failed: it may have any serial.
+    Pending,
+}
+
+impl SerialState {
+    pub(super) fn known(self) -> Option<Serial> {
+        match self {
+            Self::Known(serial) => Some(serial),
+            Self::None | Self::Pending => None,
+        }
+    }
+}
+
+impl From<Option<Serial>> for SerialState {
+    fn from(serial: Option<Serial>) -> Self {
+        serial.map_or(Self::None, Self::Known)
+    }
+}
+
+/// Cached serials. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Serials(Arc<Shared>);
 
@@ -26,41 +51,40 @@ struct Shared {
     pool: BlockingPool,
 }
 
-/// What is known of the device that has a name.
+/// The serial of the device that has a name.
 #[derive(Debug, Clone)]
 struct Known {
-    /// Which appearance of the device it is of.
+    /// The incarnation of the device.
     sequence: Option<u64>,
     answer: Answer,
 }
 
 #[derive(Debug, Clone)]
 enum Answer {
-    /// Asked for a moment ago.
+    /// Callers wait for the read.
     Awaited,
-    /// Asked for, and nobody waits any more.
+    /// The read takes too long; callers no longer wait for it.
     Late,
     Told(Serial),
+    /// The device reports no serial. It is read again by the next call.
+    Absent,
+    /// The read failed. It is repeated by the next call.
+    Failed,
 }
 
 impl Serials {
-    /// The serial of the device in this directory of sysfs; none where it has none, or does not tell it now.
-    pub(super) fn of(
-        &self,
-        dir: &Path,
-        name: &str,
-        sequence: Option<u64>,
-    ) -> Result<Option<Serial>> {
+    /// The serial of the device in this directory of sysfs.
+    pub(super) fn of(&self, dir: &Path, name: &str, sequence: Option<u64>) -> Result<SerialState> {
         if let Some(serial) = self.told(name, sequence) {
-            return Ok(Some(serial));
+            return Ok(SerialState::Known(serial));
         }
         let own = dir.join("serial");
         let serial = if own.exists() {
             self.ask(&own, name, sequence)?
         } else {
-            at_controller(dir, name)?
+            at_controller(dir, name)?.into()
         };
-        if let Some(serial) = &serial {
+        if let SerialState::Known(serial) = &serial {
             let answer = Answer::Told(serial.clone());
             self.lock()
                 .insert(name.to_owned(), Known { sequence, answer });
@@ -93,13 +117,13 @@ impl Serials {
 
     /// Asks the disk on a thread of its own, if nobody has: a system call cannot be taken back. Only the
     /// first who ask wait for it.
-    fn ask(&self, own: &Path, name: &str, sequence: Option<u64>) -> Result<Option<Serial>> {
+    fn ask(&self, own: &Path, name: &str, sequence: Option<u64>) -> Result<SerialState> {
         let mut known = self.lock();
         let asked = known.get(name).filter(|known| known.sequence == sequence);
         match asked.map(|known| &known.answer) {
-            Some(Answer::Late) => return Ok(None),
+            Some(Answer::Late) => return Ok(SerialState::Pending),
             Some(Answer::Awaited) => {}
-            Some(Answer::Told(_)) | None => {
+            Some(Answer::Told(_) | Answer::Absent | Answer::Failed) | None => {
                 self.clone()
                     .listen(own.to_owned(), name.to_owned(), sequence)?;
                 let answer = Answer::Awaited;
@@ -113,21 +137,23 @@ impl Serials {
         let waiting = self
             .0
             .answered
-            .wait_timeout_while(known, PATIENCE, is_awaited);
+            .wait_timeout_while(known, TIMEOUT, is_awaited);
         let (mut known, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         let Some(known) = known
             .get_mut(name)
             .filter(|known| known.sequence == sequence)
         else {
-            return Ok(None);
+            // Another device has the name by now.
+            return Ok(SerialState::Pending);
         };
         Ok(match &known.answer {
-            Answer::Told(serial) => Some(serial.clone()),
-            Answer::Late => None,
+            Answer::Told(serial) => SerialState::Known(serial.clone()),
+            Answer::Absent => SerialState::None,
+            Answer::Late | Answer::Failed => SerialState::Pending,
             Answer::Awaited => {
-                tracing::warn!(device = name, "a disk does not tell its serial");
+                tracing::warn!(device = name, "the disk does not report its serial");
                 known.answer = Answer::Late;
-                None
+                SerialState::Pending
             }
         })
     }
@@ -136,21 +162,20 @@ impl Serials {
         let path = own.clone();
         let pool = self.0.pool.clone();
         let question = move || {
-            let told = attribute(&own).ok().flatten();
+            let answer = match attribute(&own) {
+                Ok(text) => match text.as_deref().and_then(Serial::new) {
+                    Some(serial) => Answer::Told(serial),
+                    None => Answer::Absent,
+                },
+                Err(_) => Answer::Failed,
+            };
             let mut known = self.lock();
             // Another device may have the name by now.
             if known
                 .get(&name)
                 .is_some_and(|known| known.sequence == sequence)
             {
-                match told.as_deref().and_then(Serial::new) {
-                    Some(serial) => {
-                        let answer = Answer::Told(serial);
-                        known.insert(name, Known { sequence, answer });
-                    }
-                    // It is asked again the next time.
-                    None => drop(known.remove(&name)),
-                }
+                known.insert(name, Known { sequence, answer });
             }
             self.0.answered.notify_all();
         };
@@ -205,8 +230,8 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn serial(text: &str) -> Option<Serial> {
-        Serial::new(text)
+    fn serial(text: &str) -> SerialState {
+        Serial::new(text).into()
     }
 
     #[test]
@@ -240,9 +265,9 @@ mod tests {
         let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
         fs::create_dir(&dir).unwrap();
         let of = || serials.of(&dir, "vdb", Some(7)).unwrap();
-        assert_eq!(of(), None);
+        assert_eq!(of(), SerialState::None);
         file(&dir.join("serial"), "");
-        assert_eq!(of(), None);
+        assert_eq!(of(), SerialState::None);
         file(&dir.join("serial"), "bp1");
         assert_eq!(of(), serial("bp1"));
     }
@@ -256,7 +281,8 @@ mod tests {
         let fifo = dir.join("serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         for _ in 0..2 {
-            assert_eq!(serials.of(&dir, "vdb", Some(7)).unwrap(), None);
+            let state = serials.of(&dir, "vdb", Some(7)).unwrap();
+            assert_eq!(state, SerialState::Pending);
             // Who comes later does not wait at all.
             assert!(matches!(serials.lock()["vdb"].answer, Answer::Late));
         }
@@ -265,7 +291,7 @@ mod tests {
         let is_late =
             |known: &mut HashMap<String, Known>| matches!(known["vdb"].answer, Answer::Late);
         drop(serials.0.answered.wait_while(known, is_late).unwrap());
-        assert_eq!(serials.told("vdb", Some(7)), serial("bp1"));
+        assert_eq!(serials.told("vdb", Some(7)), Serial::new("bp1"));
     }
 
     #[test]
@@ -285,7 +311,7 @@ mod tests {
         assert!(serials.lock().contains_key("vdb"));
         fs::write(&fifo, "bp1").unwrap();
         asked.join().unwrap();
-        assert_eq!(serials.told("vdb", Some(7)), serial("bp1"));
+        assert_eq!(serials.told("vdb", Some(7)), Serial::new("bp1"));
     }
 
     #[test]
@@ -309,6 +335,6 @@ mod tests {
         // Not below it: the number in its name says nothing of a subsystem.
         let alone = sys.path().join("devices/pci/nvme/nvme7/nvme2n1");
         fs::create_dir_all(&alone).unwrap();
-        assert_eq!(of(&alone, "nvme2n1"), None);
+        assert_eq!(of(&alone, "nvme2n1"), SerialState::None);
     }
 }

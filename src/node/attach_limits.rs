@@ -2,12 +2,15 @@
 //! node records the last limits, so that a restarted node reports them while the file is missing. Without a limit, the
 //! scheduler would place pods on a full node.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::info::InstanceTypeSource;
 use super::observe::quick;
-use super::{Error, Node, Result};
-use crate::base::error_chain;
+use super::{Error, Result};
+use crate::base::{LogOnce, error_chain};
+use crate::host::{Host, Records};
 use crate::model::Category;
 use crate::model::instance_types::{AttachLimits, Document};
 
@@ -25,7 +28,16 @@ struct Record {
     categories: Vec<String>,
 }
 
-impl Node {
+/// The attach limits of this node's instance type.
+#[derive(Debug)]
+pub(super) struct InstanceTypeLimits {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) records: Records,
+    pub(super) source: InstanceTypeSource,
+    pub(super) log_once: LogOnce,
+}
+
+impl InstanceTypeLimits {
     /// The limits of the node's instance type, from the file or from the record. `None` if neither contains the type.
     ///
     /// # Errors
@@ -34,7 +46,7 @@ impl Node {
         let InstanceTypeSource {
             file,
             instance_type,
-        } = &self.settings.instance_types;
+        } = &self.source;
         if file.is_none() {
             return Ok(None);
         }
@@ -92,7 +104,7 @@ impl Node {
 
     /// The disk categories in the file. Empty if the file is missing or does not contain the type.
     pub(super) async fn listed_categories(&self) -> Vec<Category> {
-        let Some(instance_type) = self.settings.instance_types.instance_type.as_deref() else {
+        let Some(instance_type) = self.source.instance_type.as_deref() else {
             return Vec::new();
         };
         // `attach_limits` reports errors of the file.
@@ -102,7 +114,7 @@ impl Node {
 
     /// The limits in the file. `None` if the file is missing or does not contain the type.
     async fn listed_limits(&self, instance_type: &str) -> Result<Option<AttachLimits>> {
-        let Some(file) = &self.settings.instance_types.file else {
+        let Some(file) = &self.source.file else {
             return Ok(None);
         };
         let invalid = |reason: String| Error::InvalidSettingsFile {
@@ -173,37 +185,29 @@ fn is_key(instance_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
-    use std::sync::Arc;
 
     use super::*;
     use crate::base::log_capture::LogCapture;
     use crate::host::fake::{FakeHost, State};
     use crate::model::instance_types::InstanceTypes;
-    use crate::node::Settings;
 
     const FILE: &str = "/config/types.json";
 
-    /// A new node with this file and the records of an earlier one.
-    fn node(state_dir: &Path, text: Option<&str>) -> Node {
-        let settings = Settings {
-            id: "i-1".parse().unwrap(),
-            zone: "z-a".parse().unwrap(),
-            max_volumes: None,
-            categories: Vec::new(),
-            instance_types: InstanceTypeSource {
+    /// The limits in a new process with this file, and with the records of an earlier one.
+    fn limits_with(state_dir: &Path, text: Option<&str>) -> InstanceTypeLimits {
+        let file = text.map(|text| (PathBuf::from(FILE), text.to_owned()));
+        InstanceTypeLimits {
+            host: Arc::new(FakeHost::new(State {
+                files: file.into_iter().collect(),
+                ..State::default()
+            })),
+            records: Records::new(state_dir),
+            source: InstanceTypeSource {
                 file: Some(FILE.into()),
                 instance_type: Some("ecs.small".to_owned()),
             },
-            device_dir: None,
-            kubelet_dir: state_dir.to_owned(),
-            state_dir: state_dir.to_owned(),
-        };
-        let file = text.map(|text| (PathBuf::from(FILE), text.to_owned()));
-        let fake = Arc::new(FakeHost::new(State {
-            files: file.into_iter().collect(),
-            ..State::default()
-        }));
-        Node::new(Arc::clone(&fake) as _, fake, settings)
+            log_once: LogOnce::default(),
+        }
     }
 
     fn text(name: &str, quantity: u32) -> String {
@@ -218,10 +222,8 @@ mod tests {
     async fn a_restarted_node_uses_the_recorded_limits_until_the_file_changes() {
         let state_dir = tempfile::tempdir().unwrap();
         let quantity = async |text: Option<String>| {
-            let limits = node(state_dir.path(), text.as_deref())
-                .attach_limits()
-                .await
-                .unwrap();
+            let limits = limits_with(state_dir.path(), text.as_deref());
+            let limits = limits.attach_limits().await.unwrap();
             limits.map(|limits| (limits.disk_quantity, limits.categories.len()))
         };
         assert_eq!(quantity(None).await, None);
@@ -240,7 +242,7 @@ mod tests {
         let text = r#"{"format": 2, "instanceTypes": {
             "ecs.small": {"diskQuantity": 9, "slots": 1, "categories": ["cloud_next", "cloud_essd"]},
             "ecs.other": {"quantity": 4}}}"#;
-        let limits = node(state_dir.path(), Some(text))
+        let limits = limits_with(state_dir.path(), Some(text))
             .attach_limits()
             .await
             .unwrap();
@@ -253,12 +255,12 @@ mod tests {
         let (log, _guard) = LogCapture::start();
         let state_dir = tempfile::tempdir().unwrap();
         let logged = async |text: Option<&str>, instance_type: Option<&str>| {
-            let mut node = node(state_dir.path(), text);
-            node.settings.instance_types.instance_type = instance_type.map(str::to_owned);
-            node.info().await.unwrap();
+            let mut limits = limits_with(state_dir.path(), text);
+            limits.source.instance_type = instance_type.map(str::to_owned);
+            limits.attach_limits().await.unwrap();
             let first = log.lines().len();
             for _ in 0..3 {
-                node.info().await.unwrap();
+                limits.attach_limits().await.unwrap();
             }
             (first, log.lines().len())
         };
@@ -266,7 +268,6 @@ mod tests {
         for (text, instance_type) in [
             (None, None),
             (None, Some("ecs.small")),
-            // Logs the ignored entry and the limit.
             (Some(odd), Some("ecs.small")),
             // Uses the recorded limits.
             (None, Some("ecs.small")),
@@ -285,10 +286,10 @@ mod tests {
     async fn an_unsafe_instance_type_is_reported_but_not_recorded() {
         let state_dir = tempfile::tempdir().unwrap();
         for instance_type in ["../escape", ".hidden", ""] {
-            let mut node = node(state_dir.path(), Some(&text(instance_type, 9)));
-            node.settings.instance_types.instance_type = Some(instance_type.to_owned());
+            let mut limits = limits_with(state_dir.path(), Some(&text(instance_type, 9)));
+            limits.source.instance_type = Some(instance_type.to_owned());
             assert_eq!(
-                node.attach_limits().await.unwrap().unwrap().disk_quantity,
+                limits.attach_limits().await.unwrap().unwrap().disk_quantity,
                 9
             );
         }

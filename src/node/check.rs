@@ -4,42 +4,50 @@
 //! reports changes that are not written back yet as damage, and `-E journal_only` does no more than the mount. It
 //! checks the error flag that kernel and e2fsck set in the superblock.
 
+use std::sync::Arc;
+
 use super::observe::{CallContext, quick};
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::tools::Tools;
+use super::{Error, Result};
 use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device};
+use crate::host::{Command, Device, Host};
 use crate::model::{Filesystem, Fsck};
 
-impl Node {
+#[derive(Debug, Clone)]
+pub(super) struct FilesystemChecker {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) tools: Tools,
+}
+
+impl FilesystemChecker {
     /// Checks the filesystem. The policy `preen` repairs what e2fsck repairs safely.
     pub(super) async fn check(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         filesystem: Filesystem,
         fsck: Fsck,
         device: &Device,
     ) -> Result<()> {
         match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => self.preen(context, device, &command).await,
-            (Fsck::Journal, Some(_)) => self.check_error_flag(context, filesystem, device).await,
+            (Fsck::Preen, Some(command)) => self.preen(call, device, &command).await,
+            (Fsck::Journal, Some(_)) => self.check_error_flag(call, filesystem, device).await,
             (Fsck::None, _) | (_, None) => Ok(()),
         }
     }
 
     async fn check_error_flag(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         filesystem: Filesystem,
         device: &Device,
     ) -> Result<()> {
         let has_errors = self.host.has_errors(quick(), device).await;
-        if !has_errors.map_err(CallContext::new(context.volume, context.operation).failed())? {
+        if !has_errors.map_err(call.failed())? {
             return Ok(());
         }
         let repair = filesystem::repair_command(filesystem, &device.path);
         Err(damaged(
-            context,
+            call,
             device,
             &format!(
                 "its superblock records errors, and `fsck: journal` repairs nothing automatically; run `{repair}` \
@@ -53,17 +61,18 @@ impl Node {
     /// read-only check comes first, so that the full check has nothing to repair.
     pub(super) async fn grow_unmounted(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         fsck: Fsck,
         device: &Device,
     ) -> Result<()> {
         let path = &device.path;
         if fsck != Fsck::Preen {
-            self.preen(context, device, &filesystem::replay_journal(path))
+            self.preen(call, device, &filesystem::replay_journal(path))
                 .await?;
             let check = filesystem::check_read_only(path);
             let output = self
-                .run_command(context, "check the filesystem", &check)
+                .tools
+                .output(call, "check the filesystem", &check)
                 .await?;
             if output.code != Some(0) {
                 let stdout = output.stdout.trim();
@@ -73,29 +82,25 @@ impl Node {
                     output.code,
                     path.display()
                 );
-                return Err(damaged(context, device, &reason));
+                return Err(damaged(call, device, &reason));
             }
         }
         let [check, grow] = filesystem::grow_unmounted(path);
-        self.preen(context, device, &check).await?;
-        self.run_tool(context, "grow the filesystem", &grow).await
+        self.preen(call, device, &check).await?;
+        self.tools.run(call, "grow the filesystem", &grow).await
     }
 
     /// Runs a check that repairs what is safe to repair.
-    async fn preen(
-        &self,
-        context: StepContext<'_>,
-        device: &Device,
-        command: &Command,
-    ) -> Result<()> {
+    async fn preen(&self, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
         let output = self
-            .run_command(context, "check the filesystem", command)
+            .tools
+            .output(call, "check the filesystem", command)
             .await?;
         let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
         match filesystem::check_result(output.code) {
             CheckResult::Clean => Ok(()),
             CheckResult::Repaired => {
-                tracing::warn!(disk.id = %context.volume.id, output = output_text, "filesystem repaired");
+                tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
                 Ok(())
             }
             CheckResult::Damaged => {
@@ -103,15 +108,15 @@ impl Node {
                     "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
                     output.code
                 );
-                Err(damaged(context, device, &reason))
+                Err(damaged(call, device, &reason))
             }
         }
     }
 }
 
-fn damaged(context: StepContext<'_>, device: &Device, reason: &str) -> Error {
+fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {
     Error::FilesystemDamaged {
-        volume: context.volume.id.clone(),
+        volume: call.id().clone(),
         device: device.to_string(),
         reason: reason.to_owned(),
     }

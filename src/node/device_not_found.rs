@@ -1,9 +1,9 @@
 //! The error for a disk whose device does not appear: existing devices, and advice.
 
+use super::Result;
 use super::observe::{CallContext, quick};
 use super::request::Volume;
-use super::{Node, Result};
-use crate::host::{Device, Entry, Link};
+use crate::host::{Device, Entry, Host, Link};
 
 /// Maximum number of devices in the message; the others are counted.
 const MAX_LISTED: usize = 8;
@@ -18,6 +18,24 @@ pub(super) struct ExistingDevices {
 }
 
 impl ExistingDevices {
+    /// Lists the block devices at the end of the wait.
+    pub(super) async fn list(host: &dyn Host, call: CallContext<'_>) -> Result<Self> {
+        let devices = host.devices(quick()).await.map_err(call.failed())?;
+        let dangling = host.dangling_links(quick()).await;
+        let mut existing = Self {
+            devices,
+            has_nodes: false,
+            dangling: dangling.map_err(call.failed())?,
+        };
+        let mut has_nodes = false;
+        for device in existing.disks().into_iter().take(MAX_LISTED) {
+            let entry = host.entry(quick(), &device.path).await;
+            has_nodes |= entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
+        }
+        existing.has_nodes = has_nodes;
+        Ok(existing)
+    }
+
     /// The devices that can be disks of the cloud; unidentified, unused ones first.
     pub(super) fn disks(&self) -> Vec<&Device> {
         let mut disks: Vec<&Device> = self
@@ -66,26 +84,6 @@ impl ExistingDevices {
             ));
         }
         parts.join("; ")
-    }
-}
-
-impl Node {
-    /// Lists the block devices at the end of the wait.
-    pub(super) async fn existing_devices(&self, call: CallContext<'_>) -> Result<ExistingDevices> {
-        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
-        let dangling = self.host.dangling_links(quick()).await;
-        let mut existing = ExistingDevices {
-            devices,
-            has_nodes: false,
-            dangling: dangling.map_err(call.failed())?,
-        };
-        let mut has_nodes = false;
-        for device in existing.disks().into_iter().take(MAX_LISTED) {
-            let entry = self.host.entry(quick(), &device.path).await;
-            has_nodes |= entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
-        }
-        existing.has_nodes = has_nodes;
-        Ok(existing)
     }
 }
 

@@ -31,6 +31,16 @@ pub enum Error {
         #[source]
         source: ResolveError,
     },
+    /// A device that may be the disk has not reported its serial.
+    #[error(
+        "volume {volume}: {operation} is refused: {devices} may be this disk, but cannot be identified: the device has \
+         not reported its complete serial"
+    )]
+    DeviceUnidentified {
+        volume: DiskId,
+        operation: &'static str,
+        devices: String,
+    },
     /// The path is outside kubelet's directory.
     #[error(
         "volume {volume}: {field} {} is not below --kubelet-dir {}",

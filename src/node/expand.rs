@@ -2,37 +2,39 @@
 
 use std::sync::Arc;
 
+use super::find::DeviceFinder;
 use super::kubelet_path::as_not_found;
-use super::observe::{CallContext, mounts_of, quick};
+use super::observe::{CallContext, Observer, mounts_of, quick};
 use super::plan;
 use super::request::ExpandRequest;
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::run::StepRunner;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Mount};
+use crate::host::{Device, Entry, Host, Mount};
 use crate::model::Bytes;
 
 const OPERATION: &str = "expanding";
 
-impl Node {
+#[derive(Debug, Clone)]
+pub struct Expander {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) operations: VolumeOperations,
+    pub(super) observer: Observer,
+    pub(super) finder: DeviceFinder,
+    pub(super) runner: StepRunner,
+}
+
+impl Expander {
     /// Grows a volume's filesystem and returns the size of its device. Idempotent; the deadline limits the wait for the
     /// new size of the device.
     ///
     /// # Errors
     /// If the volume is not at the path, its device keeps its size, or growing fails.
-    pub async fn expand(
-        self: &Arc<Self>,
-        request: ExpandRequest,
-        deadline: Deadline,
-    ) -> Result<Bytes> {
-        let guard = self.lock(&request.volume.id)?;
-        let node = Arc::clone(self);
-        self.tasks
-            .run(async move {
-                let _guard = guard;
-                node.expand_locked(&request, deadline).await
-            })
-            .await
+    pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
+        let (expander, volume) = (self.clone(), request.volume.clone());
+        let expanded = async move { expander.expand_locked(&request, deadline).await };
+        self.operations.run(&volume, expanded).await
     }
 
     async fn expand_locked(&self, request: &ExpandRequest, deadline: Deadline) -> Result<Bytes> {
@@ -48,7 +50,7 @@ impl Node {
             });
         }
         let call = CallContext::new(volume, OPERATION);
-        let mounts = mounts_of(&device, &self.mounts(call).await?, &[]);
+        let mounts = mounts_of(&device, &self.observer.mounts(call).await?, &[]);
         let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
         let Some(filesystem) = filesystem else {
             return Ok(device.size);
@@ -63,14 +65,7 @@ impl Node {
             operation: OPERATION,
             source,
         })?;
-        let context = StepContext {
-            volume,
-            device: Some(&device),
-            proof: None,
-            operation: OPERATION,
-            deadline,
-        };
-        self.run_steps(context, &steps).await?;
+        self.runner.run(call, &device, &steps, None).await?;
         Ok(device.size)
     }
 
@@ -83,18 +78,22 @@ impl Node {
             path: request.path.as_path().to_owned(),
             reason: reason.to_owned(),
         };
-        let Some(device) = self.lookup_device(volume, OPERATION).await? else {
+        let Some(device) = self.finder.lookup_device(volume, OPERATION).await? else {
             return Err(not_here("no device of this node has its serial"));
         };
-        self.resolve_path(&request.path, call)
+        self.observer
+            .resolve_path(&request.path, call)
             .await
             .map_err(as_not_found)?;
         // For block volumes the path is not checked: orchestrators pass a directory above it.
         if request.block {
             return Ok(device);
         }
-        let mounts = self.mounts(call).await?;
-        let path_state = self.path_state(&request.path, &mounts, call).await?;
+        let mounts = self.observer.mounts(call).await?;
+        let path_state = self
+            .observer
+            .path_state(&request.path, &mounts, call)
+            .await?;
         let is_mounted = path_state
             .mount
             .as_ref()
@@ -114,7 +113,7 @@ impl Node {
         let required = request.required.unwrap_or_default();
         let mut changes = None;
         while device.size < required {
-            if !self.await_change(&mut changes, deadline).await {
+            if !self.finder.await_change(&mut changes, deadline).await {
                 return Err(Error::DeviceNotResized {
                     volume: request.volume.id.clone(),
                     device: device.to_string(),

@@ -13,6 +13,7 @@ impl Error {
             Self::OperationPending { .. } => Failure::OperationPending,
             Self::DeviceNotFound { .. } => Failure::DeviceNotFound,
             Self::DeviceAmbiguous { .. } => Failure::DeviceAmbiguous,
+            Self::DeviceUnidentified { .. } => Failure::DeviceUnidentified,
             Self::PathNotAllowed { .. } => Failure::PathNotAllowed,
             Self::DeviceInUse { .. } => Failure::DeviceInUse,
             Self::Plan { source, .. } => plan_failure(source),

@@ -3,16 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::device_not_found::ExistingDevices;
 use super::map::{self, Mapping};
 use super::observe::{CallContext, quick};
 use super::request::Volume;
-use super::{Error, Node, Result};
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Candidates, Device, DeviceChanges, DeviceIncarnation, Link, SearchQuery};
+use crate::host::{
+    Candidates, Device, DeviceChanges, DeviceIncarnation, Host, Link, Records, SearchQuery,
+};
 use crate::model::{DiskId, Serial};
 
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
@@ -200,7 +204,17 @@ fn list<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
         .join(", ")
 }
 
-impl Node {
+/// Finds the devices of volumes.
+#[derive(Debug, Clone)]
+pub(super) struct DeviceFinder {
+    pub(super) host: Arc<dyn Host>,
+    /// The directory of the mappings.
+    pub(super) records: Records,
+    /// The device directory of the fake cloud.
+    pub(super) device_dir: Option<PathBuf>,
+}
+
+impl DeviceFinder {
     /// Waits for the volume's device until the deadline.
     pub(super) async fn wait_for_device(
         &self,
@@ -220,9 +234,8 @@ impl Node {
                 Lookup::NotFound(notes) => notes,
             };
             if !self.await_change(&mut changes, deadline).await {
-                let existing = self
-                    .existing_devices(CallContext::new(volume, OPERATION))
-                    .await?;
+                let existing =
+                    ExistingDevices::list(&*self.host, CallContext::new(volume, OPERATION)).await?;
                 return Err(Error::DeviceNotFound {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
@@ -240,7 +253,7 @@ impl Node {
         deadline: Deadline,
     ) -> bool {
         let Some(changes) = changes else {
-            *changes = Some(self.host.changes(self.settings.device_dir.as_deref()));
+            *changes = Some(self.host.changes(self.device_dir.as_deref()));
             return true;
         };
         let remaining = deadline.remaining().saturating_sub(MARGIN);
@@ -267,7 +280,7 @@ impl Node {
         let mut query = SearchQuery {
             serial: volume.serial.clone(),
             name: None,
-            directory: self.settings.device_dir.clone(),
+            directory: self.device_dir.clone(),
         };
         // Few disks are mapped.
         let (mapping, candidates) = tokio::join!(

@@ -1,106 +1,114 @@
 //! Formats a device: exclusive open, blank check, record, mkfs, flush, removal of the record.
 
-use super::format_record::FormatRecord;
+use std::sync::Arc;
+
+use super::device_check::DeviceCheck;
+use super::format_record::{FormatRecord, FormatRecords};
 use super::observe::{CallContext, quick};
-use super::proof::{BlankProof, ProofHandoff};
-use super::run::{StepContext, TOOL_TIMEOUT};
-use super::{Error, Node, Result};
+use super::proof::BlankProof;
+use super::tools::{TOOL_TIMEOUT, Tools};
+use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::filesystem;
-use crate::host::{Content, Device, DeviceLock, HostError};
+use crate::host::{Content, Device, DeviceLock, Host, HostError};
 use crate::model::{Filesystem, Tuning};
 
-impl Node {
+#[derive(Debug, Clone)]
+pub(super) struct Formatter {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) tools: Tools,
+    pub(super) device_check: DeviceCheck,
+    pub(super) records: FormatRecords,
+}
+
+impl Formatter {
     /// Formats a device that was checked to be blank; repeats an old check. The exclusive open excludes a mkfs that an
     /// earlier process of the node started, and lasts as long as this mkfs.
     pub(super) async fn format(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         device: &Device,
         filesystem: Filesystem,
         tuning: &Tuning,
+        proof: Option<BlankProof>,
     ) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
         let arguments = tuning.mkfs_arguments(filesystem);
         let arguments = arguments.map_err(|source| Error::Tuning {
-            volume: context.volume.id.clone(),
+            volume: call.id().clone(),
             source,
         })?;
-        let mut proof = match context.proof.and_then(ProofHandoff::take) {
+        let mut proof = match proof {
             Some(proof) => proof,
             None => {
                 let device_lock = self.host.lock_device(quick(), device).await;
                 let device_lock = device_lock.map_err(call.failed())?;
                 // The device may have changed during the wait.
-                self.verify_device(context).await?;
-                self.check_blank_again(context, device, device_lock).await?
+                self.device_check.verify(call, device).await?;
+                self.check_blank_again(call, device, device_lock).await?
             }
         };
         if !proof.is_valid() {
             proof = self
-                .check_blank_again(context, device, proof.device_lock().clone())
+                .check_blank_again(call, device, proof.device_lock().clone())
                 .await?;
         }
-        self.put_format_record(context.volume, device, filesystem, call)
-            .await?;
+        self.records.put(device, filesystem, call).await?;
         if !proof.is_valid() {
             // The record states that the disk was blank, but the check is old.
             let again = self
-                .check_blank_again(context, device, proof.device_lock().clone())
+                .check_blank_again(call, device, proof.device_lock().clone())
                 .await;
             proof = match again {
                 Ok(proof) => proof,
                 Err(error) => {
-                    self.remove_format_record(context.volume, call).await?;
+                    self.records.remove(call).await?;
                     return Err(error);
                 }
             };
         }
         let command =
             filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(proof.device_lock());
-        self.run_tool(context, "create the filesystem", &command)
+        self.tools
+            .run(call, "create the filesystem", &command)
             .await?;
         let flushed = self
             .host
             .flush_device(Deadline::after(TOOL_TIMEOUT), device)
             .await;
         flushed.map_err(call.failed())?;
-        self.remove_format_record(context.volume, call).await
+        self.records.remove(call).await
     }
 
     /// Checks again that the exclusively opened device is blank.
     async fn check_blank_again(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         device: &Device,
         device_lock: DeviceLock,
     ) -> Result<BlankProof> {
-        self.verify_content(context, device, "blank", |content| {
-            *content == Content::Blank
-        })
-        .await?;
+        self.verify_content(call, device, "blank", |content| *content == Content::Blank)
+            .await?;
         Ok(BlankProof::from_second_read(device_lock))
     }
 
     /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an
     /// interrupted wipe is repeated.
-    pub(super) async fn wipe(&self, context: StepContext<'_>, device: &Device) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
+    pub(super) async fn wipe(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
         let device_lock = self
             .host
             .lock_device(quick(), device)
             .await
             .map_err(call.failed())?;
-        self.verify_content(context, device, "incompletely formatted", is_incomplete)
+        self.verify_content(call, device, "incompletely formatted", is_incomplete)
             .await?;
-        if self.format_record(context.volume, device, call).await? != FormatRecord::Current {
+        if self.records.get(device, call).await? != FormatRecord::Current {
             return Err(call.failed()(HostError::DeviceChanged {
                 device: device.path.clone(),
                 reason: "the record of the interrupted mkfs no longer exists".to_owned(),
             }));
         }
         tracing::warn!(
-            disk.id = %context.volume.id,
+            disk.id = %call.id(),
             device = %device,
             "mkfs was interrupted on this disk, which was blank before; wiping and formatting it again",
         );
@@ -112,12 +120,12 @@ impl Node {
     /// Verifies the content immediately before it is overwritten: the plan's observation may be old.
     async fn verify_content(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         device: &Device,
         was: &str,
         is: impl Fn(&Content) -> bool + Send,
     ) -> Result<()> {
-        let failed = CallContext::new(context.volume, context.operation).failed();
+        let failed = call.failed();
         let error = match self.host.content(quick(), device).await {
             Ok(content) if is(&content) => return Ok(()),
             Ok(content) => HostError::DeviceChanged {

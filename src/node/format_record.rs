@@ -5,12 +5,13 @@
 //! that a killed mkfs wrote can be read back, including data in the page cache. After a reboot or a detach it proves
 //! nothing. It is removed before the filesystem is mounted, so that no disk in use has a record.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::Result;
 use super::observe::{CallContext, quick};
-use super::request::Volume;
-use super::{Node, Result};
-use crate::host::{Device, DeviceIncarnation, HostError};
+use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
 use crate::model::Filesystem;
 
 const KIND: &str = "format";
@@ -39,15 +40,17 @@ pub(super) enum FormatRecord {
     },
 }
 
-impl Node {
+/// The format records of this node.
+#[derive(Debug, Clone)]
+pub(super) struct FormatRecords {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) records: Records,
+}
+
+impl FormatRecords {
     /// Reads the format record of the volume's device.
-    pub(super) async fn format_record(
-        &self,
-        volume: &Volume,
-        device: &Device,
-        call: CallContext<'_>,
-    ) -> Result<FormatRecord> {
-        let record = self.records.get(quick(), KIND, volume.id.as_str()).await;
+    pub(super) async fn get(&self, device: &Device, call: CallContext<'_>) -> Result<FormatRecord> {
+        let record = self.records.get(quick(), KIND, call.id().as_str()).await;
         let record: Record = match record {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(FormatRecord::None),
@@ -63,7 +66,7 @@ impl Node {
         let now = self.read_incarnation(device, call).await?;
         let reason = if now.as_ref() != Some(&record.incarnation) {
             "the machine was rebooted or the disk was detached since"
-        } else if record.serial != volume.serial.as_str() {
+        } else if record.serial != call.volume.serial.as_str() {
             "the device had another serial"
         } else if record.bytes != device.size.0 {
             "the disk has another size now"
@@ -78,9 +81,8 @@ impl Node {
 
     /// Writes the record before mkfs starts on a blank device. Without `diskseq` (Linux before 5.15) a record would
     /// prove nothing, so none is written.
-    pub(super) async fn put_format_record(
+    pub(super) async fn put(
         &self,
-        volume: &Volume,
         device: &Device,
         filesystem: Filesystem,
         call: CallContext<'_>,
@@ -90,22 +92,18 @@ impl Node {
         };
         let record = Record {
             incarnation,
-            serial: volume.serial.to_string(),
+            serial: call.volume.serial.to_string(),
             bytes: device.size.0,
             filesystem: filesystem.to_string(),
         };
-        let key = volume.id.as_str();
+        let key = call.id().as_str();
         let put = self.records.put(quick(), KIND, key, &record).await;
         put.map_err(call.failed())
     }
 
     /// Removes the record: the filesystem is complete, or the disk is about to be used in another way.
-    pub(super) async fn remove_format_record(
-        &self,
-        volume: &Volume,
-        call: CallContext<'_>,
-    ) -> Result<()> {
-        let removed = self.records.remove(quick(), KIND, volume.id.as_str()).await;
+    pub(super) async fn remove(&self, call: CallContext<'_>) -> Result<()> {
+        let removed = self.records.remove(quick(), KIND, call.id().as_str()).await;
         removed.map_err(call.failed())
     }
 

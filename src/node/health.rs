@@ -3,15 +3,19 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::find::DeviceFinder;
+use super::health_log::HealthLog;
 use super::kubelet_path::as_not_found;
-use super::observe::{CallContext, quick};
+use super::observe::{CallContext, Observer, quick};
 use super::request::{HealthRequest, Volume};
+use super::staged::StagedRecords;
 use super::stats::{VolumeStats, VolumeUsage};
-use super::{Error, Node, Result};
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, HostError, Mount};
+use crate::host::{Device, Entry, Host, HostError, Mount};
 use crate::model::{Bytes, Filesystem};
 
 const OPERATION: &str = "checking the health";
@@ -126,7 +130,17 @@ impl fmt::Display for HealthIssue {
     }
 }
 
-impl Node {
+/// Reports usage and health of volumes on this node.
+#[derive(Debug, Clone)]
+pub struct HealthReporter {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) observer: Observer,
+    pub(super) finder: DeviceFinder,
+    pub(super) staged: StagedRecords,
+    pub(super) log: Arc<HealthLog>,
+}
+
+impl HealthReporter {
     /// Health issues of the volume on this node, if any. Returns within seconds, even if the device does not respond.
     ///
     /// # Errors
@@ -138,11 +152,15 @@ impl Node {
     ) -> Result<Vec<HealthIssue>> {
         let volume = &request.volume;
         let call = CallContext::new(volume, OPERATION);
-        let device = self.lookup_device(volume, OPERATION).await?;
-        let mounts = self.mounts(call).await?;
+        let device = self.finder.lookup_device(volume, OPERATION).await?;
+        let mounts = self.observer.mounts(call).await?;
         let mut candidates = Vec::new();
         for path in &request.paths {
-            let path = self.resolve_path(path, call).await.map_err(as_not_found)?;
+            let path = self
+                .observer
+                .resolve_path(path, call)
+                .await
+                .map_err(as_not_found)?;
             candidates.extend(mounts.iter().rfind(|mount| mount.point == path));
         }
         // Without a path, or if it is a directory above the device, any mount of the device is used.
@@ -182,7 +200,7 @@ impl Node {
             .check_mount_health(request, device, mount, deadline)
             .await?;
         if let Some(report) = &report {
-            self.health_log
+            self.log
                 .log_change(&request.volume.id, &mount.point, &report.health_issues);
         }
         Ok(report)
@@ -206,7 +224,7 @@ impl Node {
         let Some(device) = device else {
             return Ok(self.is_orphan(mount, volume).await?.then(gone));
         };
-        if self.has_new_incarnation(volume, device).await? {
+        if self.staged.has_new_incarnation(volume, device).await? {
             return Ok(Some(gone()));
         }
         if !mount.is_of(device) {
@@ -233,7 +251,7 @@ impl Node {
         deadline: Deadline,
     ) -> Result<VolumeStats> {
         let call = CallContext::new(volume, OPERATION);
-        let mounts = self.mounts(call).await?;
+        let mounts = self.observer.mounts(call).await?;
         let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts).into_iter().collect();
         let push_shut_down = |health_issues: &mut Vec<HealthIssue>| {
             health_issues.push(HealthIssue::FilesystemShutDown {
@@ -315,7 +333,7 @@ impl Node {
         match successor {
             None => Ok(true),
             // Without a record the mount is not known to be the volume's.
-            Some(successor) => self.has_new_incarnation(volume, successor).await,
+            Some(successor) => self.staged.has_new_incarnation(volume, successor).await,
         }
     }
 

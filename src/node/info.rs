@@ -2,15 +2,16 @@
 //! attached disks.
 
 use std::path::PathBuf;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Result;
+use super::attach_limits::InstanceTypeLimits;
 use super::observe::quick;
-use super::staged::StagedRecord;
-use super::{Node, Result};
-use crate::base::error_chain;
-use crate::host::{Device, HostError, Mount};
-use crate::model::{Category, InstanceId, ZoneId};
+use super::staged::{StagedRecord, StagedRecords};
+use crate::base::{LogOnce, error_chain};
+use crate::host::{Device, Host, HostError, Mount};
+use crate::model::{Category, DriverName, InstanceId, ZoneId};
 
 /// How long an unused disk counts as a volume that is not staged yet. After that it counts as a foreign disk.
 const STAGING_GRACE_PERIOD: Duration = Duration::from_secs(600);
@@ -36,31 +37,48 @@ pub struct InstanceTypeSource {
     pub instance_type: Option<String>,
 }
 
-impl Node {
+/// Reports the node's properties.
+#[derive(Debug)]
+pub struct NodeInfoReporter {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) id: InstanceId,
+    pub(super) zone: ZoneId,
+    /// The configured volume limit.
+    pub(super) max_volumes: Option<u32>,
+    /// The configured categories; empty if not configured.
+    pub(super) categories: Vec<Category>,
+    pub(super) limits: InstanceTypeLimits,
+    pub(super) staged: StagedRecords,
+    pub(super) driver: DriverName,
+    /// The disk categories of the last `NodeGetInfo` response.
+    pub(super) reported_categories: Mutex<Vec<Category>>,
+    pub(super) log_once: LogOnce,
+}
+
+impl NodeInfoReporter {
     /// The node's ID, zone, volume limit and categories. Settings take precedence over the file of instance types. The
     /// limit is that of the type minus the system disk and foreign disks, and at least 1.
     ///
     /// # Errors If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing
     /// file is not an error.
     pub async fn info(&self) -> Result<NodeInfo> {
-        let limits = self.attach_limits().await?;
-        let settings = &self.settings;
-        let max_volumes = match (settings.max_volumes, &limits) {
+        let limits = self.limits.attach_limits().await?;
+        let max_volumes = match (self.max_volumes, &limits) {
             (Some(limit), _) => Some(limit),
             (None, Some(limits)) => Some(self.volume_limit(limits.disk_quantity).await),
             (None, None) => None,
         };
         let categories = match limits {
-            Some(limits) if settings.categories.is_empty() => limits.categories,
-            _ => settings.categories.clone(),
+            Some(limits) if self.categories.is_empty() => limits.categories,
+            _ => self.categories.clone(),
         };
         *self
             .reported_categories
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(NodeInfo {
-            id: settings.id.clone(),
-            zone: settings.zone.clone(),
+            id: self.id.clone(),
+            zone: self.zone.clone(),
             max_volumes,
             categories,
         })
@@ -78,8 +96,8 @@ impl Node {
 
     /// The categories that NodeGetInfo would return now; empty if the attach limits of the instance type are unknown.
     pub async fn categories(&self) -> Vec<Category> {
-        match self.settings.categories.as_slice() {
-            [] => self.listed_categories().await,
+        match self.categories.as_slice() {
+            [] => self.limits.listed_categories().await,
             configured => configured.to_vec(),
         }
     }
@@ -126,7 +144,7 @@ impl Node {
         let mut devices = self.host.devices(quick()).await?;
         devices.retain(is_cloud_disk);
         let mounts = self.host.mounts(quick()).await?;
-        let staged = self.staged_records().await;
+        let staged = self.staged.all().await;
         // kubelet stages below `plugins/kubernetes.io/csi/DRIVER/HASH/globalmount`.
         let staged_at = format!("/{}/", self.driver);
         let mut others = Vec::new();
@@ -192,7 +210,7 @@ mod tests {
 
     use super::*;
     use crate::host::fake::{FakeHost, State, disk, mount_of};
-    use crate::node::Settings;
+    use crate::node::{NodeServices, Settings};
 
     const FILE: &str = "/config/types.json";
 
@@ -216,12 +234,20 @@ mod tests {
             state_dir: dir.path().to_owned(),
         };
         let fake = Arc::new(FakeHost::new(state));
-        let node = Node::new(Arc::clone(&fake) as _, fake, settings);
+        let node = NodeServices::new(
+            Arc::clone(&fake) as _,
+            fake,
+            settings,
+            DriverName::default(),
+            None,
+        );
         // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
-        node.put_staged_record(&volume, &disk("vdz", 400, "recorded"))
+        node.info
+            .staged
+            .put(&volume, &disk("vdz", 400, "recorded"))
             .await;
-        node.info().await
+        node.info.info().await
     }
 
     fn with(text: &str) -> State {

@@ -2,25 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use super::observe::{CallContext, quick};
+use super::observe::{CallContext, Observer, quick};
 use super::path::VolumePath;
-use super::{Error, Node, Result};
+use super::{Error, Result};
 
-impl Node {
+impl Observer {
     /// The path as in the mount table.
     pub(super) async fn resolve_path(
         &self,
         path: &VolumePath,
         call: CallContext<'_>,
     ) -> Result<PathBuf> {
-        let given = &self.settings.kubelet_dir;
+        let given = &self.kubelet_dir;
         let real = self
             .host
             .real(quick(), given)
             .await
             .map_err(call.failed())?;
         below(path.as_path(), given, &real).ok_or_else(|| Error::PathNotAllowed {
-            volume: call.volume().clone(),
+            volume: call.id().clone(),
             field: path.field(),
             path: path.as_path().to_owned(),
             directory: given.clone(),

@@ -1,14 +1,14 @@
 //! Observations of the host, with shared errors and timeouts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::path::VolumePath;
-use super::plan;
 use super::request::Volume;
-use super::{Error, Node, Result};
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, FlushOutcome, HostError, Mount};
+use crate::host::{Device, Entry, Host, HostError, Mount};
 use crate::model::DiskId;
 
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
@@ -23,24 +23,21 @@ pub(super) fn quick() -> Deadline {
 /// The volume and operation, for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallContext<'a> {
-    volume: &'a DiskId,
-    operation: &'static str,
+    pub(super) volume: &'a Volume,
+    pub(super) operation: &'static str,
 }
 
 impl<'a> CallContext<'a> {
     pub(super) fn new(volume: &'a Volume, operation: &'static str) -> Self {
-        Self {
-            volume: &volume.id,
-            operation,
-        }
+        Self { volume, operation }
     }
 
-    pub(super) fn volume(self) -> &'a DiskId {
-        self.volume
+    pub(super) fn id(self) -> &'a DiskId {
+        &self.volume.id
     }
 
     pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {
-        let volume = self.volume.clone();
+        let volume = self.volume.id.clone();
         let operation = self.operation;
         move |source| Error::Host {
             volume,
@@ -63,7 +60,15 @@ pub(super) struct PathState {
     pub(super) dead: bool,
 }
 
-impl Node {
+/// Reads mounts, paths and devices for one call. Paths are restricted to kubelet's directory.
+#[derive(Debug, Clone)]
+pub(super) struct Observer {
+    pub(super) host: Arc<dyn Host>,
+    /// The root directory of kubelet (`--kubelet-dir`).
+    pub(super) kubelet_dir: PathBuf,
+}
+
+impl Observer {
     /// Observes a path, given the mount table.
     pub(super) async fn path_state(
         &self,
@@ -91,35 +96,6 @@ impl Node {
             mount,
             dead,
         })
-    }
-
-    /// All devices, to identify the device of the mount at a path, and whether that device is in use. Empty if the
-    /// mount is of the volume's own device.
-    pub(super) async fn other_devices(
-        &self,
-        device: Option<&Device>,
-        path_state: &PathState,
-        call: CallContext<'_>,
-    ) -> Result<(Vec<Device>, bool)> {
-        let Some(mount) = &path_state.mount else {
-            return Ok((Vec::new(), true));
-        };
-        if device.is_some_and(|device| plan::is_mount_of(device, path_state, mount)) {
-            return Ok((Vec::new(), true));
-        }
-        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
-        // A bind mount of a device node does not use the device. A device whose state is unknown may be in use.
-        let in_use = match (
-            plan::backing_device(&devices, path_state, mount),
-            path_state.entry,
-        ) {
-            (None, _) | (Some(_), Entry::BlockDevice(_)) => true,
-            (Some(backing), _) => {
-                let flushed = self.host.flush_if_free(quick(), backing).await;
-                !matches!(flushed, Ok(FlushOutcome::Flushed))
-            }
-        };
-        Ok((devices, in_use))
     }
 
     pub(super) async fn mounts(&self, call: CallContext<'_>) -> Result<Vec<Mount>> {

@@ -1,23 +1,32 @@
 //! Prerequisites of the node plugin: mounts propagate to kubelet, and the state directory is writable.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Node;
 use super::observe::quick;
 use crate::base::error_chain;
-use crate::host::{Entry, Mount};
+use crate::host::{Entry, Host, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
 
-impl Node {
+/// Checks what the node plugin needs from its host.
+#[derive(Debug, Clone)]
+pub struct Prerequisites {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) records: Records,
+    /// The root directory of kubelet (`--kubelet-dir`).
+    pub(super) kubelet_dir: PathBuf,
+}
+
+impl Prerequisites {
     /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write to
     /// the directory underneath the mount.
     ///
     /// # Errors
     /// Describes the problem and its solution.
     pub async fn check_mount_propagation(&self) -> Result<(), String> {
-        let given = &self.settings.kubelet_dir;
+        let given = &self.kubelet_dir;
         let failed = |error| error_chain(&error);
         let real = self.host.real(quick(), given).await.map_err(failed)?;
         let entry = self.host.entry(quick(), &real).await.map_err(failed)?;
@@ -83,7 +92,7 @@ mod tests {
             ..State::default()
         };
         let (_, node) = world_below("/k", state);
-        node.check_mount_propagation().await
+        node.prerequisites.check_mount_propagation().await
     }
 
     #[tokio::test]
@@ -129,7 +138,11 @@ mod tests {
     #[tokio::test]
     async fn a_missing_kubelet_directory_is_reported_with_its_flag() {
         let (_, node) = world_below("/k", State::default());
-        let error = node.check_mount_propagation().await.unwrap_err();
+        let error = node
+            .prerequisites
+            .check_mount_propagation()
+            .await
+            .unwrap_err();
         assert!(
             error.starts_with("--kubelet-dir /k is not a directory"),
             "{error}"

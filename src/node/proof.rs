@@ -1,13 +1,12 @@
 //! Proof that a device is blank, and how long it is valid. A process that reads a device, waits and then writes
 //! would overwrite data written in between.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::observe::CallContext;
-use super::{Node, Result};
+use super::Result;
+use super::observe::{CallContext, Observer};
 use crate::base::Deadline;
 use crate::host::{Content, Device, DeviceLock};
 
@@ -48,23 +47,7 @@ impl BlankProof {
     }
 }
 
-/// Passes a proof to the step that consumes it.
-#[derive(Debug, Default)]
-pub(super) struct ProofHandoff(Mutex<Option<BlankProof>>);
-
-impl ProofHandoff {
-    pub(super) fn new(proof: Option<BlankProof>) -> Self {
-        Self(Mutex::new(proof))
-    }
-
-    /// Returns the proof on the first call only.
-    pub(super) fn take(&self) -> Option<BlankProof> {
-        let mut proof = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        proof.take()
-    }
-}
-
-impl Node {
+impl Observer {
     /// Reads the content of an unused device. Returns a proof if the device is blank and could be locked immediately.
     /// Only devices that appear blank are locked: udev probes a new device for a moment and skips locked ones.
     pub(super) async fn read_content(

@@ -1,45 +1,44 @@
 //! Publish: bind-mounts a staged volume at a pod's target path.
 
-use std::sync::Arc;
-
-use super::observe::{CallContext, device_node_mounts, mounts_of};
+use super::find::DeviceFinder;
+use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
 use super::plan::{self, PublishObservation, RequestedAccess};
 use super::request::{Access, PublishRequest};
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::run::StepRunner;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Mount};
 
 const OPERATION: &str = "publishing";
 
-impl Node {
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    pub(super) operations: VolumeOperations,
+    pub(super) observer: Observer,
+    pub(super) finder: DeviceFinder,
+    pub(super) runner: StepRunner,
+}
+
+impl Publisher {
     /// Publishes a staged volume. Idempotent.
     ///
     /// # Errors
     /// The volume is not staged, the target is in use, the access conflicts, or a step fails.
-    pub async fn publish(
-        self: &Arc<Self>,
-        request: PublishRequest,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let guard = self.lock(&request.volume.id)?;
-        let node = Arc::clone(self);
-        self.tasks
-            .run(async move {
-                let _guard = guard;
-                node.publish_locked(&request, deadline).await
-            })
-            .await
+    pub async fn publish(&self, request: PublishRequest, deadline: Deadline) -> Result<()> {
+        let (publisher, volume) = (self.clone(), request.volume.clone());
+        let published = async move { publisher.publish_locked(&request, deadline).await };
+        self.operations.run(&volume, published).await
     }
 
     async fn publish_locked(&self, request: &PublishRequest, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
+        let call = CallContext::new(volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
-            self.resolve_path(path, CallContext::new(volume, OPERATION))
-                .await?;
+            self.observer.resolve_path(path, call).await?;
         }
-        let device = self.wait_for_device(volume, deadline).await?;
+        let device = self.finder.wait_for_device(volume, deadline).await?;
         let seen = self.observe_publish(request, device).await?;
         let requested = RequestedAccess {
             access: &request.access,
@@ -53,14 +52,7 @@ impl Node {
                 source,
             }
         })?;
-        let context = StepContext {
-            volume,
-            device: Some(&seen.device),
-            proof: None,
-            operation: OPERATION,
-            deadline,
-        };
-        self.run_steps(context, &steps).await
+        self.runner.run(call, &seen.device, &steps, None).await
     }
 
     async fn observe_publish(
@@ -69,9 +61,15 @@ impl Node {
         device: Device,
     ) -> Result<PublishObservation> {
         let call = CallContext::new(&request.volume, OPERATION);
-        let mounts = self.mounts(call).await?;
-        let staging = self.path_state(&request.staging, &mounts, call).await?;
-        let target = self.path_state(&request.target, &mounts, call).await?;
+        let mounts = self.observer.mounts(call).await?;
+        let staging = self
+            .observer
+            .path_state(&request.staging, &mounts, call)
+            .await?;
+        let target = self
+            .observer
+            .path_state(&request.target, &mounts, call)
+            .await?;
         let other_targets = match request.access {
             Access::Block => device_node_mounts(&device, &mounts, &target.path),
             // A mounted subdirectory of the volume is not a target of this driver.

@@ -3,14 +3,15 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::device_check::DeviceCheck;
 use super::observe::{CallContext, quick};
-use super::request::Volume;
-use super::run::{StepContext, TOOL_TIMEOUT};
-use super::{Error, Node, Result};
+use super::tools::TOOL_TIMEOUT;
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, FlushOutcome, HostError, Mount, Sought};
+use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
 
 /// Timeout of the search for holders. The wait ends this long before the deadline, so that the
 /// error is returned in time.
@@ -20,10 +21,22 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 /// that another mount namespace ends.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-impl Node {
+/// Unmounts, and waits for the release of devices.
+#[derive(Debug, Clone)]
+pub(super) struct Unmounter {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) device_check: DeviceCheck,
+}
+
+impl Unmounter {
     /// Removes the topmost mount at a path. Waits until the deadline while the mount is busy.
-    pub(super) async fn unmount(&self, context: StepContext<'_>, path: &Path) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
+    pub(super) async fn unmount(
+        &self,
+        call: CallContext<'_>,
+        path: &Path,
+        deadline: Deadline,
+    ) -> Result<()> {
+        tracing::info!(disk.id = %call.id(), "{}: unmount {}", call.operation, path.display());
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let error = match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
@@ -31,26 +44,27 @@ impl Node {
                 Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => error,
                 Err(error) => return Err(call.failed()(error)),
             };
-            if !self.wait_for_retry(context.deadline, call).await? {
+            if !self.wait_for_retry(deadline, call).await? {
                 tracing::debug!(path = %path.display(), error = %error, "the mount is still busy");
-                let mounts = self.mounts(call).await?;
+                let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
                 let top: Option<&Mount> = mounts.iter().rfind(|mount| mount.point == path);
                 let Some(top) = top else { continue };
                 let what = format!("the mount at {}", path.display());
-                return Err(self
-                    .in_use(context.volume, context.operation, what, &Sought::mount(top))
-                    .await);
+                return Err(self.in_use(call, what, &Sought::mount(top)).await);
             }
         }
     }
 
     /// Removes the topmost mount at a path whose filesystem can no longer write. If it is busy, detaches it lazily
     /// (`MNT_DETACH`) instead of waiting.
-    pub(super) async fn unmount_dead(&self, context: StepContext<'_>, path: &Path) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
+    pub(super) async fn unmount_dead(&self, call: CallContext<'_>, path: &Path) -> Result<()> {
+        tracing::info!(
+            disk.id = %call.id(),
+            "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
+        );
         match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
             Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
-                let mounts = self.mounts(call).await?;
+                let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
                 let is_below =
                     |mount: &&Mount| mount.point != path && mount.point.starts_with(path);
                 if let (Some(top), Some(_)) = (
@@ -59,12 +73,10 @@ impl Node {
                 ) {
                     // Mounts below would be detached too, and their filesystems may still be usable.
                     let what = format!("the mount at {}", path.display());
-                    return Err(self
-                        .in_use(context.volume, context.operation, what, &Sought::mount(top))
-                        .await);
+                    return Err(self.in_use(call, what, &Sought::mount(top)).await);
                 }
                 tracing::warn!(
-                    disk.id = %context.volume.id,
+                    disk.id = %call.id(),
                     path = %path.display(),
                     "the filesystem of a busy mount can no longer write; the mount is detached lazily"
                 );
@@ -74,9 +86,13 @@ impl Node {
         }
     }
 
+    /// Whether the device was removed after it was chosen.
+    pub(super) async fn is_removed(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
+        self.device_check.is_removed(call, device).await
+    }
+
     /// Writes the cached data of a device, which other mounts may keep in use.
-    pub(super) async fn flush(&self, context: StepContext<'_>, device: &Device) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
+    pub(super) async fn flush(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
         let flushed = self.host.flush(Deadline::after(TOOL_TIMEOUT), device).await;
         flushed.map(drop).map_err(call.failed())
     }
@@ -85,18 +101,21 @@ impl Node {
     /// in another mount namespace; unwritten data would be lost when the disk is detached.
     pub(super) async fn wait_released(
         &self,
-        context: StepContext<'_>,
+        call: CallContext<'_>,
         device: &Device,
+        deadline: Deadline,
     ) -> Result<()> {
-        let call = CallContext::new(context.volume, context.operation);
         loop {
             let flushed = self
                 .host
                 .flush_if_free(Deadline::after(TOOL_TIMEOUT), device)
                 .await;
+            let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
+            if may_be_removed && self.device_check.is_removed(call, device).await? {
+                return Ok(());
+            }
             match flushed.map_err(call.failed())? {
                 FlushOutcome::Flushed => return Ok(()),
-                FlushOutcome::Removed if self.is_device_removed(context).await? => return Ok(()),
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
                 FlushOutcome::Removed => {
                     return Err(call.failed()(HostError::DeviceChanged {
@@ -107,16 +126,9 @@ impl Node {
                 }
                 FlushOutcome::InUse => {}
             }
-            if !self.wait_for_retry(context.deadline, call).await? {
+            if !self.wait_for_retry(deadline, call).await? {
                 let sought = Sought::device(device);
-                return Err(self
-                    .in_use(
-                        context.volume,
-                        context.operation,
-                        device.to_string(),
-                        &sought,
-                    )
-                    .await);
+                return Err(self.in_use(call, device.to_string(), &sought).await);
             }
         }
     }
@@ -133,13 +145,7 @@ impl Node {
         changed.map(|()| true).map_err(call.failed())
     }
 
-    async fn in_use(
-        &self,
-        volume: &Volume,
-        operation: &'static str,
-        what: String,
-        sought: &Sought,
-    ) -> Error {
+    async fn in_use(&self, call: CallContext<'_>, what: String, sought: &Sought) -> Error {
         let holders = self
             .host
             .holders(Deadline::after(SEARCH_TIMEOUT), sought)
@@ -149,8 +155,8 @@ impl Node {
             Err(error) => format!("an unknown holder ({})", crate::base::error_chain(&error)),
         };
         Error::DeviceInUse {
-            volume: volume.id.clone(),
-            operation,
+            volume: call.id().clone(),
+            operation: call.operation,
             resource: what,
             by,
         }

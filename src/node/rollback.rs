@@ -1,15 +1,18 @@
 //! Rolls back the changes of a failed call, and nothing else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::Node;
-use super::observe::quick;
-use super::plan::Step;
-use super::run::StepContext;
+use super::observe::{CallContext, quick};
+use super::plan::{DeviceStep, PathStep, Step};
+use crate::host::Host;
 
 /// The actions that revert the completed steps. They run in reverse order.
-#[derive(Debug, Default)]
-pub(super) struct Rollback(Vec<Action>);
+#[derive(Debug)]
+pub(super) struct Rollback {
+    host: Arc<dyn Host>,
+    actions: Vec<Action>,
+}
 
 #[derive(Debug)]
 enum Action {
@@ -18,47 +21,41 @@ enum Action {
 }
 
 impl Rollback {
-    /// Records a completed step.
+    pub(super) fn new(host: Arc<dyn Host>) -> Self {
+        Self {
+            host,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Records a completed step. A filesystem that was created, checked or grown is kept for the retry. The next stage
+    /// or publish sets the read-only flag of the device again.
     pub(super) fn record(&mut self, step: &Step) {
         let action = match step {
-            Step::MakeDirectory(path) | Step::MakeFile(path) => Action::Remove(path.clone()),
-            Step::Mount { target, .. } | Step::Bind { target, .. } | Step::BindDevice(target) => {
+            Step::Path(PathStep::MakeDirectory(path) | PathStep::MakeFile(path)) => {
+                Action::Remove(path.clone())
+            }
+            Step::Path(PathStep::Bind { target, .. })
+            | Step::Device(DeviceStep::Mount { target, .. } | DeviceStep::Bind(target)) => {
                 Action::Unmount(target.clone())
             }
-            // A filesystem that was created, checked or grown is kept for the retry. The next stage or publish sets
-            // the read-only flag of the device again.
-            Step::SetDeviceReadOnly(_)
-            | Step::Wipe
-            | Step::Format { .. }
-            | Step::RemoveFormatRecord
-            | Step::Check(..)
-            | Step::GrowUnmounted(..)
-            | Step::GrowMounted { .. }
-            | Step::RemountReadOnly(_)
-            | Step::Restrict { .. }
-            | Step::Unmount(_)
-            | Step::UnmountDead(_)
-            | Step::Flush
-            | Step::WaitReleased
-            | Step::Remove(_) => return,
+            Step::Path(_) | Step::Device(_) => return,
         };
-        self.0.push(action);
+        self.actions.push(action);
     }
-}
 
-impl Node {
     /// Failures are logged only: the caller receives the original error, and its retry starts from the current state.
-    pub(super) async fn roll_back(&self, context: StepContext<'_>, rollback: Rollback) {
-        for action in rollback.0.into_iter().rev() {
+    pub(super) async fn run(self, call: CallContext<'_>) {
+        for action in self.actions.into_iter().rev() {
             let done = match &action {
                 Action::Unmount(path) => self.host.unmount(quick(), path).await,
                 Action::Remove(path) => self.host.remove_empty(quick(), path).await,
             };
             if let Err(error) = done {
                 tracing::error!(
-                    disk.id = %context.volume.id,
+                    disk.id = %call.id(),
                     error = crate::base::error_chain(&error),
-                    "cannot roll back a step of {}", context.operation,
+                    "cannot roll back a step of {}", call.operation,
                 );
                 return;
             }

@@ -2,40 +2,51 @@
 
 use std::sync::Arc;
 
-use super::format_record::FormatRecord;
-use super::observe::{CallContext, PathState, device_node_mounts, mounts_of, quick};
-use super::plan::{self, RequestedAccess, StageObservation, Step};
-use super::proof::{BlankProof, ProofHandoff};
+use super::find::DeviceFinder;
+use super::format_record::{FormatRecord, FormatRecords};
+use super::observe::{CallContext, Observer, PathState, device_node_mounts, mounts_of, quick};
+use super::plan::{self, DeviceStep, RequestedAccess, StageObservation, Step};
+use super::proof::BlankProof;
 use super::request::{Access, StageRequest};
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::run::StepRunner;
+use super::staged::StagedRecords;
+use super::tool_memory::ToolMemory;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::Device;
+use crate::host::{Device, Host};
 use crate::model::Bytes;
 
 const OPERATION: &str = "staging";
 
-impl Node {
+#[derive(Debug, Clone)]
+pub struct Stager {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) operations: VolumeOperations,
+    pub(super) observer: Observer,
+    pub(super) finder: DeviceFinder,
+    pub(super) staged: StagedRecords,
+    pub(super) format_records: FormatRecords,
+    pub(super) tool_memory: ToolMemory,
+    pub(super) runner: StepRunner,
+}
+
+impl Stager {
     /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
     ///
     /// # Errors
     /// The device does not appear, is ambiguous or unsuitable, or a step fails.
-    pub async fn stage(self: &Arc<Self>, request: StageRequest, deadline: Deadline) -> Result<()> {
-        let guard = self.lock(&request.volume.id)?;
-        let node = Arc::clone(self);
-        self.tasks
-            .run(async move {
-                let _guard = guard;
-                node.stage_locked(&request, deadline).await
-            })
-            .await
+    pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
+        let (stager, volume) = (self.clone(), request.volume.clone());
+        let staged = async move { stager.stage_locked(&request, deadline).await };
+        self.operations.run(&volume, staged).await
     }
 
     async fn stage_locked(&self, request: &StageRequest, deadline: Deadline) -> Result<()> {
         let volume = &request.volume;
+        let call = CallContext::new(volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
-        self.resolve_path(&request.staging, CallContext::new(volume, OPERATION))
-            .await?;
+        self.observer.resolve_path(&request.staging, call).await?;
         if !volume.has_default_serial() {
             tracing::warn!(
                 disk.id = %volume.id,
@@ -44,8 +55,8 @@ impl Node {
                  unmounted manually; move the data to a new disk"
             );
         }
-        let device = self.wait_for_device(volume, deadline).await?;
-        let (seen, proof) = self.observe_stage(request, device, deadline).await?;
+        let device = self.finder.wait_for_device(volume, deadline).await?;
+        let (seen, mut proof) = self.observe_stage(request, device, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
@@ -58,31 +69,22 @@ impl Node {
                 source,
             })?;
         // A volume that is already mounted was recorded before its mount.
-        if steps.iter().any(|step| matches!(step, Step::Mount { .. }))
-            || matches!(request.access, Access::Block)
-        {
-            self.put_staged_record(volume, &seen.device).await;
+        let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
+        if steps.iter().any(is_mount) || matches!(request.access, Access::Block) {
+            self.staged.put(volume, &seen.device).await;
         }
-        let proof = ProofHandoff::new(proof);
-        let context = StepContext {
-            volume,
-            device: Some(&seen.device),
-            proof: Some(&proof),
-            operation: OPERATION,
-            deadline,
-        };
         let size = seen.device.size;
         let _room = match self.tool_memory.try_reserve(size, &steps) {
             Some(room) => room,
             None => {
                 // The proof would expire during the wait. Release the device until then.
-                drop(proof.take());
+                proof = None;
                 self.tool_memory
                     .reserve(volume, size, &steps, deadline)
                     .await?
             }
         };
-        self.run_steps(context, &steps).await
+        self.runner.run(call, &seen.device, &steps, proof).await
     }
 
     async fn observe_stage(
@@ -92,8 +94,11 @@ impl Node {
         deadline: Deadline,
     ) -> Result<(StageObservation, Option<BlankProof>)> {
         let call = CallContext::new(&request.volume, OPERATION);
-        let mounts = self.mounts(call).await?;
-        let staging = self.path_state(&request.staging, &mounts, call).await?;
+        let mounts = self.observer.mounts(call).await?;
+        let staging = self
+            .observer
+            .path_state(&request.staging, &mounts, call)
+            .await?;
         let mut elsewhere = mounts_of(&device, &mounts, &[&staging.path]);
         // A process with access to the raw device can write at any time, so a blank read proves nothing.
         if let Access::Mount { .. } = request.access {
@@ -106,7 +111,7 @@ impl Node {
         let format_record = if in_use {
             FormatRecord::None
         } else {
-            self.format_record(&request.volume, &device, call).await?
+            self.format_records.get(&device, call).await?
         };
         if format_record == FormatRecord::Current {
             // A mkfs that an earlier process started may still run.
@@ -115,7 +120,7 @@ impl Node {
         }
         let (content, proof) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let (content, proof) = self.read_content(&device, deadline, call).await?;
+                let (content, proof) = self.observer.read_content(&device, deadline, call).await?;
                 (Some(content), proof)
             }
             Access::Mount { .. } | Access::Block => (None, None),

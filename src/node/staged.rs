@@ -1,13 +1,15 @@
 //! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
 //! the incarnation of the device at the time of the mount. Mounts are never derived from these records.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::Result;
 use super::observe::{CallContext, quick};
 use super::request::Volume;
-use super::{Node, Result};
 use crate::base::error_chain;
-use crate::host::{Device, DeviceIncarnation};
+use crate::host::{Device, DeviceIncarnation, Host, Records};
 
 /// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
@@ -19,9 +21,16 @@ pub(super) struct StagedRecord {
     pub(super) incarnation: Option<DeviceIncarnation>,
 }
 
-impl Node {
+/// The staging records of this node.
+#[derive(Debug, Clone)]
+pub(super) struct StagedRecords {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) records: Records,
+}
+
+impl StagedRecords {
     /// Records that a volume is about to be staged. A failure is logged, and staging continues.
-    pub(super) async fn put_staged_record(&self, volume: &Volume, device: &Device) {
+    pub(super) async fn put(&self, volume: &Volume, device: &Device) {
         let record = StagedRecord {
             serial: volume.serial.to_string(),
             incarnation: self.incarnation(device).await,
@@ -34,7 +43,7 @@ impl Node {
     }
 
     /// Removes the record of an unstaged volume. A failure is logged.
-    pub(super) async fn remove_staged_record(&self, volume: &Volume) {
+    pub(super) async fn remove(&self, volume: &Volume) {
         if let Err(error) = self.records.remove(quick(), KIND, volume.id.as_str()).await {
             let error = error_chain(&error);
             tracing::warn!(disk.id = %volume.id, error, "cannot remove the staging record");
@@ -42,7 +51,7 @@ impl Node {
     }
 
     /// Returns `None` if the record does not exist or cannot be read.
-    pub(super) async fn staged_record(&self, volume: &str) -> Option<StagedRecord> {
+    pub(super) async fn get(&self, volume: &str) -> Option<StagedRecord> {
         match self.records.get(quick(), KIND, volume).await {
             Ok(record) => record,
             Err(error) => {
@@ -56,7 +65,7 @@ impl Node {
         }
     }
 
-    pub(super) async fn staged_records(&self) -> Vec<StagedRecord> {
+    pub(super) async fn all(&self) -> Vec<StagedRecord> {
         let keys = self.records.keys(quick(), KIND).await;
         let keys = keys.unwrap_or_else(|error| {
             tracing::warn!(
@@ -67,7 +76,7 @@ impl Node {
         });
         let mut all = Vec::with_capacity(keys.len());
         for key in keys {
-            all.extend(self.staged_record(&key).await);
+            all.extend(self.get(&key).await);
         }
         all
     }
@@ -79,7 +88,7 @@ impl Node {
         volume: &Volume,
         device: &Device,
     ) -> Result<bool> {
-        let staged = self.staged_record(volume.id.as_str()).await;
+        let staged = self.get(volume.id.as_str()).await;
         let then = staged.and_then(|staged| staged.incarnation);
         let now = self.incarnation(device).await;
         Ok(then.zip(now).is_some_and(|(then, now)| then != now))
@@ -87,12 +96,8 @@ impl Node {
 
     /// The device on which the volume was staged, if it still is the same incarnation and does
     /// not report another serial.
-    pub(super) async fn staged_device(
-        &self,
-        volume: &Volume,
-        call: CallContext<'_>,
-    ) -> Result<Option<Device>> {
-        let Some(staged) = self.staged_record(volume.id.as_str()).await else {
+    pub(super) async fn staged_device(&self, call: CallContext<'_>) -> Result<Option<Device>> {
+        let Some(staged) = self.get(call.id().as_str()).await else {
             return Ok(None);
         };
         let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;

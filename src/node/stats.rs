@@ -1,10 +1,10 @@
 //! Usage and health issues of a volume (`NodeGetVolumeStats`).
 
-use super::health::HealthIssue;
+use super::health::{HealthIssue, HealthReporter};
 use super::kubelet_path::as_not_found;
 use super::observe::CallContext;
 use super::request::{HealthRequest, StatsRequest};
-use super::{Error, Node, Result};
+use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::Usage;
 use crate::model::Bytes;
@@ -26,7 +26,7 @@ pub struct VolumeStats {
     pub health_issues: Vec<HealthIssue>,
 }
 
-impl Node {
+impl HealthReporter {
     /// The usage and the health issues of the volume at a path. Returns within seconds, even if the
     /// device no longer responds.
     ///
@@ -39,9 +39,10 @@ impl Node {
             volume: volume.clone(),
             paths: vec![request.path.clone()],
         };
-        let device = self.lookup_device(volume, OPERATION).await?;
-        let mounts = self.mounts(call).await?;
+        let device = self.finder.lookup_device(volume, OPERATION).await?;
+        let mounts = self.observer.mounts(call).await?;
         let path = self
+            .observer
             .resolve_path(&request.path, call)
             .await
             .map_err(as_not_found)?;

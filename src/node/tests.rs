@@ -1,5 +1,7 @@
 //! Tests of the operations on a fake host: the order of the steps, and the state after a failed step.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,7 +11,7 @@ use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::host::fake::{FakeHost, State, disk, mount_of};
 use crate::host::{Content, Entry};
-use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
+use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 
 mod expand;
 mod find;
@@ -18,11 +20,14 @@ mod health;
 mod stage;
 mod unmount;
 
-fn world(state: State) -> (Arc<FakeHost>, Arc<Node>) {
+fn world(state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
     world_below("/", state)
 }
 
-pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>, Arc<Node>) {
+pub(super) fn world_below(
+    kubelet_dir: &str,
+    mut state: State,
+) -> (Arc<FakeHost>, Arc<NodeServices>) {
     let kept = state
         .state_dir
         .take()
@@ -30,6 +35,12 @@ pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>
     let state_dir = kept.path().to_owned();
     state.state_dir = Some(kept);
     let fake = Arc::new(FakeHost::new(state));
+    let node = restarted(&fake, kubelet_dir, &state_dir);
+    (fake, node)
+}
+
+/// A new driver process on the host, with the records of the earlier one.
+fn restarted(fake: &Arc<FakeHost>, kubelet_dir: &str, state_dir: &Path) -> Arc<NodeServices> {
     let settings = Settings {
         id: "i-1".parse().unwrap(),
         zone: "z-a".parse().unwrap(),
@@ -38,11 +49,15 @@ pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>
         instance_types: info::InstanceTypeSource::default(),
         device_dir: None,
         kubelet_dir: kubelet_dir.into(),
-        state_dir,
+        state_dir: state_dir.to_owned(),
     };
-    let host = Arc::clone(&fake);
-    let exec = Arc::clone(&fake);
-    (fake, Arc::new(Node::new(host, exec, settings)))
+    Arc::new(NodeServices::new(
+        Arc::clone(fake) as _,
+        Arc::clone(fake) as _,
+        settings,
+        DriverName::default(),
+        None,
+    ))
 }
 
 fn with_disk(content: Content) -> State {
@@ -56,6 +71,7 @@ fn with_disk(content: Content) -> State {
 fn staged() -> State {
     State {
         mounts: vec![mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw")],
+        entries: [("/staging".into(), Entry::Directory)].into(),
         ..with_disk(Content::Blank)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::plan::Step;
+use super::plan::{DeviceStep, Step};
 use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
@@ -107,26 +107,12 @@ impl ToolMemory {
 fn step_mib(step: &Step, size: Bytes) -> Option<u64> {
     let full_check = TOOL_BASE_MIB + (size.0 >> 20).saturating_mul(CHECK_MIB_PER_TIB) / MIB;
     match step {
-        Step::Format { .. } => Some(TOOL_BASE_MIB),
+        Step::Device(DeviceStep::Format { .. }) => Some(TOOL_BASE_MIB),
         // A full check, if the filesystem was not unmounted cleanly or a periodic check is due.
-        Step::Check(_, Fsck::Preen) | Step::GrowUnmounted(..) => Some(full_check),
-        Step::Check(_, Fsck::Journal | Fsck::None)
-        | Step::SetDeviceReadOnly(_)
-        | Step::Wipe
-        | Step::RemoveFormatRecord
-        | Step::MakeDirectory(_)
-        | Step::MakeFile(_)
-        | Step::Mount { .. }
-        | Step::GrowMounted { .. }
-        | Step::Bind { .. }
-        | Step::BindDevice(_)
-        | Step::RemountReadOnly(_)
-        | Step::Restrict { .. }
-        | Step::Unmount(_)
-        | Step::UnmountDead(_)
-        | Step::Flush
-        | Step::WaitReleased
-        | Step::Remove(_) => None,
+        Step::Device(DeviceStep::Check(_, Fsck::Preen) | DeviceStep::GrowUnmounted(..)) => {
+            Some(full_check)
+        }
+        Step::Path(_) | Step::Device(_) => None,
     }
 }
 
@@ -144,14 +130,15 @@ mod tests {
     }
 
     fn check() -> [Step; 1] {
-        [Step::Check(Filesystem::Ext4, Fsck::Preen)]
+        [DeviceStep::Check(Filesystem::Ext4, Fsck::Preen).into()]
     }
 
     fn format() -> [Step; 1] {
-        [Step::Format {
+        let format = DeviceStep::Format {
             filesystem: Filesystem::Xfs,
             tuning: Tuning::default(),
-        }]
+        };
+        [format.into()]
     }
 
     fn soon() -> Deadline {
@@ -164,7 +151,10 @@ mod tests {
         assert_eq!(step_mib(&check()[0], Bytes(20 << 30)), Some(17));
         assert_eq!(step_mib(&format()[0], TIB), Some(16));
         assert_eq!(
-            step_mib(&Step::Check(Filesystem::Ext4, Fsck::Journal), TIB),
+            step_mib(
+                &DeviceStep::Check(Filesystem::Ext4, Fsck::Journal).into(),
+                TIB
+            ),
             None
         );
     }
@@ -187,7 +177,7 @@ mod tests {
         // Steps without a tool need no memory.
         assert!(
             tool_memory
-                .reserve(&volume, TIB, &[Step::Wipe], soon())
+                .reserve(&volume, TIB, &[DeviceStep::Wipe.into()], soon())
                 .await
                 .is_ok()
         );

@@ -1,77 +1,105 @@
 //! Unpublish: unmounts and removes a target path. The volume stays staged.
+//!
+//! It starts from the mount table and does not search for the volume's device.
 
 use std::sync::Arc;
 
-use super::observe::{CallContext, device_node_mounts};
-use super::plan::{self, Step, UnmountObservation};
+use super::mounted::{MountIdentifier, OwnedMount};
+use super::observe::{CallContext, Observer, PathState, device_node_mounts, quick};
+use super::plan::PlanError;
+use super::release::Unmounter;
 use super::request::UnpublishRequest;
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::run::set_read_only;
+use super::tools::Tools;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::Deadline;
+use crate::host::{Device, Entry, Host};
 
 const OPERATION: &str = "unpublishing";
 
-impl Node {
+#[derive(Debug, Clone)]
+pub struct Unpublisher {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) operations: VolumeOperations,
+    pub(super) observer: Observer,
+    pub(super) mounts: MountIdentifier,
+    pub(super) unmounter: Unmounter,
+    pub(super) tools: Tools,
+}
+
+impl Unpublisher {
     /// Unpublishes a volume. Idempotent: a missing path is not an error.
     ///
     /// # Errors
     /// Another volume is mounted at the path, the path is not empty, or a step fails.
-    pub async fn unpublish(
-        self: &Arc<Self>,
-        request: UnpublishRequest,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let guard = self.lock(&request.volume.id)?;
-        let node = Arc::clone(self);
-        self.tasks
-            .run(async move {
-                let _guard = guard;
-                // Mounts may be stacked. Each iteration removes one.
-                while node.unpublish_once(&request, deadline).await? {}
-                Ok(())
-            })
-            .await
+    pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
+        let (unpublisher, volume) = (self.clone(), request.volume.clone());
+        let unpublished = async move { unpublisher.unpublish_locked(&request, deadline).await };
+        self.operations.run(&volume, unpublished).await
     }
 
-    /// Removes one mount. Returns whether more mounts are stacked at the path.
-    async fn unpublish_once(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<bool> {
-        let volume = &request.volume;
-        let call = CallContext::new(volume, OPERATION);
-        let device = self.lookup_device(volume, OPERATION).await?;
-        let mounts = self.mounts(call).await?;
-        let path_state = self.path_state(&request.target, &mounts, call).await?;
-        let others = match &device {
-            Some(device) => device_node_mounts(device, &mounts, &path_state.path),
-            None => Vec::new(),
-        };
-        let stacked = mounts.iter().filter(|m| m.point == path_state.path).count() > 1;
-        let (devices, backing_device_in_use) = self
-            .other_devices(device.as_ref(), &path_state, call)
-            .await?;
-        let seen = UnmountObservation {
-            devices,
-            backing_device_in_use,
-            serial: volume.serial.clone(),
-            device,
-            path_state,
-            other_mounts: others,
-        };
-        let mut steps = plan::unpublish(&seen).map_err(|source| Error::Plan {
-            volume: volume.id.clone(),
-            operation: OPERATION,
-            source,
-        })?;
-        if stacked {
-            steps.retain(|step| !matches!(step, Step::Remove(_)));
+    async fn unpublish_locked(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<()> {
+        let call = CallContext::new(&request.volume, OPERATION);
+        // Mounts may be stacked. Each iteration removes one.
+        loop {
+            let mounts = self.observer.mounts(call).await?;
+            let state = self
+                .observer
+                .path_state(&request.target, &mounts, call)
+                .await?;
+            let Some(mount) = &state.mount else {
+                return remove(&self.host, &state, call).await;
+            };
+            match self.mounts.identify(&state, mount, call).await? {
+                OwnedMount::Dead => self.unmounter.unmount_dead(call, &state.path).await?,
+                OwnedMount::Device(device) => {
+                    self.unmounter.unmount(call, &state.path, deadline).await?;
+                    if matches!(state.entry, Entry::BlockDevice(_)) {
+                        let others = device_node_mounts(&device, &mounts, &state.path);
+                        self.release_node(&device, others.is_empty(), call).await?;
+                    }
+                }
+            }
         }
-        let context = StepContext {
-            volume,
-            device: seen.device.as_ref(),
-            proof: None,
-            operation: OPERATION,
-            deadline,
-        };
-        self.run_steps(context, &steps).await?;
-        Ok(stacked)
+    }
+
+    /// Writes the cached data of a device that was published as a block device. The last target resets its read-only
+    /// flag.
+    async fn release_node(
+        &self,
+        device: &Device,
+        is_last: bool,
+        call: CallContext<'_>,
+    ) -> Result<()> {
+        if self.unmounter.is_removed(call, device).await? {
+            return Ok(());
+        }
+        self.unmounter.flush(call, device).await?;
+        if is_last && device.read_only {
+            set_read_only(&self.tools, call, device, false).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes the directory or file of a path at which nothing is mounted.
+pub(super) async fn remove(
+    host: &Arc<dyn Host>,
+    state: &PathState,
+    call: CallContext<'_>,
+) -> Result<()> {
+    match state.entry {
+        Entry::Missing => Ok(()),
+        Entry::Directory | Entry::File => {
+            tracing::info!(disk.id = %call.id(), "{}: remove {}", call.operation, state.path.display());
+            let removed = host.remove_empty(quick(), &state.path).await;
+            removed.map_err(call.failed())
+        }
+        other => Err(Error::Plan {
+            volume: call.id().clone(),
+            operation: call.operation,
+            source: PlanError::wrong_path_type(&state.path, other, "a directory or a file"),
+        }),
     }
 }

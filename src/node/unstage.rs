@@ -1,98 +1,130 @@
 //! Unstage: unmounts a disk so that it can be detached.
+//!
+//! After success the controller detaches the disk, so success requires proof that the kernel no longer uses the disk on
+//! this node: either its device was identified and released, or no device of the node can be the disk.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::observe::{CallContext, device_node_mounts, mounts_of};
-use super::plan::{self, Step, UnmountObservation};
+use super::health_log::HealthLog;
+use super::mounted::{MountIdentifier, OwnedMount};
+use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
+use super::plan::PlanError;
+use super::release::Unmounter;
+use super::release_candidates::ReleaseCandidates;
 use super::request::UnstageRequest;
-use super::run::StepContext;
-use super::{Error, Node, Result};
+use super::staged::StagedRecords;
+use super::unpublish::remove;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::Mount;
+use crate::host::{Device, Host, Mount};
 
 const OPERATION: &str = "unstaging";
 
-impl Node {
+#[derive(Debug, Clone)]
+pub struct Unstager {
+    pub(super) host: Arc<dyn Host>,
+    pub(super) operations: VolumeOperations,
+    pub(super) observer: Observer,
+    pub(super) mounts: MountIdentifier,
+    pub(super) candidates: ReleaseCandidates,
+    pub(super) unmounter: Unmounter,
+    pub(super) staged: StagedRecords,
+    pub(super) health_log: Arc<HealthLog>,
+}
+
+impl Unstager {
     /// Unstages a volume. Idempotent: a missing path is not an error.
     ///
     /// # Errors
-    /// The volume is still published, another volume is mounted at the path, or a step fails.
-    pub async fn unstage(
-        self: &Arc<Self>,
-        request: UnstageRequest,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let guard = self.lock(&request.volume.id)?;
-        let node = Arc::clone(self);
-        self.tasks
-            .run(async move {
-                let _guard = guard;
-                // Mounts may be stacked. Each iteration removes one.
-                while node.unstage_once(&request, deadline).await? {}
-                node.health_log.forget(&request.volume.id);
-                node.remove_staged_record(&request.volume).await;
-                Ok(())
-            })
-            .await
+    /// The volume is still published, another volume is mounted at the path, the device is in use or cannot be
+    /// identified, or a step fails.
+    pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
+        let (unstager, volume) = (self.clone(), request.volume.clone());
+        let unstaged = async move { unstager.unstage_locked(&request, deadline).await };
+        self.operations.run(&volume, unstaged).await
     }
 
-    /// Removes one mount. Returns whether more mounts are stacked at the path.
-    async fn unstage_once(&self, request: &UnstageRequest, deadline: Deadline) -> Result<bool> {
-        let volume = &request.volume;
-        let call = CallContext::new(volume, OPERATION);
-        // A disk whose serial, device node or mapping is missing is still present: its filesystem may be mounted
-        // elsewhere.
-        let device = match self.lookup_device(volume, OPERATION).await? {
-            Some(device) => Some(device),
-            None => self.staged_device(volume, call).await?,
-        };
-        let mounts = self.mounts(call).await?;
-        let path_state = self.path_state(&request.staging, &mounts, call).await?;
-        let others: Vec<Mount> = match &device {
-            Some(device) => {
-                let mut others = mounts_of(device, &mounts, &[&path_state.path]);
-                others.extend(device_node_mounts(device, &mounts, &path_state.path));
-                others
-            }
-            None => Vec::new(),
-        };
-        let stacked = mounts.iter().filter(|m| m.point == path_state.path).count() > 1;
-        let (devices, backing_device_in_use) = self
-            .other_devices(device.as_ref(), &path_state, call)
-            .await?;
-        let seen = UnmountObservation {
-            devices,
-            backing_device_in_use,
-            serial: volume.serial.clone(),
-            device,
-            path_state,
-            other_mounts: others,
-        };
-        let mut steps = plan::unstage(&seen).map_err(|source| Error::Plan {
-            volume: volume.id.clone(),
-            operation: OPERATION,
-            source,
-        })?;
-        if stacked {
-            steps.retain(|step| !matches!(step, Step::Remove(_) | Step::WaitReleased));
+    async fn unstage_locked(&self, request: &UnstageRequest, deadline: Deadline) -> Result<()> {
+        let call = CallContext::new(&request.volume, OPERATION);
+        let mut devices = self.unmount_all(request, deadline, call).await?;
+        if devices.is_empty() {
+            devices = self.candidates.list(call).await?;
         }
-        let context = StepContext {
-            volume,
-            device: seen.device.as_ref(),
-            proof: None,
-            operation: OPERATION,
-            deadline,
-        };
-        match self.run_steps(context, &steps).await {
+        let mounts = self.observer.mounts(call).await?;
+        let state = self
+            .observer
+            .path_state(&request.staging, &mounts, call)
+            .await?;
+        for device in &devices {
+            check_not_mounted(device, &mounts, call)?;
+        }
+        // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount.
+        match remove(&self.host, &state, call).await {
             // The staging directory belongs to kubelet, and its content is not part of the volume.
             Err(Error::Host { source, .. })
                 if source.io_kind() == Some(ErrorKind::DirectoryNotEmpty) =>
             {
-                tracing::info!(disk.id = %volume.id, "the staging directory is not empty and is kept");
+                tracing::info!(disk.id = %call.id(), "the staging directory is not empty and is kept");
             }
             other => other?,
         }
-        Ok(stacked)
+        for device in &devices {
+            self.unmounter.wait_released(call, device, deadline).await?;
+        }
+        self.health_log.forget(call.id());
+        self.staged.remove(call.volume).await;
+        Ok(())
     }
+
+    /// Removes all mounts at the staging path, which may be stacked, and returns the volume's device if one of them was
+    /// a mount of it.
+    async fn unmount_all(
+        &self,
+        request: &UnstageRequest,
+        deadline: Deadline,
+        call: CallContext<'_>,
+    ) -> Result<Vec<Device>> {
+        let mut devices: Vec<Device> = Vec::new();
+        loop {
+            let mounts = self.observer.mounts(call).await?;
+            let state = self
+                .observer
+                .path_state(&request.staging, &mounts, call)
+                .await?;
+            let Some(mount) = &state.mount else {
+                return Ok(devices);
+            };
+            match self.mounts.identify(&state, mount, call).await? {
+                OwnedMount::Dead => self.unmounter.unmount_dead(call, &state.path).await?,
+                OwnedMount::Device(device) => {
+                    let elsewhere: Vec<Mount> = mounts
+                        .iter()
+                        .filter(|mount| mount.point != state.path)
+                        .cloned()
+                        .collect();
+                    check_not_mounted(&device, &elsewhere, call)?;
+                    self.unmounter.unmount(call, &state.path, deadline).await?;
+                    if !devices.contains(&device) {
+                        devices.push(device);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Checks that the device is not mounted in this mount namespace: the volume is not published any more.
+fn check_not_mounted(device: &Device, mounts: &[Mount], call: CallContext<'_>) -> Result<()> {
+    let mut all = mounts_of(device, mounts, &[]);
+    all.extend(device_node_mounts(device, mounts, "".as_ref()));
+    if all.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Plan {
+        volume: call.id().clone(),
+        operation: call.operation,
+        source: PlanError::mounted_elsewhere(device, &all),
+    })
 }

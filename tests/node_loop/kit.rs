@@ -15,7 +15,8 @@ use diskplugin::csi::proto::{
     NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
 use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
-use diskplugin::node::{Node, Settings};
+use diskplugin::model::DriverName;
+use diskplugin::node::{NodeServices, Settings};
 use tonic::{Request, Status};
 
 use crate::loop_device::{attach_command, detach_command};
@@ -70,7 +71,13 @@ impl World {
             state_dir: dir.path().join("state"),
         };
         let world = Self {
-            service: Service::new(Arc::new(Node::new(host, exec, settings))),
+            service: Service::new(Arc::new(NodeServices::new(
+                host,
+                exec,
+                settings,
+                DriverName::default(),
+                None,
+            ))),
             serial: serial.to_owned(),
             dir,
         };

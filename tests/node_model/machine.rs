@@ -9,7 +9,8 @@ use std::time::Duration;
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
 use diskplugin::host::{Command, Exec, Linux, ProcessExec, Roots};
-use diskplugin::node::{Node, Settings};
+use diskplugin::model::DriverName;
+use diskplugin::node::{NodeServices, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 
@@ -115,7 +116,13 @@ fn service(devices: &Path) -> Service {
         kubelet_dir: devices.parent().unwrap().to_owned(),
         state_dir: devices.with_file_name("state"),
     };
-    Service::new(Arc::new(Node::new(host, exec, settings)))
+    Service::new(Arc::new(NodeServices::new(
+        host,
+        exec,
+        settings,
+        DriverName::default(),
+        None,
+    )))
 }
 
 impl Machine {

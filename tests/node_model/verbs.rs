@@ -244,13 +244,6 @@ fn stage(
     }
 }
 
-fn is_staged(world: &World, volume: usize) -> bool {
-    matches!(
-        world.volumes[volume].device,
-        Device::Present { staged: true, .. }
-    )
-}
-
 fn set_staged(world: &mut World, volume: usize, value: bool) {
     if let Device::Present { staged, .. } = &mut world.volumes[volume].device {
         *staged = value;
@@ -369,9 +362,14 @@ fn publish_block(
 
 fn unmount_all(world: &mut World, volume: usize, mount_point: usize, unstage: bool) -> CallResult {
     loop {
-        let mut is_present = is_device_present(world, volume)?;
-        // A staged disk without its symlink is still attached.
-        is_present |= unstage && is_staged(world, volume);
+        // A stale link does not matter, and a disk without its symlink is still attached.
+        let is_present = match world.volumes[volume].device {
+            Device::Absent | Device::StaleLink(_) => false,
+            Device::Present { linked, staged, .. } => {
+                let is_mounted = world.top(mount_point).and_then(Mount::volume) == Some(volume);
+                linked || is_mounted || unstage && staged
+            }
+        };
         let Some(top) = world.top(mount_point) else {
             return remove_entry(world, mount_point, unstage);
         };

@@ -14,7 +14,11 @@ async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result
         fsck,
         ..Tuning::default()
     };
-    let staged = world.node().stage(request, Deadline::after(TIMEOUT)).await;
+    let staged = world
+        .node()
+        .stager
+        .stage(request, Deadline::after(TIMEOUT))
+        .await;
     staged.map_err(error_text)
 }
 

@@ -132,7 +132,11 @@ async fn mkfs_applies_the_parameters_of_the_class() {
         }
         let mut request = world.request(filesystem);
         request.tuning = tuning;
-        let staged = world.node().stage(request, Deadline::after(TIMEOUT)).await;
+        let staged = world
+            .node()
+            .stager
+            .stage(request, Deadline::after(TIMEOUT))
+            .await;
         staged.map_err(error_text).unwrap();
         let output = sh(&format!("{command} {} 2>/dev/null", world.device())).await;
         for part in parts {

@@ -47,7 +47,7 @@ fn check_command(filesystem: Filesystem) -> &'static str {
 async fn interrupt_mkfs(world: &World, filesystem: Filesystem, at_write: u32) -> String {
     let node = world.node_with(Arc::new(KillMkfs { at_write }));
     let request = world.request(filesystem);
-    let staged = node.stage(request, Deadline::after(TIMEOUT)).await;
+    let staged = node.stager.stage(request, Deadline::after(TIMEOUT)).await;
     assert!(!is_mounted(&world.path("staging")));
     assert!(!world.path("staging").exists());
     error_text(staged.unwrap_err())
@@ -187,7 +187,11 @@ async fn mkfs_is_not_repeated_after_staging_as_a_block_device() {
     interrupt_mkfs(&world, Ext4, 10).await;
     let mut request = world.request(Ext4);
     request.access = Access::Block;
-    let staged = world.node().stage(request, Deadline::after(TIMEOUT)).await;
+    let staged = world
+        .node()
+        .stager
+        .stage(request, Deadline::after(TIMEOUT))
+        .await;
     staged.unwrap();
     assert_eq!(world.format_records(), 0);
     let before = world.hash().await;
@@ -235,7 +239,11 @@ async fn staging_waits_for_a_mkfs_of_an_earlier_process() {
         .await;
         let before = world.hash().await;
         let deadline = Deadline::after(Duration::from_secs(5));
-        let staged = world.node().stage(world.request(Btrfs), deadline).await;
+        let staged = world
+            .node()
+            .stager
+            .stage(world.request(Btrfs), deadline)
+            .await;
         let error = error_text(staged.unwrap_err());
         assert!(error.starts_with("FORMAT_RUNNING"), "{error}");
         assert_eq!(world.hash().await, before);

@@ -9,8 +9,10 @@ use std::time::Duration;
 use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
-use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, Node, Settings, StageRequest, UnstageRequest, Volume};
+use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
+use diskplugin::node::{
+    self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume,
+};
 
 use crate::loop_device::{attach_command, detach_command};
 use crate::shell::clean_up;
@@ -91,7 +93,7 @@ impl World {
     }
 
     /// A new node that runs commands with `exec`.
-    pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<Node> {
+    pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<NodeServices> {
         let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
         let settings = Settings {
             id: "i-test".parse().unwrap(),
@@ -103,10 +105,16 @@ impl World {
             kubelet_dir: self.dir.path().to_owned(),
             state_dir: self.path("state"),
         };
-        Arc::new(Node::new(host, exec, settings))
+        Arc::new(NodeServices::new(
+            host,
+            exec,
+            settings,
+            DriverName::default(),
+            None,
+        ))
     }
 
-    pub(crate) fn node(&self) -> Arc<Node> {
+    pub(crate) fn node(&self) -> Arc<NodeServices> {
         self.node_with(Arc::new(ProcessExec))
     }
 
@@ -136,6 +144,7 @@ impl World {
             let request = self.request(filesystem);
             let staged = self
                 .node()
+                .stager
                 .stage(request, deadline)
                 .await
                 .map_err(error_text);
@@ -152,7 +161,11 @@ impl World {
             staging: self.path("staging").to_str().unwrap().parse().unwrap(),
         };
         let deadline = Deadline::after(TIMEOUT);
-        self.node().unstage(request, deadline).await.unwrap();
+        self.node()
+            .unstager
+            .unstage(request, deadline)
+            .await
+            .unwrap();
     }
 
     /// The number of format records.

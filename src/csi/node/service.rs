@@ -13,7 +13,7 @@ use crate::csi::proto::{self, node_server};
 use crate::csi::request::{node as request, read};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
 use crate::node::health::HealthIssue;
-use crate::node::{Amount, Node, VolumeUsage};
+use crate::node::{Amount, NodeServices, VolumeUsage};
 
 const CAPABILITIES: [rpc::Type; 6] = [
     rpc::Type::StageUnstageVolume,
@@ -26,12 +26,12 @@ const CAPABILITIES: [rpc::Type; 6] = [
 
 #[derive(Debug, Clone)]
 pub struct Service {
-    node: Arc<Node>,
+    node: Arc<NodeServices>,
 }
 
 impl Service {
     #[must_use]
-    pub fn new(node: Arc<Node>) -> Self {
+    pub fn new(node: Arc<NodeServices>) -> Self {
         Self { node }
     }
 }
@@ -45,7 +45,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeStageVolumeRequest>,
     ) -> RpcResult<proto::NodeStageVolumeResponse> {
         let (deadline, wanted) = read(&request, request::stage)?;
-        self.node.stage(wanted, deadline).await?;
+        self.node.stager.stage(wanted, deadline).await?;
         Ok(Response::new(proto::NodeStageVolumeResponse {}))
     }
 
@@ -54,7 +54,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeUnstageVolumeRequest>,
     ) -> RpcResult<proto::NodeUnstageVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unstage)?;
-        self.node.unstage(wanted, deadline).await?;
+        self.node.unstager.unstage(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnstageVolumeResponse {}))
     }
 
@@ -63,7 +63,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodePublishVolumeRequest>,
     ) -> RpcResult<proto::NodePublishVolumeResponse> {
         let (deadline, wanted) = read(&request, request::publish)?;
-        self.node.publish(wanted, deadline).await?;
+        self.node.publisher.publish(wanted, deadline).await?;
         Ok(Response::new(proto::NodePublishVolumeResponse {}))
     }
 
@@ -72,7 +72,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeUnpublishVolumeRequest>,
     ) -> RpcResult<proto::NodeUnpublishVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unpublish)?;
-        self.node.unpublish(wanted, deadline).await?;
+        self.node.unpublisher.unpublish(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnpublishVolumeResponse {}))
     }
 
@@ -81,7 +81,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeGetVolumeStatsRequest>,
     ) -> RpcResult<proto::NodeGetVolumeStatsResponse> {
         let (deadline, wanted) = read(&request, request::stats)?;
-        let report = self.node.stats(&wanted, deadline).await?;
+        let report = self.node.health.stats(&wanted, deadline).await?;
         let usage = match report.usage {
             None => Vec::new(),
             Some(VolumeUsage::Filesystem(usage)) => vec![
@@ -103,7 +103,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeGetVolumeHealthRequest>,
     ) -> RpcResult<proto::NodeGetVolumeHealthResponse> {
         let (deadline, wanted) = read(&request, request::health)?;
-        let issues = self.node.health(&wanted, deadline).await?;
+        let issues = self.node.health.health(&wanted, deadline).await?;
         let entry = |issue: &HealthIssue| VolumeHealthEntry {
             status: match (issue, issue.is_fatal()) {
                 (HealthIssue::DeviceTooSmall { .. }, _) => proto::VolumeHealthErrorType::DataLoss,
@@ -126,7 +126,7 @@ impl node_server::Node for Service {
         &self,
         _request: Request<proto::NodeGetStorageHealthRequest>,
     ) -> RpcResult<proto::NodeGetStorageHealthResponse> {
-        let problem = self.node.storage_health().await;
+        let problem = self.node.health.storage_health().await;
         let entry = |message| StorageBackendHealth {
             status: proto::StorageHealthErrorType::StorageUnreachable.into(),
             reason: "DevicesUnreadable".to_owned(),
@@ -143,7 +143,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeExpandVolumeRequest>,
     ) -> RpcResult<proto::NodeExpandVolumeResponse> {
         let (deadline, wanted) = read(&request, request::expand)?;
-        let size = self.node.expand(wanted, deadline).await?;
+        let size = self.node.expander.expand(wanted, deadline).await?;
         Ok(Response::new(proto::NodeExpandVolumeResponse {
             capacity_bytes: size.to_i64(),
         }))
@@ -167,7 +167,7 @@ impl node_server::Node for Service {
         &self,
         _request: Request<proto::NodeGetInfoRequest>,
     ) -> RpcResult<proto::NodeGetInfoResponse> {
-        let info = self.node.info().await?;
+        let info = self.node.info.info().await?;
         let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
         let segment = |category| (category_key(category), TAKEN.to_owned());
         segments.extend(info.categories.iter().map(segment));

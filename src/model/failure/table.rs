@@ -300,6 +300,9 @@ failures! {
     DeviceAmbiguous "DEVICE_AMBIGUOUS" FailedPrecondition
         "the device of the disk is not unique: two devices have its serial, a link or mapping contradicts the kernel, or the serial is too long",
         "check the devices in the message; remove a wrong mapping; restart the node if one of the devices is stale";
+    DeviceUnidentified "DEVICE_UNIDENTIFIED" Unavailable
+        "a device that may be the disk has not reported its serial, so unmounting cannot be completed safely",
+        "the caller retries automatically; if the error persists, check the disk in the console and the node's kernel log: the disk does not respond";
     DeviceNotResized "DEVICE_NOT_RESIZED" DeadlineExceeded
         "the disk was expanded in the cloud, but its device has the old size",
         "the caller retries automatically; if the error persists, detach the disk and attach it again, as after an offline expansion";

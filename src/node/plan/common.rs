@@ -1,6 +1,6 @@
 //! Checks and errors that several plans share.
 
-use super::{PathState, Plan, PlanError, Step};
+use super::{PathState, PathStep, Plan, PlanError};
 use crate::host::filesystem::GROW_TOLERANCE;
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};
@@ -14,27 +14,14 @@ pub(super) fn needs_growth(filesystem_size: Option<Bytes>, device: &Device) -> b
 pub(super) fn ensure_directory(path_state: &PathState) -> Plan {
     match path_state.entry {
         Entry::Directory => Ok(Vec::new()),
-        Entry::Missing => Ok(vec![Step::MakeDirectory(path_state.path.clone())]),
-        other => Err(wrong_path_type(path_state, other, "a directory")),
-    }
-}
-
-pub(super) fn wrong_path_type(
-    path_state: &PathState,
-    entry: Entry,
-    expected: &'static str,
-) -> PlanError {
-    PlanError::WrongPathType {
-        path: path_state.path.clone(),
-        found: match entry {
-            Entry::Missing => "missing",
-            Entry::Directory => "a directory",
-            Entry::File => "a file",
-            Entry::BlockDevice(_) => "a block device",
-            Entry::Symlink => "a symlink",
-            Entry::Other => "a special file",
-        },
-        expected,
+        Entry::Missing => Ok(vec![
+            PathStep::MakeDirectory(path_state.path.clone()).into(),
+        ]),
+        other => Err(PlanError::wrong_path_type(
+            &path_state.path,
+            other,
+            "a directory",
+        )),
     }
 }
 
@@ -43,25 +30,6 @@ pub(super) fn incompatible(path_state: &PathState, found: String, requested: &st
         path: path_state.path.clone(),
         found,
         requested: requested.to_owned(),
-    }
-}
-
-pub(super) fn path_in_use(path_state: &PathState, mount: &Mount) -> PlanError {
-    PlanError::PathInUse {
-        path: path_state.path.clone(),
-        mounted: format!("{} ({})", mount.source.display(), mount.kind),
-    }
-}
-
-pub(super) fn path_in_use_by(path_state: &PathState, mount: &Mount, device: &Device) -> PlanError {
-    PlanError::PathInUse {
-        path: path_state.path.clone(),
-        mounted: format!(
-            "{} ({}) of {device} with {}",
-            mount.source.display(),
-            mount.kind,
-            device.identity()
-        ),
     }
 }
 

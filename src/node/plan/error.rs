@@ -1,7 +1,10 @@
 //! Errors of planning.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::PathState;
+use super::common::mount_points;
+use crate::host::{Device, Entry, Mount};
 use crate::model::Filesystem;
 
 /// The state of the host forbids the operation. No step was executed.
@@ -82,4 +85,55 @@ pub enum PlanError {
     /// A filesystem grows only through a writable mount.
     #[error("{device} is mounted read-only: its filesystem cannot grow")]
     GrowReadOnly { device: String },
+}
+
+impl PlanError {
+    pub(in crate::node) fn wrong_path_type(
+        path: &Path,
+        entry: Entry,
+        expected: &'static str,
+    ) -> Self {
+        Self::WrongPathType {
+            path: path.to_owned(),
+            found: match entry {
+                Entry::Missing => "missing",
+                Entry::Directory => "a directory",
+                Entry::File => "a file",
+                Entry::BlockDevice(_) => "a block device",
+                Entry::Symlink => "a symlink",
+                Entry::Other => "a special file",
+            },
+            expected,
+        }
+    }
+
+    pub(in crate::node) fn path_in_use(path_state: &PathState, mount: &Mount) -> Self {
+        Self::PathInUse {
+            path: path_state.path.clone(),
+            mounted: format!("{} ({})", mount.source.display(), mount.kind),
+        }
+    }
+
+    pub(in crate::node) fn path_in_use_by(
+        path_state: &PathState,
+        mount: &Mount,
+        device: &Device,
+    ) -> Self {
+        Self::PathInUse {
+            path: path_state.path.clone(),
+            mounted: format!(
+                "{} ({}) of {device} with {}",
+                mount.source.display(),
+                mount.kind,
+                device.identity()
+            ),
+        }
+    }
+
+    pub(in crate::node) fn mounted_elsewhere(device: &Device, mounts: &[Mount]) -> Self {
+        Self::MountedElsewhere {
+            device: device.to_string(),
+            paths: mount_points(mounts),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Plans online filesystem expansion.
 
 use super::common::needs_growth;
-use super::{Plan, PlanError, Step};
+use super::{DeviceStep, Plan, PlanError};
 use crate::host::{Device, Mount};
 use crate::model::Bytes;
 
@@ -17,10 +17,13 @@ pub(in crate::node) fn expand(
     let writable = mounts.iter().find(|m| m.is_whole() && !m.is_read_only());
     let filesystem = writable.and_then(|mount| mount.kind.parse().ok());
     match (writable, filesystem) {
-        (Some(mount), Some(filesystem)) => Ok(vec![Step::GrowMounted {
-            filesystem,
-            mount_point: mount.point.clone(),
-        }]),
+        (Some(mount), Some(filesystem)) => Ok(vec![
+            DeviceStep::GrowMounted {
+                filesystem,
+                mount_point: mount.point.clone(),
+            }
+            .into(),
+        ]),
         _ => Err(PlanError::GrowReadOnly {
             device: device.to_string(),
         }),

@@ -7,20 +7,20 @@ mod common;
 mod error;
 mod expand;
 mod mount_option;
+mod mount_owner;
 mod publish;
 mod stage;
 mod step;
-mod unmount;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::PlanError;
 pub(super) use expand::expand;
+pub(super) use mount_owner::{Identity, MountObservation, MountOwner, device_name, mount_owner};
 pub(super) use publish::{PublishObservation, publish};
 pub(super) use stage::{StageObservation, stage};
-pub use step::Step;
-pub(super) use unmount::{UnmountObservation, backing_device, is_mount_of, unpublish, unstage};
+pub use step::{DeviceStep, PathStep, Step};
 
 /// The steps in order of execution. Empty if the host is already in the requested state.
 type Plan = Result<Vec<Step>, PlanError>;

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use super::common::{
-    access_name, ensure_directory, incompatible, mount_points, path_in_use, wrong_path_type,
-};
+use super::common::{access_name, ensure_directory, incompatible, mount_points};
 use super::mount_option::{check_labels, missing_options};
-use super::{Access, PathState, Plan, PlanError, RequestedAccess, Step};
+use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, RequestedAccess, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
 
@@ -65,7 +63,7 @@ fn publish_mount(
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
         if !mount.is_of(&observed.device) || !mount.is_whole() {
-            return Err(path_in_use(&observed.target, mount));
+            return Err(PlanError::path_in_use(&observed.target, mount));
         }
         let missing = missing_options(flags, mount, &observed.target)?;
         let mut steps = restrict(&target, missing);
@@ -73,13 +71,14 @@ fn publish_mount(
         return Ok(steps);
     }
     let mut steps = ensure_directory(&observed.target)?;
-    steps.push(Step::Bind {
+    let bind = PathStep::Bind {
         source: staging,
         target: target.clone(),
-    });
+    };
+    steps.push(bind.into());
     steps.extend(restrict(&target, missing));
     if read_only {
-        steps.push(Step::RemountReadOnly(target));
+        steps.push(PathStep::RemountReadOnly(target).into());
     }
     Ok(steps)
 }
@@ -90,7 +89,7 @@ fn restrict(target: &Path, flags: MountFlags) -> Vec<Step> {
         return Vec::new();
     }
     let target = target.to_owned();
-    vec![Step::Restrict { target, flags }]
+    vec![PathStep::Restrict { target, flags }.into()]
 }
 
 fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
@@ -106,31 +105,37 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
                 path: other.point.display().to_string(),
             });
         }
-        steps.push(Step::SetDeviceReadOnly(read_only));
+        steps.push(DeviceStep::SetReadOnly(read_only).into());
     }
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
         if observed.target.entry != Entry::BlockDevice(device.number) {
-            return Err(path_in_use(&observed.target, mount));
+            return Err(PlanError::path_in_use(&observed.target, mount));
         }
         steps.extend(publish_again(&observed.target, mount, read_only)?);
         return Ok(steps);
     }
     // Writes to the device would corrupt a mounted filesystem.
     if !observed.filesystem_mounts.is_empty() {
-        return Err(PlanError::MountedElsewhere {
-            device: device.to_string(),
-            paths: mount_points(&observed.filesystem_mounts),
-        });
+        return Err(PlanError::mounted_elsewhere(
+            device,
+            &observed.filesystem_mounts,
+        ));
     }
     match observed.target.entry {
         Entry::File => {}
-        Entry::Missing => steps.push(Step::MakeFile(target.clone())),
-        other => return Err(wrong_path_type(&observed.target, other, "a file")),
+        Entry::Missing => steps.push(PathStep::MakeFile(target.clone()).into()),
+        other => {
+            return Err(PlanError::wrong_path_type(
+                &observed.target.path,
+                other,
+                "a file",
+            ));
+        }
     }
-    steps.push(Step::BindDevice(target.clone()));
+    steps.push(DeviceStep::Bind(target.clone()).into());
     if read_only {
-        steps.push(Step::RemountReadOnly(target));
+        steps.push(PathStep::RemountReadOnly(target).into());
     }
     Ok(steps)
 }
@@ -140,7 +145,9 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
 fn publish_again(path_state: &PathState, mount: &Mount, read_only: bool) -> Plan {
     match (mount.is_read_only(), read_only) {
         (true, true) | (false, false) => Ok(Vec::new()),
-        (false, true) => Ok(vec![Step::RemountReadOnly(path_state.path.clone())]),
+        (false, true) => Ok(vec![
+            PathStep::RemountReadOnly(path_state.path.clone()).into(),
+        ]),
         (true, false) => Err(incompatible(
             path_state,
             access_name(true).to_owned(),

@@ -1,11 +1,8 @@
 //! Plans staging.
 
-use super::common::{
-    access_name, ensure_directory, foreign_data, incompatible, mount_points, needs_growth,
-    path_in_use,
-};
+use super::common::{access_name, ensure_directory, foreign_data, incompatible, needs_growth};
 use super::mount_option::check_labels;
-use super::{Access, PathState, Plan, PlanError, RequestedAccess, Step};
+use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
 use crate::host::filesystem::{can_grow_unmounted, has_check};
 use crate::host::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
@@ -46,7 +43,7 @@ pub(in crate::node) fn stage(
 ) -> Plan {
     let steps = stage_access(requested, tuning, observed)?;
     let set_read_only = requested.device_read_only && !observed.device.read_only;
-    let set_read_only = set_read_only.then_some(Step::SetDeviceReadOnly(true));
+    let set_read_only = set_read_only.then(|| DeviceStep::SetReadOnly(true).into());
     Ok(set_read_only.into_iter().chain(steps).collect())
 }
 
@@ -64,7 +61,7 @@ fn stage_access(
         (Access::Block, Some(mount)) => Err(if mount.is_of(&observed.device) {
             incompatible(&observed.staging, format!("as {}", mount.kind), "a device")
         } else {
-            path_in_use(&observed.staging, mount)
+            PlanError::path_in_use(&observed.staging, mount)
         }),
         (Access::Mount { filesystem, flags }, Some(mount)) => {
             check_labels(flags, mount, &observed.staging)?;
@@ -84,7 +81,7 @@ fn stage_mounted(
     observed: &StageObservation,
 ) -> Plan {
     if !mount.is_of(&observed.device) || !mount.is_whole() {
-        return Err(path_in_use(&observed.staging, mount));
+        return Err(PlanError::path_in_use(&observed.staging, mount));
     }
     if mount.kind != filesystem.as_str() {
         let found = format!("as {}", mount.kind);
@@ -102,10 +99,13 @@ fn stage_mounted(
     let grow =
         observed.grows_mounted(filesystem) && needs_growth(observed.mounted_size, &observed.device);
     Ok(if grow && !read_only {
-        vec![Step::GrowMounted {
-            filesystem,
-            mount_point: observed.staging.path.clone(),
-        }]
+        vec![
+            DeviceStep::GrowMounted {
+                filesystem,
+                mount_point: observed.staging.path.clone(),
+            }
+            .into(),
+        ]
     } else {
         Vec::new()
     })
@@ -128,13 +128,13 @@ fn stage_unmounted(
             holders: holders.join(", "),
         });
     }
-    let format = || Step::Format {
+    let format = || DeviceStep::Format {
         filesystem,
         tuning: tuning.clone(),
     };
-    let mut steps = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
     if device.read_only && !read_only {
-        steps.push(Step::SetDeviceReadOnly(false));
+        steps.push(DeviceStep::SetReadOnly(false).into());
     }
     let mut grow_mounted = false;
     match &observed.content {
@@ -143,7 +143,7 @@ fn stage_unmounted(
                 device: device.to_string(),
             });
         }
-        Some(Content::Blank) => steps.push(format()),
+        Some(Content::Blank) => steps.push(format().into()),
         Some(Content::Filesystem {
             filesystem: found, ..
         }) if *found != filesystem => {
@@ -161,19 +161,19 @@ fn stage_unmounted(
             // The mkfs completed before its record was removed.
             steps.extend(remove_format_record(observed));
             if has_check(filesystem) && tuning.fsck != Fsck::None {
-                steps.push(Step::Check(filesystem, tuning.fsck));
+                steps.push(DeviceStep::Check(filesystem, tuning.fsck).into());
             }
             if needs_growth(*size, device) {
                 if observed.grows_mounted(filesystem) {
                     grow_mounted = true;
                 } else {
-                    steps.push(Step::GrowUnmounted(filesystem, tuning.fsck));
+                    steps.push(DeviceStep::GrowUnmounted(filesystem, tuning.fsck).into());
                 }
             }
         }
         Some(content @ (Content::IncompleteFormat { .. } | Content::Unknown { .. })) => {
             check_format_interrupted(content, filesystem, read_only, observed)?;
-            steps.extend([Step::Wipe, format()]);
+            steps.extend([DeviceStep::Wipe.into(), format().into()]);
         }
         Some(Content::Unsupported { description }) => {
             return Err(foreign_data(device, description, filesystem));
@@ -182,17 +182,19 @@ fn stage_unmounted(
     }
     let target = observed.staging.path.clone();
     steps.extend(ensure_directory(&observed.staging)?);
-    steps.push(Step::Mount {
+    let mount = DeviceStep::Mount {
         target: target.clone(),
         filesystem,
         flags: flags.clone(),
         read_only,
-    });
+    };
+    steps.push(mount.into());
     if grow_mounted {
-        steps.push(Step::GrowMounted {
+        let grow = DeviceStep::GrowMounted {
             filesystem,
             mount_point: target,
-        });
+        };
+        steps.push(grow.into());
     }
     Ok(steps)
 }
@@ -200,7 +202,9 @@ fn stage_unmounted(
 fn remove_format_record(observed: &StageObservation) -> Vec<Step> {
     match observed.format_record {
         FormatRecord::None => Vec::new(),
-        FormatRecord::Current | FormatRecord::Stale { .. } => vec![Step::RemoveFormatRecord],
+        FormatRecord::Current | FormatRecord::Stale { .. } => {
+            vec![DeviceStep::RemoveFormatRecord.into()]
+        }
     }
 }
 
@@ -240,8 +244,8 @@ fn check_not_mounted(observed: &StageObservation) -> Result<(), PlanError> {
     if observed.elsewhere.is_empty() {
         return Ok(());
     }
-    Err(PlanError::MountedElsewhere {
-        device: observed.device.to_string(),
-        paths: mount_points(&observed.elsewhere),
-    })
+    Err(PlanError::mounted_elsewhere(
+        &observed.device,
+        &observed.elsewhere,
+    ))
 }

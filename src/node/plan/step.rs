@@ -8,8 +8,30 @@ use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 /// One change of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    Path(PathStep),
+    Device(DeviceStep),
+}
+
+/// A change of a path or of a mount at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathStep {
+    /// Creates the directory of a mount point.
+    MakeDirectory(PathBuf),
+    /// Creates an empty file, the target of a bind mount of a device node.
+    MakeFile(PathBuf),
+    /// Bind-mounts a directory at the target.
+    Bind { source: PathBuf, target: PathBuf },
+    /// Remounts a bind mount read-only.
+    RemountReadOnly(PathBuf),
+    /// Adds restrictive options, such as `noexec`, to the mount at the target.
+    Restrict { target: PathBuf, flags: MountFlags },
+}
+
+/// A step that uses the volume's device. Before it runs, the device is verified to be the one that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceStep {
     /// Sets or clears the read-only flag of the block device (`blockdev --setro`, `--setrw`).
-    SetDeviceReadOnly(bool),
+    SetReadOnly(bool),
     /// Discards the content of a device on which a mkfs of this driver was interrupted.
     Wipe,
     /// Removes the record of a started mkfs.
@@ -23,10 +45,6 @@ pub enum Step {
     Check(Filesystem, Fsck),
     /// Checks an unmounted filesystem completely, then grows it to the size of the device.
     GrowUnmounted(Filesystem, Fsck),
-    /// Creates the directory of a mount point.
-    MakeDirectory(PathBuf),
-    /// Creates an empty file, the target of a bind mount of a device node.
-    MakeFile(PathBuf),
     Mount {
         target: PathBuf,
         filesystem: Filesystem,
@@ -39,51 +57,67 @@ pub enum Step {
         /// The path of a writable mount.
         mount_point: PathBuf,
     },
-    /// Bind-mounts a directory at the target.
-    Bind { source: PathBuf, target: PathBuf },
     /// Bind-mounts the device node at a path.
-    BindDevice(PathBuf),
-    /// Remounts a bind mount read-only.
-    RemountReadOnly(PathBuf),
-    /// Adds restrictive options, such as `noexec`, to the mount at the target.
-    Restrict { target: PathBuf, flags: MountFlags },
-    /// Removes the topmost mount at a path.
-    Unmount(PathBuf),
-    /// Removes the topmost mount at a path, lazily (`MNT_DETACH`) if it is busy. Its filesystem can no longer write.
-    UnmountDead(PathBuf),
-    /// Writes the cached data of the device.
-    Flush,
-    /// Waits until all data is written and the kernel no longer uses the device.
-    WaitReleased,
-    /// Removes an empty directory or file.
-    Remove(PathBuf),
+    Bind(PathBuf),
+}
+
+impl From<PathStep> for Step {
+    fn from(step: PathStep) -> Self {
+        Self::Path(step)
+    }
+}
+
+impl From<DeviceStep> for Step {
+    fn from(step: DeviceStep) -> Self {
+        Self::Device(step)
+    }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SetDeviceReadOnly(true) => f.write_str("set the device read-only"),
-            Self::SetDeviceReadOnly(false) => f.write_str("set the device writable"),
+            Self::Path(step) => step.fmt(f),
+            Self::Device(step) => step.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for PathStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MakeDirectory(path) => write!(f, "create the directory {}", path.display()),
+            Self::MakeFile(path) => write!(f, "create the file {}", path.display()),
+            Self::Bind { source, target } => {
+                write!(f, "bind-mount {} at {}", source.display(), target.display())
+            }
+            Self::RemountReadOnly(path) => write!(f, "remount {} read-only", path.display()),
+            Self::Restrict { target, flags } => {
+                let target = target.display();
+                write!(f, "add the options {flags} to the mount at {target}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetReadOnly(true) => f.write_str("set the device read-only"),
+            Self::SetReadOnly(false) => f.write_str("set the device writable"),
             Self::Wipe => f.write_str("wipe the device, on which a mkfs was interrupted"),
             Self::RemoveFormatRecord => f.write_str("remove the format record"),
-            Self::Format { filesystem, .. } => {
-                write!(
-                    f,
-                    "create a filesystem of type {filesystem} on the blank device"
-                )
-            }
-            Self::Check(filesystem, fsck) => {
-                write!(
-                    f,
-                    "check the filesystem of type {filesystem} (fsck: {fsck})"
-                )
-            }
+            Self::Format { filesystem, .. } => write!(
+                f,
+                "create a filesystem of type {filesystem} on the blank device"
+            ),
+            Self::Check(filesystem, fsck) => write!(
+                f,
+                "check the filesystem of type {filesystem} (fsck: {fsck})"
+            ),
             Self::GrowUnmounted(filesystem, fsck) => write!(
                 f,
                 "grow the unmounted filesystem of type {filesystem} (fsck: {fsck})"
             ),
-            Self::MakeDirectory(path) => write!(f, "create the directory {}", path.display()),
-            Self::MakeFile(path) => write!(f, "create the file {}", path.display()),
             Self::Mount {
                 target,
                 filesystem,
@@ -108,28 +142,9 @@ impl fmt::Display for Step {
                     "grow the filesystem of type {filesystem} mounted at {mount_point}"
                 )
             }
-            Self::Bind { source, target } => {
-                write!(f, "bind-mount {} at {}", source.display(), target.display())
-            }
-            Self::BindDevice(target) => {
+            Self::Bind(target) => {
                 write!(f, "bind-mount the device node at {}", target.display())
             }
-            Self::RemountReadOnly(path) => {
-                write!(f, "remount {} read-only", path.display())
-            }
-            Self::Restrict { target, flags } => {
-                let target = target.display();
-                write!(f, "add the options {flags} to the mount at {target}")
-            }
-            Self::Unmount(path) => write!(f, "unmount {}", path.display()),
-            Self::UnmountDead(path) => write!(
-                f,
-                "unmount {}, whose filesystem can no longer write",
-                path.display()
-            ),
-            Self::Flush => f.write_str("write the cached data of the device"),
-            Self::WaitReleased => f.write_str("wait until the kernel no longer uses the device"),
-            Self::Remove(path) => write!(f, "remove {}", path.display()),
         }
     }
 }
@@ -140,13 +155,13 @@ mod tests {
 
     #[test]
     fn display_describes_the_step() {
-        let mount = |flags: &[&str]| Step::Mount {
+        let mount = |flags: &[&str]| DeviceStep::Mount {
             target: "/staging".into(),
             filesystem: Filesystem::Xfs,
             flags: MountFlags::new(flags.iter().map(|&flag| flag.to_owned())).unwrap(),
             read_only: false,
         };
-        let format = Step::Format {
+        let format = DeviceStep::Format {
             filesystem: Filesystem::Ext4,
             tuning: Tuning::default(),
         };
@@ -161,12 +176,11 @@ mod tests {
                 "mount the device as xfs, writable, at /staging with options noatime",
             ),
             (
-                Step::Check(Filesystem::Ext3, Fsck::Preen),
+                DeviceStep::Check(Filesystem::Ext3, Fsck::Preen),
                 "check the filesystem of type ext3 (fsck: preen)",
             ),
-            (Step::Unmount("/target".into()), "unmount /target"),
         ] {
-            assert_eq!(step.to_string(), text);
+            assert_eq!(Step::from(step).to_string(), text);
         }
     }
 }

@@ -7,9 +7,9 @@ use crate::model::Filesystem::{Btrfs, Ext4, Xfs};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Serial, Tuning};
 use crate::node::format_record::FormatRecord;
 
+mod mount_owner;
 mod publish;
 mod stage;
-mod unmount;
 
 const GIB: u64 = 1 << 30;
 
@@ -69,29 +69,24 @@ fn step_names(steps: &[Step]) -> Vec<&'static str> {
     steps
         .iter()
         .map(|step| match step {
-            Step::SetDeviceReadOnly(true) => "setro",
-            Step::SetDeviceReadOnly(false) => "setrw",
-            Step::Wipe => "wipe",
-            Step::RemoveFormatRecord => "remove-format-record",
-            Step::Format { .. } => "format",
-            Step::Check(..) => "check",
-            Step::GrowUnmounted(..) => "grow-unmounted",
-            Step::MakeDirectory(_) => "make-directory",
-            Step::MakeFile(_) => "make-file",
-            Step::Mount {
+            Step::Device(DeviceStep::SetReadOnly(true)) => "setro",
+            Step::Device(DeviceStep::SetReadOnly(false)) => "setrw",
+            Step::Device(DeviceStep::Wipe) => "wipe",
+            Step::Device(DeviceStep::RemoveFormatRecord) => "remove-format-record",
+            Step::Device(DeviceStep::Format { .. }) => "format",
+            Step::Device(DeviceStep::Check(..)) => "check",
+            Step::Device(DeviceStep::GrowUnmounted(..)) => "grow-unmounted",
+            Step::Path(PathStep::MakeDirectory(_)) => "make-directory",
+            Step::Path(PathStep::MakeFile(_)) => "make-file",
+            Step::Device(DeviceStep::Mount {
                 read_only: true, ..
-            } => "mount-ro",
-            Step::Mount { .. } => "mount",
-            Step::GrowMounted { .. } => "grow-mounted",
-            Step::Bind { .. } => "bind",
-            Step::BindDevice(_) => "bind-device",
-            Step::RemountReadOnly(_) => "remount-ro",
-            Step::Restrict { .. } => "restrict",
-            Step::Unmount(_) => "unmount",
-            Step::UnmountDead(_) => "unmount-dead",
-            Step::Flush => "flush",
-            Step::WaitReleased => "wait-released",
-            Step::Remove(_) => "remove",
+            }) => "mount-ro",
+            Step::Device(DeviceStep::Mount { .. }) => "mount",
+            Step::Device(DeviceStep::GrowMounted { .. }) => "grow-mounted",
+            Step::Path(PathStep::Bind { .. }) => "bind",
+            Step::Device(DeviceStep::Bind(_)) => "bind-device",
+            Step::Path(PathStep::RemountReadOnly(_)) => "remount-ro",
+            Step::Path(PathStep::Restrict { .. }) => "restrict",
         })
         .collect()
 }
@@ -122,10 +117,10 @@ fn expand_uses_a_writable_mount() {
     let steps = expand(&device, &mounts, small).unwrap();
     assert_eq!(
         steps,
-        [Step::GrowMounted {
+        [Step::from(DeviceStep::GrowMounted {
             filesystem: Ext4,
             mount_point: "/staging".into()
-        }]
+        })]
     );
     assert!(matches!(
         expand(&device, &mounts[..1], small),

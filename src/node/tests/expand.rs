@@ -19,10 +19,18 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
         ..staged()
     });
     fake.state().exit_codes.insert("resize2fs", 1);
-    let error = node.expand(expand_request(0), soon()).await.unwrap_err();
+    let error = node
+        .expander
+        .expand(expand_request(0), soon())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::CapabilityMissing { .. }), "{error}");
     fake.state().may_grow_mounted_ext = true;
-    let error = node.expand(expand_request(0), soon()).await.unwrap_err();
+    let error = node
+        .expander
+        .expand(expand_request(0), soon())
+        .await
+        .unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code Some(1): fake stderr"
@@ -35,7 +43,7 @@ async fn expand_waits_for_the_device_size() {
         stated_size: Some(Bytes(1 << 30)),
         ..staged()
     });
-    let error = node.expand(expand_request(2 << 30), soon()).await;
+    let error = node.expander.expand(expand_request(2 << 30), soon()).await;
     assert_eq!(
         error.unwrap_err().to_string(),
         "volume d-bp1: /dev/vdb (254:16) still has 1073741824 bytes at the deadline, 2147483648 \
@@ -45,7 +53,7 @@ async fn expand_waits_for_the_device_size() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         fake.state().devices[0].size = Bytes(2 << 30);
     };
-    let (size, ()) = tokio::join!(node.expand(expand_request(2 << 30), soon()), late);
+    let (size, ()) = tokio::join!(node.expander.expand(expand_request(2 << 30), soon()), late);
     assert_eq!(size.unwrap(), Bytes(2 << 30));
     assert_eq!(fake.state().calls, ["resize2fs /dev/vdb"]);
 }
@@ -58,7 +66,7 @@ async fn stats_rejects_a_path_of_another_volume() {
         volume: Volume::new("d-bp2".parse().unwrap(), None),
         path: "/staging".parse().unwrap(),
     };
-    let error = node.stats(&request, soon()).await.unwrap_err();
+    let error = node.health.stats(&request, soon()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "volume d-bp2 is not at /staging: /dev/vdb is mounted there"
@@ -84,7 +92,7 @@ async fn expand_waits_for_a_uevent() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(fake.state().searches, 3);
     };
-    let (grown, ()) = tokio::join!(node.expand(request, soon()), grows);
+    let (grown, ()) = tokio::join!(node.expander.expand(request, soon()), grows);
     assert_eq!(grown.unwrap(), Bytes(2 << 30));
 }
 
@@ -95,7 +103,7 @@ async fn a_device_above_the_limit_is_out_of_range() {
         limit: Some(Bytes(1 << 29)),
         ..expand_request(0)
     };
-    let error = node.expand(request, soon()).await.unwrap_err();
+    let error = node.expander.expand(request, soon()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "volume d-bp1: /dev/vdb (254:16) has 1073741824 bytes, at most 536870912 bytes are allowed, \

@@ -12,7 +12,7 @@ async fn stage_waits_for_a_late_device() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         fake.state().devices.push(disk("vdb", 16, "bp1"));
     };
-    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), late);
+    let (staged, ()) = tokio::join!(node.stager.stage(stage_request(), soon()), late);
     staged.unwrap();
 }
 
@@ -23,7 +23,11 @@ async fn a_missing_device_is_reported_before_the_deadline() {
         ..State::default()
     });
     let deadline = soon();
-    let error = node.stage(stage_request(), deadline).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), deadline)
+        .await
+        .unwrap_err();
     assert!(!deadline.has_passed());
     assert_eq!(
         error.to_string(),
@@ -39,7 +43,8 @@ async fn uevents_trigger_the_search_for_a_device() {
         ..State::default()
     });
     let call = tokio::time::timeout(Duration::from_secs(60), {
-        node.stage(stage_request(), Deadline::after(Duration::from_secs(60)))
+        node.stager
+            .stage(stage_request(), Deadline::after(Duration::from_secs(60)))
     });
     let events = async {
         // Before the wait, and again after the subscription, so that no event is missed.
@@ -70,7 +75,7 @@ async fn a_device_without_a_uevent_is_found_by_polling() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         fake.state().devices = vec![disk("vdb", 16, "bp1")];
     };
-    let (staged, ()) = tokio::join!(node.stage(stage_request(), soon()), appears);
+    let (staged, ()) = tokio::join!(node.stager.stage(stage_request(), soon()), appears);
     staged.unwrap();
 }
 
@@ -86,7 +91,13 @@ async fn a_mapped_device_without_serial_is_staged_until_it_is_removed() {
         ..State::default()
     };
     let (fake, node) = world(state);
-    let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    let error = error_chain(
+        &node
+            .stager
+            .stage(stage_request(), soon())
+            .await
+            .unwrap_err(),
+    );
     assert!(error.contains("`diskplugin map d-bp1 /dev/vdb`"), "{error}");
     let host = Arc::clone(&fake);
     let state_dir = fake.state().state_dir.as_ref().unwrap().path().to_owned();
@@ -95,11 +106,17 @@ async fn a_mapped_device_without_serial_is_staged_until_it_is_removed() {
         .add(&volume().id, "/dev/vdb".as_ref())
         .await
         .unwrap();
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     assert!(fake.state().calls.contains(&"mount /staging".to_owned()));
     // Another device with the same name.
     fake.state().mounts.clear();
     fake.state().devices[0].diskseq = Some(99);
-    let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+    let error = error_chain(
+        &node
+            .stager
+            .stage(stage_request(), soon())
+            .await
+            .unwrap_err(),
+    );
     assert!(error.contains("which has been removed since"), "{error}");
 }

@@ -16,7 +16,10 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
     });
-    node.stage(stage_request(), soon()).await.unwrap_err();
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(records(&fake), 1);
     {
         let mut state = fake.state();
@@ -24,7 +27,7 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
         state.exit_codes.clear();
         state.calls.clear();
     }
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         [
@@ -44,14 +47,21 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
     });
-    node.stage(stage_request(), soon()).await.unwrap_err();
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     {
         let mut state = fake.state();
         state.content = Some(Content::Unknown { offset: 8192 });
         state.devices[0].diskseq = Some(99);
         state.calls.clear();
     }
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatInterrupted);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
@@ -60,7 +70,11 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
 async fn a_device_locked_by_another_mkfs_is_not_formatted() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().failing_call = Some("lock");
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatRunning);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
@@ -74,8 +88,12 @@ fn blank_on_first_read() -> State {
     }
 }
 
-async fn assert_not_formatted(fake: &FakeHost, node: &Arc<Node>) {
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+async fn assert_not_formatted(fake: &FakeHost, node: &Arc<NodeServices>) {
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: staging failed: /dev/vdb has changed during the call: it was blank and now \
@@ -96,9 +114,10 @@ async fn data_written_while_the_device_is_locked_is_not_overwritten() {
 #[tokio::test(start_paused = true)]
 async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
     let (fake, node) = world(blank_on_first_read());
-    let check = [plan::Step::Check(Filesystem::Ext4, Fsck::Preen)];
+    let check = [plan::DeviceStep::Check(Filesystem::Ext4, Fsck::Preen).into()];
     let (one, all) = (volume(), Bytes(1 << 50));
     let all = node
+        .stager
         .tool_memory
         .reserve(&one, all, &check, soon())
         .await
@@ -122,7 +141,7 @@ async fn data_written_during_a_slow_read_is_not_overwritten() {
 #[tokio::test(start_paused = true)]
 async fn an_unlocked_blank_disk_is_read_once() {
     let (fake, node) = world(with_disk(Content::Blank));
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().content_reads, 1);
 }
 

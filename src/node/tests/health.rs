@@ -13,9 +13,12 @@ fn health(paths: &[&str]) -> HealthRequest {
 async fn a_healthy_volume_reports_no_issue_with_or_without_a_path() {
     let (_, node) = world(staged());
     for paths in [&[][..], &["/staging"]] {
-        assert_eq!(node.health(&health(paths), soon()).await.unwrap(), []);
+        assert_eq!(
+            node.health.health(&health(paths), soon()).await.unwrap(),
+            []
+        );
     }
-    assert_eq!(node.storage_health().await, None);
+    assert_eq!(node.health.storage_health().await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -26,12 +29,13 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
     };
     let (_, node) = world(state);
     let found = node
+        .health
         .health(&health(&["/target", "/staging"]), soon())
         .await
         .unwrap();
     assert_eq!(found[0].reason(), "DeviceGone");
     assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
-    let missing = node.health(&health(&[]), soon()).await.unwrap_err();
+    let missing = node.health.health(&health(&[]), soon()).await.unwrap_err();
     assert!(
         matches!(missing, Error::VolumeNotFound { .. }),
         "{missing:?}"
@@ -47,7 +51,7 @@ async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
         ..with_disk(Content::Blank)
     };
     let (_, node) = world(state);
-    let found = node.health(&health(&[]), soon()).await.unwrap();
+    let found = node.health.health(&health(&[]), soon()).await.unwrap();
     assert_eq!(found[0].reason(), "RemountedReadOnly");
 }
 
@@ -60,7 +64,7 @@ fn stats_request() -> StatsRequest {
 
 async fn stats(state: State) -> (Option<VolumeUsage>, Vec<&'static str>) {
     let (_, node) = world(state);
-    let report = node.stats(&stats_request(), soon()).await.unwrap();
+    let report = node.health.stats(&stats_request(), soon()).await.unwrap();
     let reasons = report.health_issues.iter().map(|issue| issue.reason());
     (report.usage, reasons.collect())
 }
@@ -99,25 +103,15 @@ async fn stats_report_health_issues_instead_of_an_error() {
 
 #[tokio::test]
 async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
-    let dir = tempfile::tempdir().unwrap();
-    let fake = Arc::new(FakeHost::new(with_disk(Content::Blank)));
-    let settings = Settings {
-        state_dir: dir.path().to_owned(),
-        ..world(State::default()).1.settings.clone()
-    };
-    let node = Arc::new(Node::new(
-        Arc::clone(&fake) as _,
-        Arc::clone(&fake) as _,
-        settings,
-    ));
-    node.stage(stage_request(), soon()).await.unwrap();
-    let report = node.stats(&stats_request(), soon()).await.unwrap();
+    let (fake, node) = world(with_disk(Content::Blank));
+    node.stager.stage(stage_request(), soon()).await.unwrap();
+    let report = node.health.stats(&stats_request(), soon()).await.unwrap();
     assert_eq!(report.health_issues, []);
     fake.state().devices[0].diskseq = Some(99);
     // A repeated stage finds the mount and changes nothing.
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     for _ in 0..2 {
-        let report = node.stats(&stats_request(), soon()).await.unwrap();
+        let report = node.health.stats(&stats_request(), soon()).await.unwrap();
         assert_eq!(report.health_issues[0].reason(), "DeviceGone");
         // The name now belongs to another disk.
         fake.state().devices[0].serial = crate::model::Serial::new("bp2");

@@ -6,7 +6,7 @@ use super::*;
 async fn a_blank_disk_is_formatted_and_mounted_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     for _ in 0..2 {
-        node.stage(stage_request(), soon()).await.unwrap();
+        node.stager.stage(stage_request(), soon()).await.unwrap();
     }
     assert_eq!(
         fake.state().calls,
@@ -30,7 +30,11 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
         mounts: vec![raw],
         ..with_disk(Content::Blank)
     });
-    let refused = node.stage(stage_request(), soon()).await.unwrap_err();
+    let refused = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert!(matches!(refused, Error::Plan { .. }), "{refused}");
     assert!(fake.state().calls.is_empty());
 }
@@ -41,7 +45,11 @@ async fn a_failed_probe_fails_stage_without_changes() {
         content: None,
         ..with_disk(Content::Blank)
     });
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: staging failed: the content of /dev/vdb is ambiguous: injected error"
@@ -60,7 +68,13 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
         });
-        let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(
+            &node
+                .stager
+                .stage(stage_request(), soon())
+                .await
+                .unwrap_err(),
+        );
         assert!(
             error.contains("/dev/vdb has changed during the call: it is now")
                 && error.contains("bp2"),
@@ -81,7 +95,7 @@ async fn a_damaged_filesystem_is_not_mounted() {
         fake.state().exit_codes.insert("e2fsck", code);
         let mut request = stage_request();
         request.tuning.fsck = Fsck::Preen;
-        let staged = node.stage(request, soon()).await;
+        let staged = node.stager.stage(request, soon()).await;
         assert_eq!(staged.is_ok(), mounted, "{code}: {staged:?}");
         let has_mount = !fake.state().mounts.is_empty();
         assert_eq!(has_mount, mounted, "{code}");
@@ -106,7 +120,7 @@ async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
         fake.state().has_errors = true;
         let mut request = stage_request();
         request.tuning.fsck = fsck;
-        let staged = node.stage(request, soon()).await;
+        let staged = node.stager.stage(request, soon()).await;
         assert_eq!(fake.state().calls, calls, "{fsck:?}");
         if let Err(error) = staged {
             assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
@@ -126,7 +140,7 @@ async fn offline_resize_does_not_repair_by_default() {
         size: Some(Bytes(1 << 29)),
     };
     let (fake, node) = world(with_disk(content.clone()));
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls[..4],
         [
@@ -138,7 +152,11 @@ async fn offline_resize_does_not_repair_by_default() {
     );
     let (fake, node) = world(with_disk(content));
     fake.state().exit_codes.insert("e2fsck", 1);
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
     assert_eq!(fake.state().calls.len(), 2, "{:?}", fake.state().calls);
 }
@@ -147,7 +165,10 @@ async fn offline_resize_does_not_repair_by_default() {
 async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().failing_call = Some("mount");
-    node.stage(stage_request(), soon()).await.unwrap_err();
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("remove /staging"));
 
@@ -156,7 +177,10 @@ async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
         .entries
         .insert("/staging".into(), Entry::Directory);
     fake.state().failing_call = Some("mount");
-    node.stage(stage_request(), soon()).await.unwrap_err();
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("mount /staging"));
 }
@@ -171,25 +195,34 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
             format!("volume d-bp1: {field} {path} is not below --kubelet-dir /var/lib/kubelet")
         );
     };
-    let error = node.stage(stage_request(), soon()).await.unwrap_err();
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     outside(error, "path", "/staging");
     let mut request = publish_request(false);
     request.staging = "/var/lib/kubelet/plugins/x".parse().unwrap();
     request.target = request.target.with_field("target_path");
-    let error = node.publish(request, soon()).await.unwrap_err();
+    let error = node.publisher.publish(request, soon()).await.unwrap_err();
     outside(error, "target_path", "/target");
     let error = node
+        .unpublisher
         .unpublish(unpublish_request(), soon())
         .await
         .unwrap_err();
     outside(error, "path", "/target");
-    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
+    let error = node
+        .unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap_err();
     outside(error, "path", "/staging");
     let stats = StatsRequest {
         volume: volume(),
         path: "/staging".parse().unwrap(),
     };
-    let error = node.stats(&stats, soon()).await.unwrap_err();
+    let error = node.health.stats(&stats, soon()).await.unwrap_err();
     assert!(matches!(error, Error::VolumeNotFound { .. }), "{error:?}");
     assert!(error.to_string().contains("--kubelet-dir"), "{error}");
     assert!(fake.state().calls.is_empty());
@@ -201,9 +234,12 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
     });
-    let first = tokio::time::timeout(Duration::from_secs(1), node.stage(stage_request(), soon()));
+    let first = tokio::time::timeout(
+        Duration::from_secs(1),
+        node.stager.stage(stage_request(), soon()),
+    );
     assert!(first.await.is_err(), "the caller gave up");
-    let second = node.stage(stage_request(), soon()).await;
+    let second = node.stager.stage(stage_request(), soon()).await;
     assert!(
         matches!(second, Err(Error::OperationPending { .. })),
         "{second:?}"
@@ -229,13 +265,19 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
             devices: vec![device],
             ..with_disk(Content::Blank)
         });
-        let error = error_chain(&node.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(
+            &node
+                .stager
+                .stage(stage_request(), soon())
+                .await
+                .unwrap_err(),
+        );
         assert!(error.contains(users), "{error}");
         assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
         let request = StageRequest {
             access: Access::Block,
             ..stage_request()
         };
-        node.stage(request, soon()).await.unwrap();
+        node.stager.stage(request, soon()).await.unwrap();
     }
 }

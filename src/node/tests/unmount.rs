@@ -6,7 +6,8 @@ use super::*;
 async fn a_failed_read_only_publish_leaves_no_writable_mount() {
     let (fake, node) = world(staged());
     fake.state().failing_call = Some("remount-ro");
-    node.publish(publish_request(true), soon())
+    node.publisher
+        .publish(publish_request(true), soon())
         .await
         .unwrap_err();
     assert_eq!(
@@ -28,11 +29,17 @@ async fn a_failed_read_only_publish_leaves_no_writable_mount() {
 #[tokio::test(start_paused = true)]
 async fn stacked_mounts_are_removed_before_the_directory() {
     let (fake, node) = world(staged());
-    node.publish(publish_request(false), soon()).await.unwrap();
+    node.publisher
+        .publish(publish_request(false), soon())
+        .await
+        .unwrap();
     let copy = fake.state().mounts.last().cloned();
     fake.state().mounts.extend(copy);
     fake.state().calls.clear();
-    node.unpublish(unpublish_request(), soon()).await.unwrap();
+    node.unpublisher
+        .unpublish(unpublish_request(), soon())
+        .await
+        .unwrap();
     assert_eq!(
         fake.state().calls,
         ["unmount /target", "unmount /target", "remove /target"]
@@ -55,7 +62,7 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
             fake.state().in_use = true;
         }
         let deadline = soon();
-        let unstaged = node.unstage(unstage_request(), deadline).await;
+        let unstaged = node.unstager.unstage(unstage_request(), deadline).await;
         assert!(!deadline.has_passed());
         match (free_after, unstaged) {
             (Some(_), result) => {
@@ -63,7 +70,7 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
                 let calls = fake.state().calls.clone();
                 assert_eq!(
                     calls,
-                    ["unmount /staging", "flush /dev/vdb", "remove /staging"]
+                    ["unmount /staging", "remove /staging", "flush /dev/vdb"]
                 );
             }
             (None, result) => {
@@ -86,24 +93,35 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
 async fn unstage_fails_while_an_unmounted_device_is_in_use() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().in_use = true;
-    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
+    let error = node
+        .unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn unstage_finds_a_device_that_lost_its_serial() {
     let (fake, node) = world(with_disk(Content::Blank));
-    node.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(stage_request(), soon()).await.unwrap();
     {
         let mut state = fake.state();
         state.mounts.clear();
         state.devices[0].serial = None;
         state.in_use = true;
     }
-    let error = node.unstage(unstage_request(), soon()).await.unwrap_err();
+    let error = node
+        .unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
     fake.state().in_use = false;
-    node.unstage(unstage_request(), soon()).await.unwrap();
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +131,10 @@ async fn a_busy_mount_of_a_removed_device_is_detached() {
         ..staged()
     });
     fake.state().busy.insert("/staging".into());
-    node.unstage(unstage_request(), soon()).await.unwrap();
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
     assert_eq!(fake.state().calls, ["detach /staging", "remove /staging"]);
 }
 
@@ -123,9 +144,213 @@ async fn a_device_without_a_node_is_not_treated_as_removed() {
         lacks_nodes: true,
         ..staged()
     });
-    let unstaged = node.unstage(unstage_request(), soon()).await;
+    let unstaged = node.unstager.unstage(unstage_request(), soon()).await;
     let error = error_chain(&unstaged.unwrap_err());
     assert!(error.contains("still exists in sysfs"), "{error}");
     fake.state().devices.clear();
-    node.unstage(unstage_request(), soon()).await.unwrap();
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+}
+
+/// A device whose disk does not report its serial.
+fn pending(name: &str, minor: u64) -> crate::host::Device {
+    crate::host::Device {
+        serial_pending: true,
+        ..disk(name, minor, "")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_with_an_unknown_serial_is_not_an_absent_disk() {
+    let (fake, node) = world(State {
+        devices: vec![disk("vda", 0, "system"), pending("vdb", 16)],
+        ..State::default()
+    });
+    let error = node.unstager.unstage(unstage_request(), soon()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::DeviceUnidentified);
+    assert!(error.to_string().contains("/dev/vdb (254:16)"), "{error}");
+    // Mounted, too: the mount table shows a device that may be any disk.
+    let mut mounted = mount_of(&disk("vdb", 16, ""), "/staging", "rw");
+    fake.state().mounts = vec![mounted.clone()];
+    mounted.point = "/target".into();
+    fake.state().mounts.push(mounted);
+    for error in [
+        node.unstager.unstage(unstage_request(), soon()).await,
+        node.unpublisher
+            .unpublish(unpublish_request(), soon())
+            .await,
+    ] {
+        let error = error.unwrap_err();
+        assert_eq!(error.failure(), crate::model::Failure::DeviceUnidentified);
+    }
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+    // Once the device reports another serial, the disk is absent.
+    fake.state().mounts.clear();
+    fake.state().devices[1] = disk("vdb", 16, "bp2");
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_with_an_unknown_serial_is_identified_by_the_staging_record() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    node.stager.stage(stage_request(), soon()).await.unwrap();
+    node.publisher
+        .publish(publish_request(false), soon())
+        .await
+        .unwrap();
+    fake.state().devices[0] = pending("vdb", 16);
+    fake.state().calls.clear();
+    node.unpublisher
+        .unpublish(unpublish_request(), soon())
+        .await
+        .unwrap();
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.state().calls,
+        [
+            "unmount /target",
+            "remove /target",
+            "unmount /staging",
+            "remove /staging",
+            "flush /dev/vdb"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_of_another_staging_record_does_not_block_unstage() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    node.stager.stage(stage_request(), soon()).await.unwrap();
+    fake.state().devices[0] = pending("vdb", 16);
+    let other = UnstageRequest {
+        volume: Volume::new("d-bp2".parse().unwrap(), None),
+        staging: "/other".parse().unwrap(),
+    };
+    node.unstager.unstage(other, soon()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn contradicting_mappings_do_not_keep_a_dead_mount() {
+    let mapped = crate::host::Device {
+        serial: None,
+        ..disk("vdc", 32, "x")
+    };
+    let (fake, node) = world(State {
+        devices: vec![mapped],
+        ..State::default()
+    });
+    let state_dir = fake.state().state_dir.as_ref().unwrap().path().to_owned();
+    let mappings = Mappings::new(Arc::clone(&fake) as _, state_dir);
+    mappings
+        .add(&volume().id, "/dev/vdc".as_ref())
+        .await
+        .unwrap();
+    // The mapped device now reports the serial of another disk, and the staged device no longer exists.
+    fake.state().devices[0].serial = crate::model::Serial::new("bp2");
+    let staged = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw");
+    let mut published = staged.clone();
+    published.point = "/target".into();
+    fake.state().mounts = vec![staged, published];
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::DeviceAmbiguous);
+    node.unpublisher
+        .unpublish(unpublish_request(), soon())
+        .await
+        .unwrap();
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+    assert!(fake.state().mounts.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_staging_directory_is_removed_before_the_device_is_released() {
+    // A mount namespace with a copy of the mount keeps the device in use until the directory is removed.
+    let (fake, node) = world(State {
+        in_use_until_removed: Some("/staging".into()),
+        ..staged()
+    });
+    fake.state()
+        .entries
+        .insert("/staging".into(), Entry::Directory);
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.state().calls,
+        ["unmount /staging", "remove /staging", "flush /dev/vdb"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_published_volume_is_not_unstaged() {
+    let (fake, node) = world(staged());
+    node.publisher
+        .publish(publish_request(false), soon())
+        .await
+        .unwrap();
+    fake.state().calls.clear();
+    let error = node.unstager.unstage(unstage_request(), soon()).await;
+    let error = error_chain(&error.unwrap_err());
+    assert!(
+        error.contains("/dev/vdb (254:16) is mounted at /target"),
+        "{error}"
+    );
+    // Also if nothing is mounted at the staging path.
+    fake.state().mounts.remove(0);
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap_err();
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_read_only_target_of_a_block_volume_sets_the_device_writable() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    let request = |target: &str, read_only| PublishRequest {
+        access: Access::Block,
+        target: target.parse().unwrap(),
+        ..publish_request(read_only)
+    };
+    for target in ["/target", "/other"] {
+        let published = node.publisher.publish(request(target, true), soon()).await;
+        published.unwrap();
+        fake.state().devices[0].read_only = true;
+    }
+    fake.state().calls.clear();
+    for target in ["/other", "/target"] {
+        let request = UnpublishRequest {
+            target: target.parse().unwrap(),
+            ..unpublish_request()
+        };
+        node.unpublisher.unpublish(request, soon()).await.unwrap();
+    }
+    assert_eq!(
+        fake.state().calls,
+        [
+            "unmount /other",
+            "flush /dev/vdb",
+            "remove /other",
+            "unmount /target",
+            "flush /dev/vdb",
+            "blockdev --setrw /dev/vdb",
+            "remove /target"
+        ]
+    );
 }

@@ -133,10 +133,10 @@ fn publish_adds_mount_options_that_the_staging_mount_lacks() {
     assert_eq!(step_names(&steps), ["bind", "restrict"]);
     assert_eq!(
         steps[1],
-        Step::Restrict {
+        Step::from(PathStep::Restrict {
             target: "/target".into(),
             flags: MountFlags::new(["nodev".to_owned()]).unwrap()
-        }
+        })
     );
     // An earlier call may have been interrupted between the two steps.
     staged.point = "/target".into();

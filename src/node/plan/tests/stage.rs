@@ -133,7 +133,10 @@ fn the_fsck_policy_of_the_class_applies() {
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
-        assert_eq!(plan(fsck, true, GIB)[0], Step::Check(Ext4, fsck));
+        assert_eq!(
+            plan(fsck, true, GIB)[0],
+            DeviceStep::Check(Ext4, fsck).into()
+        );
         assert_eq!(
             step_names(&plan(fsck, false, half)),
             ["check", "grow-unmounted", "mount"]

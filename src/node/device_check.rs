@@ -1,0 +1,47 @@
+//! Checks that a device is still the one that a call has chosen.
+
+use std::sync::Arc;
+
+use super::Result;
+use super::observe::{CallContext, quick};
+use crate::host::{Device, Host, HostError};
+
+#[derive(Debug, Clone)]
+pub(super) struct DeviceCheck {
+    pub(super) host: Arc<dyn Host>,
+}
+
+impl DeviceCheck {
+    /// Checks that the name of the device still refers to the same incarnation.
+    ///
+    /// # Errors
+    /// [`HostError::DeviceChanged`] if the device was removed or replaced.
+    pub(super) async fn verify(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
+        let now = self.host.device(quick(), &device.name).await;
+        let reason = match now.map_err(call.failed())? {
+            Some(now) if now.is_same_incarnation(device) => return Ok(()),
+            Some(now) => format!("it is now {now} with {}", now.identity()),
+            None => "it was removed".to_owned(),
+        };
+        Err(call.failed()(HostError::DeviceChanged {
+            device: device.path.clone(),
+            reason,
+        }))
+    }
+
+    /// Whether the device was removed after it was chosen. The device of a disk that was detached while in use
+    /// disappears with its last user. Its data can no longer be written.
+    pub(super) async fn is_removed(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
+        let now = self.host.device(quick(), &device.name).await;
+        let same = |now: Device| {
+            now.number == device.number
+                && now.diskseq == device.diskseq
+                && now.backing_file == device.backing_file
+        };
+        let removed = !now.map_err(call.failed())?.is_some_and(same);
+        if removed {
+            tracing::warn!(disk.id = %call.id(), %device, "the device was removed; unwritten data is lost");
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,195 @@
+//! Constructs the node services.
+
+use std::sync::{Arc, Mutex};
+
+use super::Settings;
+use super::attach_limits::InstanceTypeLimits;
+use super::check::FilesystemChecker;
+use super::device_check::DeviceCheck;
+use super::expand::Expander;
+use super::find::DeviceFinder;
+use super::format::Formatter;
+use super::format_record::FormatRecords;
+use super::health::HealthReporter;
+use super::health_log::HealthLog;
+use super::identify::Identifier;
+use super::info::NodeInfoReporter;
+use super::mounted::MountIdentifier;
+use super::observe::Observer;
+use super::prerequisites::Prerequisites;
+use super::publish::Publisher;
+use super::release::Unmounter;
+use super::release_candidates::ReleaseCandidates;
+use super::run::StepRunner;
+use super::stage::Stager;
+use super::staged::StagedRecords;
+use super::tool_memory::{self, ToolMemory};
+use super::tools::Tools;
+use super::unpublish::Unpublisher;
+use super::unstage::Unstager;
+use super::volume_operations::VolumeOperations;
+use crate::base::{LogOnce, Tasks};
+use crate::host::{Exec, Host, Records};
+use crate::model::{Bytes, DriverName};
+
+/// The services of one node.
+#[derive(Debug)]
+pub struct NodeServices {
+    pub stager: Stager,
+    pub unstager: Unstager,
+    pub publisher: Publisher,
+    pub unpublisher: Unpublisher,
+    pub expander: Expander,
+    pub health: HealthReporter,
+    pub info: NodeInfoReporter,
+    pub prerequisites: Prerequisites,
+    operations: VolumeOperations,
+}
+
+impl NodeServices {
+    /// `driver` is part of kubelet's staging paths. `tool_memory` limits the memory of all concurrent filesystem tools.
+    pub fn new(
+        host: Arc<dyn Host>,
+        exec: Arc<dyn Exec>,
+        settings: Settings,
+        driver: DriverName,
+        tool_memory: Option<Bytes>,
+    ) -> Self {
+        let records = Records::new(settings.state_dir);
+        let operations = VolumeOperations::default();
+        let health_log = Arc::new(HealthLog::default());
+        let tools = Tools { exec };
+        let observer = Observer {
+            host: Arc::clone(&host),
+            kubelet_dir: settings.kubelet_dir.clone(),
+        };
+        let device_check = DeviceCheck {
+            host: Arc::clone(&host),
+        };
+        let staged = StagedRecords {
+            host: Arc::clone(&host),
+            records: records.clone(),
+        };
+        let format_records = FormatRecords {
+            host: Arc::clone(&host),
+            records: records.clone(),
+        };
+        let finder = DeviceFinder {
+            host: Arc::clone(&host),
+            records: records.clone(),
+            device_dir: settings.device_dir.clone(),
+        };
+        let identifier = Identifier {
+            host: Arc::clone(&host),
+            staged: staged.clone(),
+            mappings: records.clone(),
+        };
+        let mounts = MountIdentifier {
+            host: Arc::clone(&host),
+            identifier: identifier.clone(),
+        };
+        let unmounter = Unmounter {
+            host: Arc::clone(&host),
+            device_check: device_check.clone(),
+        };
+        let runner = StepRunner {
+            host: Arc::clone(&host),
+            tools: tools.clone(),
+            device_check: device_check.clone(),
+            checker: FilesystemChecker {
+                host: Arc::clone(&host),
+                tools: tools.clone(),
+            },
+            formatter: Formatter {
+                host: Arc::clone(&host),
+                tools: tools.clone(),
+                device_check,
+                records: format_records.clone(),
+            },
+            format_records: format_records.clone(),
+        };
+        Self {
+            stager: Stager {
+                host: Arc::clone(&host),
+                operations: operations.clone(),
+                observer: observer.clone(),
+                finder: finder.clone(),
+                staged: staged.clone(),
+                format_records,
+                tool_memory: ToolMemory::new(tool_memory.unwrap_or(tool_memory::DEFAULT)),
+                runner: runner.clone(),
+            },
+            unstager: Unstager {
+                host: Arc::clone(&host),
+                operations: operations.clone(),
+                observer: observer.clone(),
+                mounts: mounts.clone(),
+                candidates: ReleaseCandidates {
+                    host: Arc::clone(&host),
+                    identifier,
+                    device_dir: settings.device_dir,
+                },
+                unmounter: unmounter.clone(),
+                staged: staged.clone(),
+                health_log: Arc::clone(&health_log),
+            },
+            publisher: Publisher {
+                operations: operations.clone(),
+                observer: observer.clone(),
+                finder: finder.clone(),
+                runner: runner.clone(),
+            },
+            unpublisher: Unpublisher {
+                host: Arc::clone(&host),
+                operations: operations.clone(),
+                observer: observer.clone(),
+                mounts,
+                unmounter,
+                tools,
+            },
+            expander: Expander {
+                host: Arc::clone(&host),
+                operations: operations.clone(),
+                observer: observer.clone(),
+                finder: finder.clone(),
+                runner,
+            },
+            health: HealthReporter {
+                host: Arc::clone(&host),
+                observer,
+                finder,
+                staged: staged.clone(),
+                log: health_log,
+            },
+            info: NodeInfoReporter {
+                host: Arc::clone(&host),
+                id: settings.id,
+                zone: settings.zone,
+                max_volumes: settings.max_volumes,
+                categories: settings.categories,
+                limits: InstanceTypeLimits {
+                    host: Arc::clone(&host),
+                    records: records.clone(),
+                    source: settings.instance_types,
+                    log_once: LogOnce::default(),
+                },
+                staged,
+                driver,
+                reported_categories: Mutex::default(),
+                log_once: LogOnce::default(),
+            },
+            prerequisites: Prerequisites {
+                host,
+                records,
+                kubelet_dir: settings.kubelet_dir,
+            },
+            operations,
+        }
+    }
+
+    /// The running calls, for which the shutdown waits.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        self.operations.tasks()
+    }
+}
