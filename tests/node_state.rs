@@ -312,7 +312,7 @@ fn device_and_mount(minor: u64, point: &Path) -> (Device, Mount) {
         name: "none".to_owned(),
         path: "/dev/null".into(),
         number,
-        diskseq: None,
+        sequence: None,
         size: Bytes(SIZE),
         serial_pending: false,
         serial: None,

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
 use super::serial::{SerialState, Serials};
 use crate::model::{Bytes, Serial};
@@ -46,8 +47,8 @@ pub struct Device {
     /// The device node, such as `/dev/vdb`.
     pub path: PathBuf,
     pub number: DeviceNumber,
-    /// The `diskseq` attribute, which distinguishes the incarnations of a device name. `None` on kernels before 5.15.
-    pub diskseq: Option<u64>,
+    /// Distinguishes the incarnations of a device name.
+    pub sequence: Option<DeviceSequence>,
     /// The capacity; 0 while it is being set up.
     pub size: Bytes,
     pub serial: Option<Serial>,
@@ -82,7 +83,7 @@ impl Device {
     pub fn is_same_incarnation(&self, other: &Self) -> bool {
         self.name == other.name
             && self.number == other.number
-            && self.diskseq == other.diskseq
+            && self.sequence == other.sequence
             && self.serial == other.serial
             && self.backing_file == other.backing_file
     }
@@ -161,7 +162,7 @@ pub(super) fn read(
             return Ok(None);
         };
         let dir = sys.join("block").join(name);
-        if number_attribute(&dir.join("diskseq"))? == device.diskseq {
+        if DeviceSequence::read(&dir, name)? == device.sequence {
             return Ok(Some(device));
         }
     }
@@ -179,13 +180,13 @@ fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Op
     let number = number
         .parse()
         .map_err(|()| format_error(&dir.join("dev"), &number))?;
-    let diskseq = number_attribute(&dir.join("diskseq"))?;
-    let serial = serials.of(&dir, name, diskseq)?;
+    let sequence = DeviceSequence::read(&dir, name)?;
+    let serial = serials.of(&dir, name, sequence)?;
     Ok(Some(Device {
         name: name.to_owned(),
         path: dev.join(name),
         number,
-        diskseq,
+        sequence,
         size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
         serial_pending: serial == SerialState::Pending,
         serial: serial.known(),
@@ -283,7 +284,7 @@ mod tests {
                     major: 254,
                     minor: 16
                 },
-                diskseq: Some(9),
+                sequence: Some(DeviceSequence::Diskseq(9)),
                 size: Bytes(20 << 30),
                 serial: Serial::new("bp18um4r4f2fve24k7qz"),
                 serial_pending: false,

@@ -2,10 +2,54 @@
 //! incarnation the disk cannot have been attached to, and changed by, another machine.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::device::Device;
+use super::device::{Device, is_virtual, number_attribute};
+use super::error::{HostError, Result};
+
+/// A number that the kernel never gives to another device before the next reboot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceSequence {
+    /// The `diskseq` attribute (Linux 5.15).
+    Diskseq(u64),
+    /// The inode number of the device's directory in sysfs, for older kernels. Since Linux 5.5 it is the 64-bit ID of
+    /// the directory, which is assigned cyclically with a generation in the upper half (`kernfs_new_node` in
+    /// fs/kernfs/dir.c), and the directory is created with the device. Loop devices keep theirs when the backing file
+    /// changes, so it identifies only devices of which the kernel creates one per disk.
+    SysfsInode(u64),
+}
+
+impl DeviceSequence {
+    /// Reads the number of the device with this name and directory in sysfs; `None` for a virtual device on a kernel
+    /// without `diskseq`, or if the device was removed.
+    pub(super) fn read(dir: &Path, name: &str) -> Result<Option<Self>> {
+        if let Some(diskseq) = number_attribute(&dir.join("diskseq"))? {
+            return Ok(Some(Self::Diskseq(diskseq)));
+        }
+        if is_virtual(name) {
+            return Ok(None);
+        }
+        match fs::metadata(dir) {
+            Ok(metadata) => Ok(Some(Self::SysfsInode(metadata.ino()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(HostError::io("stat", dir, error)),
+        }
+    }
+}
+
+impl fmt::Display for DeviceSequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Diskseq(number) => write!(f, "diskseq {number}"),
+            Self::SysfsInode(number) => write!(f, "sysfs inode {number}"),
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIncarnation {
@@ -14,19 +58,18 @@ pub struct DeviceIncarnation {
     name: String,
     /// `major:minor`.
     number: String,
-    /// The `diskseq` attribute in sysfs, which is unique for each incarnation of any disk since boot.
-    sequence: u64,
+    sequence: DeviceSequence,
 }
 
 impl DeviceIncarnation {
-    /// The incarnation of the device; `None` on kernels before 5.15, which do not have `diskseq`.
+    /// The incarnation of the device; `None` for a virtual device on a kernel without `diskseq`.
     #[must_use]
     pub fn new(boot: &str, device: &Device) -> Option<Self> {
         Some(Self {
             boot: boot.to_owned(),
             name: device.name.clone(),
             number: device.number.to_string(),
-            sequence: device.diskseq?,
+            sequence: device.sequence?,
         })
     }
 
@@ -40,7 +83,7 @@ impl DeviceIncarnation {
 impl fmt::Display for DeviceIncarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, number, sequence) = (&self.name, &self.number, self.sequence);
-        write!(f, "/dev/{name} ({number}, diskseq {sequence})")
+        write!(f, "/dev/{name} ({number}, {sequence})")
     }
 }
 
@@ -50,7 +93,7 @@ mod tests {
     use crate::host::fake::disk;
 
     #[test]
-    fn a_different_boot_or_diskseq_is_a_different_incarnation() {
+    fn a_different_boot_or_sequence_is_a_different_incarnation() {
         let device = disk("vdb", 16, "bp1");
         let first = DeviceIncarnation::new("boot-1", &device).unwrap();
         assert_eq!(
@@ -61,15 +104,35 @@ mod tests {
             DeviceIncarnation::new("boot-2", &device),
             Some(first.clone())
         );
-        let again = Device {
-            diskseq: Some(99),
-            ..device.clone()
-        };
-        assert_ne!(DeviceIncarnation::new("boot-1", &again), Some(first));
-        let old_kernel = Device {
-            diskseq: None,
+        for sequence in [DeviceSequence::Diskseq(99), DeviceSequence::SysfsInode(16)] {
+            let again = Device {
+                sequence: Some(sequence),
+                ..device.clone()
+            };
+            let again = DeviceIncarnation::new("boot-1", &again);
+            assert_ne!(again, Some(first.clone()));
+        }
+        let unknown = Device {
+            sequence: None,
             ..device
         };
-        assert_eq!(DeviceIncarnation::new("boot-1", &old_kernel), None);
+        assert_eq!(DeviceIncarnation::new("boot-1", &unknown), None);
+    }
+
+    #[test]
+    fn without_diskseq_a_disk_has_an_inode_and_a_loop_device_nothing() {
+        let sys = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let dir = sys.path().join(name);
+            fs::create_dir_all(&dir).unwrap();
+            DeviceSequence::read(&dir, name).unwrap()
+        };
+        assert!(matches!(of("vdb"), Some(DeviceSequence::SysfsInode(_))));
+        assert_ne!(of("vdb"), of("vdc"));
+        assert_eq!(of("loop1"), None);
+        let removed = DeviceSequence::read(&sys.path().join("vdd"), "vdd");
+        assert_eq!(removed.unwrap(), None);
+        fs::write(sys.path().join("vdb/diskseq"), "7\n").unwrap();
+        assert_eq!(of("vdb"), Some(DeviceSequence::Diskseq(7)));
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::device_changes::Notifications;
+use super::device_incarnation::DeviceSequence;
 use super::{
     Amount, Candidates, Command, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry,
     Exec, ExecError, FlushOutcome, Holder, Host, HostError, Link, Mount, MountDevice, Output,
@@ -26,7 +27,7 @@ pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
         name: name.to_owned(),
         path: Path::new("/dev").join(name),
         number: DeviceNumber { major: 254, minor },
-        diskseq: Some(minor),
+        sequence: Some(DeviceSequence::Diskseq(minor)),
         size: Bytes(1 << 30),
         serial: Serial::new(serial),
         serial_pending: false,

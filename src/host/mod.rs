@@ -48,7 +48,7 @@ pub(crate) mod fake;
 pub use content::Content;
 pub use device::{Device, DeviceNumber};
 pub use device_changes::DeviceChanges;
-pub use device_incarnation::DeviceIncarnation;
+pub use device_incarnation::{DeviceIncarnation, DeviceSequence};
 pub use device_lock::DeviceLock;
 pub use entry::Entry;
 pub use error::{HostError, Result};

@@ -237,7 +237,7 @@ mod tests {
                 minor: now.minor + 1,
                 ..now
             },
-            diskseq: None,
+            sequence: None,
             size: crate::model::Bytes(0),
             serial: None,
             serial_pending: false,

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::device::{self, Device, backing_file, block_dir, is_virtual, names, number_attribute};
+use super::device::{self, Device, backing_file, block_dir, is_virtual, names};
+use super::device_incarnation::DeviceSequence;
 use super::entry::{Entry, entry, link};
 use super::error::Result;
 use super::serial::{SerialState, Serials};
@@ -118,7 +119,7 @@ fn reported(dir: &Path, name: &str, serials: &Serials) -> Result<SerialState> {
     if is_virtual(name) {
         return Ok(SerialState::None);
     }
-    let sequence = number_attribute(&dir.join("diskseq"))?;
+    let sequence = DeviceSequence::read(dir, name)?;
     serials.of(dir, name, sequence)
 }
 

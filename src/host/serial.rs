@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::blocking_pool::BlockingPool;
 use super::device::attribute;
+use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
 use crate::model::Serial;
 
@@ -55,7 +56,7 @@ struct Shared {
 #[derive(Debug, Clone)]
 struct Known {
     /// The incarnation of the device.
-    sequence: Option<u64>,
+    sequence: Option<DeviceSequence>,
     answer: Answer,
 }
 
@@ -74,7 +75,12 @@ enum Answer {
 
 impl Serials {
     /// The serial of the device in this directory of sysfs.
-    pub(super) fn of(&self, dir: &Path, name: &str, sequence: Option<u64>) -> Result<SerialState> {
+    pub(super) fn of(
+        &self,
+        dir: &Path,
+        name: &str,
+        sequence: Option<DeviceSequence>,
+    ) -> Result<SerialState> {
         if let Some(serial) = self.told(name, sequence) {
             return Ok(SerialState::Known(serial));
         }
@@ -103,8 +109,8 @@ impl Serials {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self, name: &str, sequence: Option<u64>) -> Option<Serial> {
-        // Without a count of appearances, nothing tells when a name is another disk's.
+    fn told(&self, name: &str, sequence: Option<DeviceSequence>) -> Option<Serial> {
+        // Otherwise the name may belong to another disk.
         sequence?;
         match self.lock().get(name)? {
             Known {
@@ -117,7 +123,7 @@ impl Serials {
 
     /// Asks the disk on a thread of its own, if nobody has: a system call cannot be taken back. Only the
     /// first who ask wait for it.
-    fn ask(&self, own: &Path, name: &str, sequence: Option<u64>) -> Result<SerialState> {
+    fn ask(&self, own: &Path, name: &str, sequence: Option<DeviceSequence>) -> Result<SerialState> {
         let mut known = self.lock();
         let asked = known.get(name).filter(|known| known.sequence == sequence);
         match asked.map(|known| &known.answer) {
@@ -158,7 +164,7 @@ impl Serials {
         })
     }
 
-    fn listen(self, own: PathBuf, name: String, sequence: Option<u64>) -> Result<()> {
+    fn listen(self, own: PathBuf, name: String, sequence: Option<DeviceSequence>) -> Result<()> {
         let path = own.clone();
         let pool = self.0.pool.clone();
         let question = move || {
@@ -230,6 +236,10 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
+    fn sequence(number: u64) -> Option<DeviceSequence> {
+        Some(DeviceSequence::Diskseq(number))
+    }
+
     fn serial(text: &str) -> SerialState {
         Serial::new(text).into()
     }
@@ -239,14 +249,14 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
         file(&dir.join("serial"), "bp1");
-        let of = |sequence| serials.of(&dir, "vdb", sequence).unwrap();
-        assert_eq!(of(Some(7)), serial("bp1"));
+        let of = |incarnation| serials.of(&dir, "vdb", incarnation).unwrap();
+        assert_eq!(of(sequence(7)), serial("bp1"));
         file(&dir.join("serial"), "bp2");
-        assert_eq!(of(Some(7)), serial("bp1"));
-        assert_eq!(of(Some(8)), serial("bp2"));
+        assert_eq!(of(sequence(7)), serial("bp1"));
+        assert_eq!(of(sequence(8)), serial("bp2"));
         serials.keep(&[]);
         file(&dir.join("serial"), "bp3");
-        assert_eq!(of(Some(8)), serial("bp3"));
+        assert_eq!(of(sequence(8)), serial("bp3"));
     }
 
     #[test]
@@ -264,7 +274,7 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
         fs::create_dir(&dir).unwrap();
-        let of = || serials.of(&dir, "vdb", Some(7)).unwrap();
+        let of = || serials.of(&dir, "vdb", sequence(7)).unwrap();
         assert_eq!(of(), SerialState::None);
         file(&dir.join("serial"), "");
         assert_eq!(of(), SerialState::None);
@@ -281,7 +291,7 @@ mod tests {
         let fifo = dir.join("serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         for _ in 0..2 {
-            let state = serials.of(&dir, "vdb", Some(7)).unwrap();
+            let state = serials.of(&dir, "vdb", sequence(7)).unwrap();
             assert_eq!(state, SerialState::Pending);
             // Who comes later does not wait at all.
             assert!(matches!(serials.lock()["vdb"].answer, Answer::Late));
@@ -291,7 +301,7 @@ mod tests {
         let is_late =
             |known: &mut HashMap<String, Known>| matches!(known["vdb"].answer, Answer::Late);
         drop(serials.0.answered.wait_while(known, is_late).unwrap());
-        assert_eq!(serials.told("vdb", Some(7)), Serial::new("bp1"));
+        assert_eq!(serials.told("vdb", sequence(7)), Serial::new("bp1"));
     }
 
     #[test]
@@ -303,7 +313,7 @@ mod tests {
         let fifo = dir.join("serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         let asks = serials.clone();
-        let asked = std::thread::spawn(move || asks.of(&dir, "vdb", Some(7)).unwrap());
+        let asked = std::thread::spawn(move || asks.of(&dir, "vdb", sequence(7)).unwrap());
         while !serials.lock().contains_key("vdb") {
             std::thread::yield_now();
         }
@@ -311,13 +321,13 @@ mod tests {
         assert!(serials.lock().contains_key("vdb"));
         fs::write(&fifo, "bp1").unwrap();
         asked.join().unwrap();
-        assert_eq!(serials.told("vdb", Some(7)), Serial::new("bp1"));
+        assert_eq!(serials.told("vdb", sequence(7)), Serial::new("bp1"));
     }
 
     #[test]
     fn an_nvme_serial_is_at_the_controller_or_at_the_subsystem_above_it() {
         let sys = tempfile::tempdir().unwrap();
-        let of = |dir: &Path, name| Serials::default().of(dir, name, Some(1)).unwrap();
+        let of = |dir: &Path, name| Serials::default().of(dir, name, sequence(1)).unwrap();
         let plain = sys.path().join("devices/pci/nvme/nvme1/nvme1n1");
         file(&plain.join("device/serial"), "bp18um4r4f2fve24k7qz    \n");
         assert_eq!(of(&plain, "nvme1n1"), serial("bp18um4r4f2fve24k7qz"));

@@ -35,7 +35,7 @@ impl DeviceCheck {
         let now = self.host.device(quick(), &device.name).await;
         let same = |now: Device| {
             now.number == device.number
-                && now.diskseq == device.diskseq
+                && now.sequence == device.sequence
                 && now.backing_file == device.backing_file
         };
         let removed = !now.map_err(call.failed())?.is_some_and(same);

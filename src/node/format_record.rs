@@ -79,8 +79,8 @@ impl FormatRecords {
         })
     }
 
-    /// Writes the record before mkfs starts on a blank device. Without `diskseq` (Linux before 5.15) a record would
-    /// prove nothing, so none is written.
+    /// Writes the record before mkfs starts on a blank device. A loop device on a kernel
+    /// before 5.15 has no incarnation, so a record would prove nothing, and none is written.
     pub(super) async fn put(
         &self,
         device: &Device,

@@ -72,10 +72,10 @@ pub enum MapError {
         "disk {disk} is mapped to {device}, which exists: remove that mapping first if it is wrong"
     )]
     DiskAlreadyMapped { disk: DiskId, device: String },
-    /// The kernel has no `diskseq`.
+    /// A virtual device on a kernel without `diskseq`.
     #[error(
-        "the kernel provides no diskseq for {device} (Linux 5.15 or newer does): a mapping could not be \
-         distinguished from one of a later disk with the same name"
+        "the kernel provides no diskseq for {device} (Linux 5.15 or newer does): a mapping of this virtual device could not \
+         be distinguished from one of a later device with the same name"
     )]
     NoDiskSequence { device: String },
     /// The device or the mappings cannot be read.
@@ -320,7 +320,7 @@ mod tests {
             listed.iter().map(|listed| listed.is_valid).collect()
         };
         assert_eq!(validity().await, [true]);
-        fake.state().devices[0].diskseq = Some(99);
+        fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
         assert_eq!(validity().await, [false]);
         // An invalid mapping does not prevent another one of the device.
         mappings.add(&disk_id("d-bp2"), node).await.unwrap();
@@ -357,7 +357,7 @@ mod tests {
         let plain = without_serial("vdb", 16);
         let with_serial = disk("vdb", 16, "bp2");
         let without_diskseq = Device {
-            diskseq: None,
+            sequence: None,
             ..plain.clone()
         };
         let held = Device {

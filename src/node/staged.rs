@@ -17,7 +17,7 @@ const KIND: &str = "volume";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StagedRecord {
     pub(super) serial: String,
-    /// `None` on kernels without `diskseq` (before 5.15).
+    /// `None` for a loop device on a kernel without `diskseq` (before 5.15).
     pub(super) incarnation: Option<DeviceIncarnation>,
 }
 

@@ -110,7 +110,7 @@ async fn a_mapped_device_without_serial_is_staged_until_it_is_removed() {
     assert!(fake.state().calls.contains(&"mount /staging".to_owned()));
     // Another device with the same name.
     fake.state().mounts.clear();
-    fake.state().devices[0].diskseq = Some(99);
+    fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
     let error = error_chain(
         &node
             .stager

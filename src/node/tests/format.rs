@@ -54,7 +54,7 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
     {
         let mut state = fake.state();
         state.content = Some(Content::Unknown { offset: 8192 });
-        state.devices[0].diskseq = Some(99);
+        state.devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
         state.calls.clear();
     }
     let error = node
