@@ -92,6 +92,12 @@ pub(crate) struct State {
     pub(crate) in_use: bool,
     /// The directory whose removal ends the kernel's use of the devices.
     pub(crate) in_use_until_removed: Option<PathBuf>,
+    /// Whether the kernel mounts the filesystem of another device.
+    pub(crate) mounts_another_device: bool,
+    /// The devices of the mounted btrfs with the same UUID.
+    pub(crate) same_uuid: Vec<String>,
+    /// Number of mounts that fail with `EEXIST`.
+    pub(crate) duplicate_mounts: u32,
     /// Number of waits after which mounts and devices are free; never if not set.
     pub(crate) free_after: Option<u32>,
     /// Number of waits so far.
@@ -314,13 +320,33 @@ impl Host for FakeHost {
     }
 
     async fn mount(&self, _deadline: Deadline, request: &MountDevice) -> Result<()> {
+        if self.state().duplicate_mounts > 0 {
+            self.state().duplicate_mounts -= 1;
+            let duplicate = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(HostError::io("mount on", &request.target, duplicate));
+        }
         self.act("mount", &request.target, |state| {
             let point = request.target.display().to_string();
             let options = if request.read_only { "ro" } else { "rw" };
             let mut mount = mount_of(&request.device, &point, options);
+            if state.mounts_another_device {
+                mount.number.minor += 16;
+            }
             mount.kind = request.filesystem.to_string();
             state.mounts.push(mount);
         })
+    }
+
+    async fn is_btrfs_mounted(&self, _deadline: Deadline, _device: &Device) -> Result<bool> {
+        Ok(!self.state().mounts_another_device)
+    }
+
+    async fn btrfs_devices_with_same_uuid(
+        &self,
+        _deadline: Deadline,
+        _device: &Device,
+    ) -> Result<Vec<String>> {
+        Ok(self.state().same_uuid.clone())
     }
 
     async fn bind(&self, _deadline: Deadline, source: &Path, target: &Path) -> Result<()> {

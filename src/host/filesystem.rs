@@ -99,6 +99,12 @@ pub fn grow_mounted(filesystem: Filesystem, device: &Path, mount_point: &Path) -
     }
 }
 
+/// Makes the kernel forget all btrfs devices that are not mounted. They are registered again when they are mounted.
+#[must_use]
+pub fn forget_btrfs_devices() -> Command {
+    Command::new("btrfs").args(["device", "scan", "--forget"])
+}
+
 /// Whether the filesystem can grow while unmounted.
 #[must_use]
 pub fn can_grow_unmounted(filesystem: Filesystem) -> bool {

@@ -18,8 +18,8 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Holder, Host,
-    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, content, device, device_lock, entry,
-    flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
+    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, btrfs, content, device, device_lock,
+    entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
@@ -235,6 +235,27 @@ impl Host for Linux {
         let given = request.clone();
         blocking(deadline, "mount on", &request.target, move || {
             mount::mount_device(&given)
+        })
+        .await
+    }
+
+    async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
+        let (sys, device) = (self.roots.sys.clone(), device.clone());
+        let path = sys.join("fs/btrfs");
+        blocking(deadline, "list", &path, move || {
+            btrfs::is_mounted(&sys, &device)
+        })
+        .await
+    }
+
+    async fn btrfs_devices_with_same_uuid(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+    ) -> Result<Vec<String>> {
+        let (sys, given) = (self.roots.sys.clone(), device.clone());
+        blocking(deadline, "read", &device.path, move || {
+            btrfs::devices_with_same_uuid(&sys, &given)
         })
         .await
     }

@@ -11,6 +11,7 @@ use crate::model::{Bytes, Filesystem, MountFlags};
 
 mod blocking;
 mod blocking_pool;
+mod btrfs;
 pub mod content;
 pub mod device;
 pub mod device_changes;
@@ -134,6 +135,16 @@ pub trait Host: Debug + Send + Sync {
 
     /// Mounts a filesystem, if the node of its device still has the number it was chosen with.
     async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()>;
+
+    /// Whether the device is part of a mounted btrfs, whatever name the mount table shows.
+    async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool>;
+
+    /// The names of the devices of a mounted btrfs that has the UUID of the one on this device, which is a copy of it.
+    async fn btrfs_devices_with_same_uuid(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+    ) -> Result<Vec<String>>;
 
     /// Shows a directory at another place.
     async fn bind(&self, deadline: Deadline, source: &Path, target: &Path) -> Result<()>;

@@ -141,6 +141,20 @@ pub enum Error {
         /// The evidence, and the command to run.
         reason: String,
     },
+    /// A mounted btrfs has the same UUID.
+    #[error(
+        "volume {volume}: its btrfs on {device} has the UUID of the filesystem that is mounted from {others}, as a disk \
+         restored from a snapshot has, and this kernel cannot mount both (Linux 6.7 can)"
+    )]
+    DuplicateFilesystem {
+        volume: DiskId,
+        device: String,
+        /// The names of the devices of the mounted filesystem. Empty if the kernel registered a device outside of this
+        /// machine's mounts.
+        others: String,
+        #[source]
+        source: HostError,
+    },
     /// The class's filesystem parameters are invalid.
     #[error("volume {volume}: volume_context")]
     Tuning {

@@ -36,6 +36,7 @@ impl Error {
             Self::InvalidSettingsFile { .. } => Failure::InvalidSettingsFile,
             Self::Tool { .. } => Failure::ToolFailed,
             Self::FilesystemDamaged { .. } => Failure::FilesystemDamaged,
+            Self::DuplicateFilesystem { .. } => Failure::DuplicateFilesystem,
             Self::NoToolMemory { .. } => Failure::ToolQueueTimeout,
             Self::Tuning { .. } => Failure::BadRequest,
             Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,

@@ -26,6 +26,7 @@ mod kubelet_path;
 pub mod map;
 mod mount_failure;
 mod mounted;
+mod mounter;
 mod observe;
 pub mod path;
 pub mod plan;

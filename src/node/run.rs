@@ -7,14 +7,13 @@ use super::check::FilesystemChecker;
 use super::device_check::DeviceCheck;
 use super::format::Formatter;
 use super::format_record::FormatRecords;
-use super::mount_failure;
+use super::mounter::Mounter;
 use super::observe::{CallContext, quick};
 use super::plan::{DeviceStep, PathStep, Step};
 use super::proof::BlankProof;
 use super::rollback::Rollback;
-use super::tools::{TOOL_TIMEOUT, Tools};
+use super::tools::Tools;
 use super::{Error, Result};
-use crate::base::Deadline;
 use crate::host::filesystem;
 use crate::host::{Command, Device, Host, MountDevice};
 use crate::model::Filesystem;
@@ -26,6 +25,7 @@ pub(super) struct StepRunner {
     pub(super) device_check: DeviceCheck,
     pub(super) checker: FilesystemChecker,
     pub(super) formatter: Formatter,
+    pub(super) mounter: Mounter,
     pub(super) format_records: FormatRecords,
 }
 
@@ -118,9 +118,7 @@ impl StepRunner {
                     flags: flags.clone(),
                     read_only: *read_only,
                 };
-                let deadline = Deadline::after(TOOL_TIMEOUT);
-                let mounted = self.host.mount(deadline, &request).await;
-                mounted.map_err(|error| mount_failure::explain(call, &request, error))
+                self.mounter.mount(call, &request).await
             }
         }
     }

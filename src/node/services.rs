@@ -15,6 +15,7 @@ use super::health_log::HealthLog;
 use super::identify::Identifier;
 use super::info::NodeInfoReporter;
 use super::mounted::MountIdentifier;
+use super::mounter::Mounter;
 use super::observe::Observer;
 use super::prerequisites::Prerequisites;
 use super::publish::Publisher;
@@ -105,6 +106,10 @@ impl NodeServices {
                 tools: tools.clone(),
                 device_check,
                 records: format_records.clone(),
+            },
+            mounter: Mounter {
+                host: Arc::clone(&host),
+                tools: tools.clone(),
             },
             format_records: format_records.clone(),
         };

@@ -309,6 +309,9 @@ failures! {
     StagingConflict "STAGING_CONFLICT" AlreadyExists
         "the volume is already staged or published with other settings",
         "wait until it is unpublished there, or delete the pod that uses it";
+    DuplicateFilesystem "DUPLICATE_FILESYSTEM" FailedPrecondition
+        "a btrfs with the same UUID is mounted on the node, such as the source of the snapshot that the disk was created from; Linux before 6.7 cannot mount both",
+        "run the pods on different nodes, or on nodes with Linux 6.7 or newer";
     ForeignData "FOREIGN_DATA" FailedPrecondition
         "the disk contains something other than the requested filesystem; it is never formatted then",
         "examine its content; wipe the disk manually only if nobody needs it, or recreate the PersistentVolume with the right fsType (docs/guides/foreign-data.md)";

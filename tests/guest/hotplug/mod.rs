@@ -1,6 +1,7 @@
 //! What must hold on disks that come and go. `make test-host` leaves out what is below this module.
 
 mod broken;
+mod btrfs;
 mod burst;
 mod find;
 mod grow;

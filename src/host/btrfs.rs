@@ -1,0 +1,88 @@
+//! Mounted btrfs filesystems in sysfs (`/sys/fs/btrfs`). Their mounts have device numbers of their own, and the mount
+//! table shows only the name under which a device was registered.
+
+use std::fs;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::device::{Device, names};
+use super::error::{HostError, Result};
+
+/// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct btrfs_super_block`).
+const FSID: u64 = (64 << 10) + 32;
+
+/// The directories of mounted filesystems. Other entries, such as `features`, have no `devices`.
+fn filesystems(sys: &Path) -> Result<Vec<PathBuf>> {
+    let all = sys.join("fs/btrfs");
+    let names = names(&all)?;
+    let dirs = names.iter().map(|name| all.join(name).join("devices"));
+    Ok(dirs.filter(|devices| devices.is_dir()).collect())
+}
+
+/// Whether the device is part of a mounted btrfs.
+pub(super) fn is_mounted(sys: &Path, device: &Device) -> Result<bool> {
+    let filesystems = filesystems(sys)?;
+    Ok(filesystems
+        .iter()
+        .any(|devices| devices.join(&device.name).exists()))
+}
+
+/// The names of the devices of a mounted btrfs that has the UUID of the one on this device.
+pub(super) fn devices_with_same_uuid(sys: &Path, device: &Device) -> Result<Vec<String>> {
+    let uuid = uuid(device).map_err(|error| HostError::io("read", &device.path, error))?;
+    names(&sys.join("fs/btrfs").join(uuid).join("devices"))
+}
+
+fn uuid(device: &Device) -> io::Result<String> {
+    let mut file = fs::File::open(&device.path)?;
+    file.seek(SeekFrom::Start(FSID))?;
+    let mut fsid = [0; 16];
+    file.read_exact(&mut fsid)?;
+    Ok(format_uuid(fsid))
+}
+
+/// Groups of 4, 2, 2, 2 and 6 bytes (RFC 9562).
+fn format_uuid(bytes: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if [4, 6, 8, 10].contains(&index) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::disk;
+
+    const UUID: &str = "00112233-4455-6677-8899-aabbccddeeff";
+
+    #[test]
+    fn mounted_filesystems_are_found_by_device_and_by_uuid() {
+        let dir = tempfile::tempdir().unwrap();
+        let sys = dir.path().join("sys");
+        let mut source = disk("vdb", 16, "bp1");
+        assert!(!is_mounted(&sys, &source).unwrap());
+        fs::create_dir_all(sys.join("fs/btrfs/features")).unwrap();
+        fs::create_dir_all(sys.join("fs/btrfs").join(UUID).join("devices/vdb")).unwrap();
+        assert!(is_mounted(&sys, &source).unwrap());
+
+        let mut copy = disk("vdc", 32, "bp2");
+        assert!(!is_mounted(&sys, &copy).unwrap());
+        let mut image = vec![0; 70 << 10];
+        let start = usize::try_from(FSID).unwrap();
+        for (index, byte) in image[start..start + 16].iter_mut().enumerate() {
+            *byte = u8::try_from(index * 17).unwrap();
+        }
+        for device in [&mut source, &mut copy] {
+            device.path = dir.path().join(&device.name);
+            fs::write(&device.path, &image).unwrap();
+            assert_eq!(devices_with_same_uuid(&sys, device).unwrap(), ["vdb"]);
+        }
+        fs::write(&copy.path, vec![0; 70 << 10]).unwrap();
+        assert!(devices_with_same_uuid(&sys, &copy).unwrap().is_empty());
+    }
+}
