@@ -92,6 +92,8 @@ pub(crate) struct State {
     pub(crate) in_use: bool,
     /// The directory whose removal ends the kernel's use of the devices.
     pub(crate) in_use_until_removed: Option<PathBuf>,
+    /// Settings of the block devices, by their names.
+    pub(crate) block_settings: HashMap<String, String>,
     /// Whether the kernel mounts the filesystem of another device.
     pub(crate) mounts_another_device: bool,
     /// The devices of the mounted btrfs with the same UUID.
@@ -437,6 +439,29 @@ impl Host for FakeHost {
             return Ok(FlushOutcome::Removed);
         }
         self.flush(_deadline, device).await
+    }
+
+    async fn block_setting(
+        &self,
+        _deadline: Deadline,
+        _device: &Device,
+        name: &str,
+    ) -> Result<Option<String>> {
+        Ok(self.state().block_settings.get(name).cloned())
+    }
+
+    async fn set_block_setting(
+        &self,
+        _deadline: Deadline,
+        _device: &Device,
+        name: &str,
+        value: &str,
+    ) -> Result<()> {
+        self.act("set", Path::new(name), |state| {
+            state
+                .block_settings
+                .insert(name.to_owned(), value.to_owned());
+        })
     }
 
     async fn vitals(&self, _deadline: Deadline, _device: &Device, mount: &Mount) -> Result<Vitals> {

@@ -18,8 +18,8 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Holder, Host,
-    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, btrfs, content, device, device_lock,
-    entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
+    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, block_attribute, btrfs, content, device,
+    device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
@@ -354,6 +354,34 @@ impl Host for Linux {
                 }
                 other => Ok(other),
             }
+        })
+        .await
+    }
+
+    async fn block_setting(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        name: &str,
+    ) -> Result<Option<String>> {
+        let (sys, given, name) = (self.roots.sys.clone(), device.clone(), name.to_owned());
+        blocking(deadline, "read settings of", &device.path, move || {
+            block_attribute::read(&sys, &given, &name)
+        })
+        .await
+    }
+
+    async fn set_block_setting(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        name: &str,
+        value: &str,
+    ) -> Result<()> {
+        let (sys, given) = (self.roots.sys.clone(), device.clone());
+        let (name, value) = (name.to_owned(), value.to_owned());
+        blocking(deadline, "change settings of", &device.path, move || {
+            block_attribute::write(&sys, &given, &name, &value)
         })
         .await
     }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags};
 
+mod block_attribute;
 mod blocking;
 mod blocking_pool;
 mod btrfs;
@@ -175,6 +176,23 @@ pub trait Host: Debug + Send + Sync {
 
     /// The same, unless a filesystem or another device uses it, in whatever mount namespace.
     async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
+
+    /// The value of a setting below `/sys/block/NAME`; `None` if the kernel does not have it.
+    async fn block_setting(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        name: &str,
+    ) -> Result<Option<String>>;
+
+    /// Changes a setting below `/sys/block/NAME`.
+    async fn set_block_setting(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        name: &str,
+        value: &str,
+    ) -> Result<()>;
 
     /// How the filesystem of this device is that is mounted there. A filesystem that once did not
     /// answer by the deadline is not asked again until it does: that is [`HostError::Unresponsive`], at once.

@@ -37,6 +37,9 @@ pub const BYTES_PER_INODE: &str = "bytesPerInode";
 /// `volume_context`: the filesystem's label.
 pub const LABEL: &str = "label";
 
+/// `volume_context`: settings of the block device in sysfs.
+pub const SYS_CONFIG: &str = "sysConfig";
+
 /// `volume_context`: more options of mkfs.
 pub const MKFS_OPTIONS: &str = "mkfsOptions";
 

@@ -42,4 +42,4 @@ pub use stock::{Stock, ZoneStock};
 pub use tag::Tags;
 pub use task::{Task, TaskStatus};
 pub use token::ClientToken;
-pub use tuning::{Fsck, InvalidTuning, Tuning};
+pub use tuning::{BlockSettings, Fsck, InvalidTuning, Tuning};

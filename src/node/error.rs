@@ -149,11 +149,8 @@ pub enum Error {
     DuplicateFilesystem {
         volume: DiskId,
         device: String,
-        /// The names of the devices of the mounted filesystem. Empty if the kernel registered a device outside of this
-        /// machine's mounts.
+        /// The names of the devices of the mounted filesystem.
         others: String,
-        #[source]
-        source: HostError,
     },
     /// The class's filesystem parameters are invalid.
     #[error("volume {volume}: volume_context")]
@@ -173,6 +170,14 @@ pub enum Error {
         need: u32,
         /// Memory of all tools, in MiB.
         total: u32,
+    },
+    /// A block device setting cannot be applied.
+    #[error("volume {volume}: {device}: cannot set {setting} (sysConfig): {reason}")]
+    BlockSettingRejected {
+        volume: DiskId,
+        device: String,
+        setting: String,
+        reason: String,
     },
     /// The kernel requires a capability.
     #[error(

@@ -41,6 +41,7 @@ impl Error {
             Self::Tuning { .. } => Failure::BadRequest,
             Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,
             Self::CapabilityMissing { .. } => Failure::CapabilityMissing,
+            Self::BlockSettingRejected { .. } => Failure::BlockSettingRejected,
             Self::MountOptionsRejected { .. } => Failure::MountOptionsRejected,
         }
     }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use crate::model::{Category, InstanceId, ZoneId};
 
 mod attach_limits;
+mod block_settings;
 mod check;
 mod device_check;
 mod device_not_found;

@@ -26,7 +26,7 @@ impl Mounter {
         match self.try_mount(request).await {
             Ok(()) => {}
             Err(error) if is_duplicate(request, &error) => {
-                self.mount_after_forget(call, request, error).await?;
+                self.mount_after_forget(call, request).await?;
             }
             Err(error) => return Err(mount_failure::explain(call, request, error)),
         }
@@ -51,26 +51,23 @@ impl Mounter {
 
     /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
     /// mounted, the kernel forgets it on request.
-    async fn mount_after_forget(
-        &self,
-        call: CallContext<'_>,
-        request: &MountDevice,
-        error: HostError,
-    ) -> Result<()> {
+    async fn mount_after_forget(&self, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
         let device = &request.device;
         let mounted = self
             .host
             .btrfs_devices_with_same_uuid(quick(), device)
             .await;
         let mounted = mounted.map_err(call.failed())?;
-        let duplicate = |source| Error::DuplicateFilesystem {
+        let duplicate = || Error::DuplicateFilesystem {
             volume: call.id().clone(),
             device: device.to_string(),
-            others: mounted.join(", "),
-            source,
+            others: match mounted.as_slice() {
+                [] => "a device that the kernel has registered".to_owned(),
+                names => names.join(", "),
+            },
         };
         if !mounted.is_empty() {
-            return Err(duplicate(error));
+            return Err(duplicate());
         }
         let forget = filesystem::forget_btrfs_devices();
         self.tools
@@ -78,7 +75,7 @@ impl Mounter {
             .await?;
         match self.try_mount(request).await {
             Ok(()) => Ok(()),
-            Err(error) if is_duplicate(request, &error) => Err(duplicate(error)),
+            Err(error) if is_duplicate(request, &error) => Err(duplicate()),
             Err(error) => Err(mount_failure::explain(call, request, error)),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Settings;
 use super::attach_limits::InstanceTypeLimits;
+use super::block_settings::BlockSettingsApplier;
 use super::check::FilesystemChecker;
 use super::device_check::DeviceCheck;
 use super::expand::Expander;
@@ -93,6 +94,10 @@ impl NodeServices {
             host: Arc::clone(&host),
             device_check: device_check.clone(),
         };
+        let block_settings = BlockSettingsApplier {
+            host: Arc::clone(&host),
+            staged: staged.clone(),
+        };
         let runner = StepRunner {
             host: Arc::clone(&host),
             tools: tools.clone(),
@@ -122,6 +127,7 @@ impl NodeServices {
                 staged: staged.clone(),
                 format_records,
                 tool_memory: ToolMemory::new(tool_memory.unwrap_or(tool_memory::DEFAULT)),
+                block_settings: block_settings.clone(),
                 runner: runner.clone(),
             },
             unstager: Unstager {
@@ -136,6 +142,7 @@ impl NodeServices {
                 },
                 unmounter: unmounter.clone(),
                 staged: staged.clone(),
+                block_settings,
                 health_log: Arc::clone(&health_log),
             },
             publisher: Publisher {

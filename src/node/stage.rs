@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::block_settings::BlockSettingsApplier;
 use super::find::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::observe::{CallContext, Observer, PathState, device_node_mounts, mounts_of, quick};
@@ -28,6 +29,7 @@ pub struct Stager {
     pub(super) staged: StagedRecords,
     pub(super) format_records: FormatRecords,
     pub(super) tool_memory: ToolMemory,
+    pub(super) block_settings: BlockSettingsApplier,
     pub(super) runner: StepRunner,
 }
 
@@ -84,7 +86,15 @@ impl Stager {
                     .await?
             }
         };
-        self.runner.run(call, &seen.device, &steps, proof).await
+        let settings = &request.tuning.block_settings;
+        self.block_settings
+            .apply(call, &seen.device, settings)
+            .await?;
+        let done = self.runner.run(call, &seen.device, &steps, proof).await;
+        if done.is_err() && seen.staging.mount.is_none() {
+            self.block_settings.restore(call, &seen.device).await;
+        }
+        done
     }
 
     async fn observe_stage(

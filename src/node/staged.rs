@@ -1,6 +1,7 @@
 //! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
 //! the incarnation of the device at the time of the mount. Mounts are never derived from these records.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,13 @@ pub(super) struct StagedRecord {
     pub(super) serial: String,
     /// `None` for a loop device on a kernel without `diskseq` (before 5.15).
     pub(super) incarnation: Option<DeviceIncarnation>,
+    /// The block device settings before staging.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) original_settings: OriginalSettings,
 }
+
+/// Values of settings by their paths below `/sys/block/NAME`.
+pub(super) type OriginalSettings = BTreeMap<String, String>;
 
 /// The staging records of this node.
 #[derive(Debug, Clone)]
@@ -32,13 +39,54 @@ impl StagedRecords {
     /// Records that a volume is about to be staged. A failure is logged, and staging continues.
     pub(super) async fn put(&self, volume: &Volume, device: &Device) {
         let record = StagedRecord {
-            serial: volume.serial.to_string(),
-            incarnation: self.incarnation(device).await,
+            original_settings: self.settings(volume, device).await,
+            ..self.record(volume, device).await
         };
         let key = volume.id.as_str();
         if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
             let error = error_chain(&error);
             tracing::warn!(disk.id = %volume.id, error, "cannot write the staging record");
+        }
+    }
+
+    /// Records settings before they are changed. Earlier recorded values of the same incarnation are kept.
+    ///
+    /// # Errors
+    /// If the record cannot be written.
+    pub(super) async fn put_settings(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        mut settings: OriginalSettings,
+    ) -> Result<()> {
+        settings.extend(self.settings(call.volume, device).await);
+        let record = StagedRecord {
+            original_settings: settings,
+            ..self.record(call.volume, device).await
+        };
+        let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
+        put.await.map_err(call.failed())
+    }
+
+    /// The recorded settings of this incarnation of the device.
+    pub(super) async fn settings(&self, volume: &Volume, device: &Device) -> OriginalSettings {
+        let Some(record) = self.get(volume.id.as_str()).await else {
+            return OriginalSettings::new();
+        };
+        let is_same =
+            record.incarnation.is_some() && record.incarnation == self.incarnation(device).await;
+        if is_same {
+            record.original_settings
+        } else {
+            OriginalSettings::new()
+        }
+    }
+
+    async fn record(&self, volume: &Volume, device: &Device) -> StagedRecord {
+        StagedRecord {
+            serial: volume.serial.to_string(),
+            incarnation: self.incarnation(device).await,
+            original_settings: OriginalSettings::new(),
         }
     }
 

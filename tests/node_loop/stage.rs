@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::AccessType;
 use tonic::Code;
 
@@ -183,4 +184,52 @@ async fn an_invalid_mount_option_is_rejected_and_the_mount_is_rolled_back() {
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     assert!(error.message().contains("nonsense=7"), "{error}");
     assert!(!world.path("staging").exists());
+}
+
+#[tokio::test]
+async fn block_settings_apply_to_the_device_until_it_is_unstaged() {
+    if !can_run().await {
+        return;
+    }
+    let world = World::new("nodeloop66").await;
+    let name = world.device();
+    let queue = std::path::Path::new("/sys/block")
+        .join(name.file_name().unwrap())
+        .join("queue");
+    let read = |setting: &str| fs::read_to_string(queue.join(setting)).unwrap();
+    let (read_ahead, scheduler) = (read("read_ahead_kb"), read("scheduler"));
+    let mut request = world.stage_request(&writer_capability("ext4"));
+    let context = "queue/read_ahead_kb=640,queue/scheduler=mq-deadline";
+    request
+        .volume_context
+        .insert("sysConfig".to_owned(), context.to_owned());
+    let stage = async |request| {
+        let staged = world
+            .service
+            .node_stage_volume(tonic::Request::new(request));
+        staged.await.map(drop)
+    };
+    stage(request.clone()).await.unwrap();
+    stage(request).await.unwrap();
+    assert_eq!(read("read_ahead_kb"), "640\n");
+    assert!(read("scheduler").contains("[mq-deadline]"));
+    world.unstage().await.unwrap();
+    assert_eq!(read("read_ahead_kb"), read_ahead);
+    assert_eq!(read("scheduler"), scheduler);
+
+    let mut request = world.stage_request(&writer_capability("ext4"));
+    // Without a scheduler, the depth of the device's queue is the limit.
+    let context = "queue/read_ahead_kb=640,queue/nr_requests=10000";
+    request
+        .volume_context
+        .insert("sysConfig".to_owned(), context.to_owned());
+    let error = stage(request).await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    let words = ["BLOCK_SETTING_REJECTED", "queue/nr_requests=10000"];
+    assert!(
+        words.iter().all(|word| error.message().contains(word)),
+        "{error}"
+    );
+    assert_eq!(read("read_ahead_kb"), read_ahead);
+    assert!(!is_mounted(&world.path("staging")));
 }

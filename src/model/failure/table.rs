@@ -348,6 +348,9 @@ failures! {
     CapabilityMissing "CAPABILITY_MISSING" FailedPrecondition
         "the kernel requires a capability that the node plugin's container does not have",
         "grant the capability in the message";
+    BlockSettingRejected "BLOCK_SETTING_REJECTED" FailedPrecondition
+        "the kernel does not have a setting of `sysConfig`, or rejects its value for this device",
+        "remove the setting from the PersistentVolume's attributes by creating it again, or use nodes with another kernel";
     MountOptionsRejected "MOUNT_OPTIONS_REJECTED" InvalidArgument
         "the kernel rejects the mount options",
         "correct mountOptions of the StorageClass or the volume";

@@ -5,8 +5,10 @@ use std::fmt;
 
 use super::{Filesystem, context};
 
+mod block_settings;
 mod mkfs;
 
+pub use block_settings::BlockSettings;
 pub use mkfs::InvalidTuning;
 
 /// What is done about a filesystem that is not in order, before it is mounted.
@@ -61,11 +63,13 @@ pub struct Tuning {
     pub label: Option<String>,
     /// `mkfsOptions`, word by word.
     pub mkfs_options: Vec<String>,
+    /// `sysConfig`
+    pub block_settings: BlockSettings,
 }
 
 impl Tuning {
     /// The parameters, as they are spelled.
-    pub const KEYS: [&str; 8] = [
+    pub const KEYS: [&str; 9] = [
         context::FSCK,
         context::DISCARD,
         context::PROJECT_QUOTA,
@@ -74,6 +78,7 @@ impl Tuning {
         context::BYTES_PER_INODE,
         context::LABEL,
         context::MKFS_OPTIONS,
+        context::SYS_CONFIG,
     ];
 
     /// Sets a parameter, whose name is case-insensitive. False if the name is unknown.
@@ -124,6 +129,7 @@ impl Tuning {
                 self.bytes_per_inode = power(value, 1024, 64 << 20).map_err(|a| refuse(&a))?;
             }
             context::LABEL => self.label = label(value).map_err(refuse)?,
+            context::SYS_CONFIG => self.block_settings = BlockSettings::parse(value)?,
             _ => self.mkfs_options = value.split_whitespace().map(str::to_owned).collect(),
         }
         Ok(true)
@@ -169,6 +175,8 @@ impl Tuning {
             number(context::BYTES_PER_INODE, self.bytes_per_inode),
             self.label.clone().map(|label| (context::LABEL, label)),
             options.map(|options| (context::MKFS_OPTIONS, options)),
+            (!self.block_settings.is_empty())
+                .then(|| (context::SYS_CONFIG, self.block_settings.to_string())),
         ]
         .into_iter()
         .flatten()
@@ -230,6 +238,7 @@ mod tests {
             ("bytesPerInode", "64k"),
             ("label", "data"),
             ("mkfsOptions", "-O  ^metadata_csum"),
+            ("sysConfig", "queue/read_ahead_kb=4096"),
         ] {
             assert_eq!(tuning.take(key, value), Ok(true), "{key}");
         }
@@ -254,6 +263,7 @@ mod tests {
             ("bytesPerInode", "-1"),
             ("label", "-F"),
             ("label", "a b"),
+            ("sysConfig", "queue/nr_requests=0"),
         ] {
             let text = Tuning::default().take(key, value).unwrap_err().to_string();
             assert!(
