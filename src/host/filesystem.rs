@@ -115,9 +115,11 @@ pub fn can_grow_unmounted(filesystem: Filesystem) -> bool {
 #[must_use]
 pub fn default_mount_options(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
+        // A filesystem that was created elsewhere may have `errors=continue`, with which damage spreads while pods write.
+        Filesystem::Ext4 | Filesystem::Ext3 => &["errors=remount-ro"],
         // A volume restored from a snapshot has the UUID of its source; both can be mounted on one node.
         Filesystem::Xfs => &["nouuid"],
-        Filesystem::Ext4 | Filesystem::Ext3 | Filesystem::Btrfs => &[],
+        Filesystem::Btrfs => &[],
     }
 }
 

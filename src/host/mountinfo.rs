@@ -54,6 +54,19 @@ impl Mount {
         has(&self.super_options, "ro")
     }
 
+    /// Whether the kernel stopped writing after an error: the filesystem was mounted read-write and is read-only now. One
+    /// that was mounted read-only has that option at its mount, too. Since Linux 6.15 ext4 reports `emergency_ro` instead.
+    #[must_use]
+    pub fn was_remounted_read_only(&self) -> bool {
+        self.has_super_option("emergency_ro") || self.is_super_read_only() && !self.has_option("ro")
+    }
+
+    /// Whether the filesystem has the option.
+    #[must_use]
+    pub fn has_super_option(&self, option: &str) -> bool {
+        has(&self.super_options, option)
+    }
+
     /// Whether the option is set for this mount.
     #[must_use]
     pub fn has_option(&self, option: &str) -> bool {

@@ -1,8 +1,8 @@
 //! Checks a filesystem before it is mounted, according to the class's `fsck` policy.
 //!
-//! The default policy only replays the journal, which the kernel does on mount: `e2fsck -n` does not replay it and
-//! reports changes that are not written back yet as damage, and `-E journal_only` does no more than the mount. It
-//! checks the error flag that kernel and e2fsck set in the superblock.
+//! `preen`, the default, runs `e2fsck -p`. `journal` only replays the journal, which the kernel does on mount: `e2fsck -n`
+//! does not replay it and reports changes that are not written back yet as damage, and `-E journal_only` does no more
+//! than the mount. It checks the error flag that kernel and e2fsck set in the superblock.
 
 use std::sync::Arc;
 
@@ -50,9 +50,8 @@ impl FilesystemChecker {
             call,
             device,
             &format!(
-                "its superblock records errors, and `fsck: journal` repairs nothing automatically; run `{repair}` \
-                 manually, preferably on a disk created from a snapshot, or set `fsck: preen` in the StorageClass for \
-                 new volumes"
+                "its superblock records errors, and the volume attribute `fsck: journal` permits no repair; run `{repair}` \
+                 manually, preferably on a disk created from a snapshot first"
             ),
         ))
     }
@@ -77,8 +76,8 @@ impl FilesystemChecker {
             if output.code != Some(0) {
                 let stdout = output.stdout.trim();
                 let reason = format!(
-                    "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); `fsck: journal` \
-                     repairs nothing automatically: run `e2fsck -f {}` manually",
+                    "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); the volume \
+                     attribute `fsck: {fsck}` permits no repair: run `e2fsck -f {}` manually",
                     output.code,
                     path.display()
                 );

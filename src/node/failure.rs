@@ -65,6 +65,7 @@ fn plan_failure(error: &PlanError) -> Failure {
         }
         PlanError::PathInUse { .. } | PlanError::WrongPathType { .. } => Failure::TargetConflict,
         PlanError::NotStaged { .. } => Failure::NotStaged,
+        PlanError::RemountedReadOnly { .. } => Failure::RemountedReadOnly,
         PlanError::StagedReadOnly { .. }
         | PlanError::AlreadyPublished { .. }
         | PlanError::MixedAccess { .. } => Failure::AccessModeConflict,

@@ -1,12 +1,12 @@
 //! Health of a volume on this node, from its device, the mount table and its filesystem. The only stored state is the
 //! record of the staged device.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::find::DeviceFinder;
+use super::health_issue::{HealthIssue, Recovery};
 use super::health_log::HealthLog;
 use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, Observer, quick};
@@ -15,120 +15,13 @@ use super::staged::StagedRecords;
 use super::stats::{VolumeStats, VolumeUsage};
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host, HostError, Mount};
-use crate::model::{Bytes, Filesystem};
+use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};
+use crate::model::{Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
 
 /// Timeout of filesystem calls.
 const FILESYSTEM_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A health issue of a volume on this node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HealthIssue {
-    /// The volume is mounted, but its device was removed: all I/O fails.
-    DeviceGone { path: PathBuf },
-    /// The filesystem does not respond, because its device does not.
-    FilesystemHangs { path: PathBuf, since: Duration },
-    /// The filesystem has shut down, or all I/O of its device fails.
-    FilesystemShutDown { device: String },
-    /// The kernel remounted the filesystem read-only after an error.
-    RemountedReadOnly { device: String },
-    /// The device is read-only, but its filesystem is mounted read-write.
-    DeviceReadOnly { device: String },
-    /// The device is smaller than its filesystem.
-    DeviceTooSmall {
-        device: String,
-        size: Bytes,
-        filesystem: Bytes,
-    },
-    /// The filesystem has recorded errors and remains in use.
-    FilesystemErrors {
-        device: String,
-        /// The errors as recorded by the kernel.
-        errors: String,
-    },
-}
-
-impl HealthIssue {
-    /// The machine-readable reason in CamelCase.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::DeviceGone { .. } => "DeviceGone",
-            Self::FilesystemHangs { .. } => "FilesystemHangs",
-            Self::FilesystemShutDown { .. } => "FilesystemShutDown",
-            Self::RemountedReadOnly { .. } => "RemountedReadOnly",
-            Self::DeviceReadOnly { .. } => "DeviceReadOnly",
-            Self::DeviceTooSmall { .. } => "DeviceTooSmall",
-            Self::FilesystemErrors { .. } => "FilesystemErrors",
-        }
-    }
-
-    /// Whether the volume is unusable.
-    #[must_use]
-    pub fn is_fatal(&self) -> bool {
-        match self {
-            Self::DeviceGone { .. }
-            | Self::FilesystemHangs { .. }
-            | Self::FilesystemShutDown { .. } => true,
-            Self::RemountedReadOnly { .. }
-            | Self::DeviceReadOnly { .. }
-            | Self::DeviceTooSmall { .. }
-            | Self::FilesystemErrors { .. } => false,
-        }
-    }
-}
-
-/// The issue with advice.
-impl fmt::Display for HealthIssue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DeviceGone { path } => write!(
-                f,
-                "the device of the volume mounted at {} was removed: delete the pod, so that the volume \
-                 is attached again",
-                path.display()
-            ),
-            Self::FilesystemHangs { path, since } => write!(
-                f,
-                "the filesystem at {} has not responded for {} s: check the disk in the console and the \
-                 kernel log; if it persists, move the pod to another node",
-                path.display(),
-                since.as_secs()
-            ),
-            Self::FilesystemShutDown { device } => write!(
-                f,
-                "the filesystem on {device} has shut down after an error, and all I/O fails: check the \
-                 kernel log, and delete the pod, so that the volume is mounted again"
-            ),
-            Self::RemountedReadOnly { device } => write!(
-                f,
-                "the kernel remounted the filesystem on {device} read-only after an error: check the \
-                 kernel log, and delete the pod, so that the filesystem is checked"
-            ),
-            Self::DeviceReadOnly { device } => write!(
-                f,
-                "{device} is read-only, but its filesystem is mounted read-write: delete the pod, so that \
-                 the volume is staged again"
-            ),
-            Self::DeviceTooSmall {
-                device,
-                size,
-                filesystem,
-            } => write!(
-                f,
-                "{device} has {size}, but its filesystem has {filesystem}: the data beyond the end of the \
-                 device is lost; stop the pod, and restore a snapshot or check the filesystem manually"
-            ),
-            Self::FilesystemErrors { device, errors } => write!(
-                f,
-                "the filesystem on {device} has recorded errors ({errors}): check the kernel log, create a \
-                 snapshot, and delete the pod, so that the filesystem is checked"
-            ),
-        }
-    }
-}
 
 /// Reports usage and health of volumes on this node.
 #[derive(Debug, Clone)]
@@ -252,10 +145,13 @@ impl HealthReporter {
     ) -> Result<VolumeStats> {
         let call = CallContext::new(volume, OPERATION);
         let mounts = self.observer.mounts(call).await?;
-        let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts).into_iter().collect();
+        let recovery = self.recovery(volume, device, mount).await;
+        let mut health_issues: Vec<HealthIssue> =
+            read_only(device, &mounts, &recovery).into_iter().collect();
         let push_shut_down = |health_issues: &mut Vec<HealthIssue>| {
             health_issues.push(HealthIssue::FilesystemShutDown {
                 device: device.to_string(),
+                recovery: recovery.clone(),
             });
         };
         let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
@@ -289,7 +185,7 @@ impl HealthReporter {
             }
             Err(error) => return Err(call.failed()(error)),
         };
-        if health_issues.is_empty() && has_option(&mount.super_options, "shutdown") {
+        if health_issues.is_empty() && mount.has_super_option("shutdown") {
             push_shut_down(&mut health_issues);
         }
         if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
@@ -303,12 +199,36 @@ impl HealthReporter {
             health_issues.push(HealthIssue::FilesystemErrors {
                 device: device.to_string(),
                 errors,
+                recovery,
             });
         }
         Ok(VolumeStats {
             usage: Some(usage),
             health_issues,
         })
+    }
+
+    /// How the filesystem becomes usable again. Staging without a record, by an earlier version, had the default.
+    async fn recovery(&self, volume: &Volume, device: &Device, mount: &Mount) -> Recovery {
+        let command = |filesystem| filesystem::repair_command(filesystem, &device.path).to_string();
+        match mount.kind.parse() {
+            Ok(ext @ (Filesystem::Ext4 | Filesystem::Ext3)) => {
+                let staged = self.staged.get(volume.id.as_str()).await;
+                match staged.and_then(|staged| staged.fsck).unwrap_or_default() {
+                    Fsck::Preen => Recovery::Preen,
+                    Fsck::Journal => Recovery::ManualRepair {
+                        command: command(ext),
+                    },
+                    Fsck::None => Recovery::ManualCheck {
+                        command: command(ext),
+                    },
+                }
+            }
+            Ok(Filesystem::Btrfs) => Recovery::ManualCheck {
+                command: command(Filesystem::Btrfs),
+            },
+            Ok(Filesystem::Xfs) | Err(_) => Recovery::Mount,
+        }
     }
 
     /// Whether a mount is of a removed disk: no device has its number, or the device with the
@@ -348,20 +268,15 @@ impl HealthReporter {
     }
 }
 
-fn has_option(options: &str, option: &str) -> bool {
-    options.split(',').any(|set| set == option)
-}
-
-/// A filesystem that was mounted read-write and is read-only now. One that was mounted read-only has that mount option.
-fn read_only(device: &Device, mounts: &[Mount]) -> Option<HealthIssue> {
+/// A filesystem or device that was mounted read-write and is read-only now.
+fn read_only(device: &Device, mounts: &[Mount], recovery: &Recovery) -> Option<HealthIssue> {
     let of_device = || mounts.iter().filter(|mount| mount.is_of(device));
-    let was_remounted = |mount: &Mount| {
-        let emergency = has_option(&mount.super_options, "emergency_ro");
-        emergency || mount.is_super_read_only() && !mount.has_option("ro")
-    };
     let name = device.to_string();
-    if of_device().any(was_remounted) {
-        return Some(HealthIssue::RemountedReadOnly { device: name });
+    if of_device().any(Mount::was_remounted_read_only) {
+        return Some(HealthIssue::RemountedReadOnly {
+            device: name,
+            recovery: recovery.clone(),
+        });
     }
     let writable = of_device().any(|mount| !mount.is_super_read_only());
     (device.read_only && writable).then_some(HealthIssue::DeviceReadOnly { device: name })
@@ -385,7 +300,7 @@ mod tests {
             let mut mount = mount_of(&device, "/staging", options);
             mount.super_options = super_options.to_owned();
             assert_eq!(
-                read_only(&device, &[mount]).is_some(),
+                read_only(&device, &[mount], &Recovery::Preen).is_some(),
                 lost,
                 "{options} {super_options}"
             );

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::health::HealthIssue;
+use super::health_issue::HealthIssue;
 use crate::base::LogOnce;
 use crate::model::DiskId;
 

@@ -245,7 +245,7 @@ mod tests {
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
         node.info
             .staged
-            .put(&volume, &disk("vdz", 400, "recorded"))
+            .put(&volume, &disk("vdz", 400, "recorded"), None)
             .await;
         node.info.info().await
     }

@@ -20,6 +20,7 @@ pub mod find;
 mod format;
 mod format_record;
 pub mod health;
+mod health_issue;
 mod health_log;
 mod identify;
 pub mod info;
@@ -54,6 +55,7 @@ mod tests;
 
 pub use error::{Error, Result};
 pub use find::ResolveError;
+pub use health_issue::{HealthIssue, Recovery};
 pub use info::NodeInfo;
 pub use map::{MapError, Mappings};
 pub use path::{InvalidPath, VolumePath};

@@ -73,7 +73,11 @@ impl Stager {
         // A volume that is already mounted was recorded before its mount.
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount) || matches!(request.access, Access::Block) {
-            self.staged.put(volume, &seen.device).await;
+            let fsck = match request.access {
+                Access::Mount { .. } => Some(request.tuning.fsck),
+                Access::Block => None,
+            };
+            self.staged.put(volume, &seen.device, fsck).await;
         }
         let size = seen.device.size;
         let _room = match self.tool_memory.try_reserve(size, &steps) {

@@ -11,6 +11,7 @@ use super::observe::{CallContext, quick};
 use super::request::Volume;
 use crate::base::error_chain;
 use crate::host::{Device, DeviceIncarnation, Host, Records};
+use crate::model::Fsck;
 
 /// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
@@ -20,6 +21,9 @@ pub(super) struct StagedRecord {
     pub(super) serial: String,
     /// `None` for a loop device on a kernel without `diskseq` (before 5.15).
     pub(super) incarnation: Option<DeviceIncarnation>,
+    /// How the filesystem is checked when the volume is staged again. `None` for a block volume.
+    #[serde(default)]
+    pub(super) fsck: Option<Fsck>,
     /// The block device settings before staging.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) original_settings: OriginalSettings,
@@ -37,10 +41,10 @@ pub(super) struct StagedRecords {
 
 impl StagedRecords {
     /// Records that a volume is about to be staged. A failure is logged, and staging continues.
-    pub(super) async fn put(&self, volume: &Volume, device: &Device) {
+    pub(super) async fn put(&self, volume: &Volume, device: &Device, fsck: Option<Fsck>) {
         let record = StagedRecord {
-            original_settings: self.settings(volume, device).await,
-            ..self.record(volume, device).await
+            fsck,
+            ..self.current_or_new(volume, device).await
         };
         let key = volume.id.as_str();
         if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
@@ -59,35 +63,32 @@ impl StagedRecords {
         device: &Device,
         mut settings: OriginalSettings,
     ) -> Result<()> {
-        settings.extend(self.settings(call.volume, device).await);
-        let record = StagedRecord {
-            original_settings: settings,
-            ..self.record(call.volume, device).await
-        };
+        let mut record = self.current_or_new(call.volume, device).await;
+        settings.append(&mut record.original_settings);
+        record.original_settings = settings;
         let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
         put.await.map_err(call.failed())
     }
 
     /// The recorded settings of this incarnation of the device.
     pub(super) async fn settings(&self, volume: &Volume, device: &Device) -> OriginalSettings {
-        let Some(record) = self.get(volume.id.as_str()).await else {
-            return OriginalSettings::new();
-        };
-        let is_same =
-            record.incarnation.is_some() && record.incarnation == self.incarnation(device).await;
-        if is_same {
-            record.original_settings
-        } else {
-            OriginalSettings::new()
-        }
+        let record = self.current_or_new(volume, device).await;
+        record.original_settings
     }
 
-    async fn record(&self, volume: &Volume, device: &Device) -> StagedRecord {
-        StagedRecord {
+    /// The record of this incarnation of the device, or a new one.
+    async fn current_or_new(&self, volume: &Volume, device: &Device) -> StagedRecord {
+        let incarnation = self.incarnation(device).await;
+        let current = self
+            .get(volume.id.as_str())
+            .await
+            .filter(|record| record.incarnation.is_some() && record.incarnation == incarnation);
+        current.unwrap_or_else(|| StagedRecord {
             serial: volume.serial.to_string(),
-            incarnation: self.incarnation(device).await,
+            incarnation,
+            fsck: None,
             original_settings: OriginalSettings::new(),
-        }
+        })
     }
 
     /// Removes the record of an unstaged volume. A failure is logged.

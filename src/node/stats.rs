@@ -1,6 +1,7 @@
 //! Usage and health issues of a volume (`NodeGetVolumeStats`).
 
-use super::health::{HealthIssue, HealthReporter};
+use super::health::HealthReporter;
+use super::health_issue::HealthIssue;
 use super::kubelet_path::as_not_found;
 use super::observe::CallContext;
 use super::request::{HealthRequest, StatsRequest};

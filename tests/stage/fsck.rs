@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 
 use diskplugin::base::Deadline;
-use diskplugin::model::Filesystem::{self, Ext4, Xfs};
+use diskplugin::model::Filesystem::{self, Ext3, Ext4, Xfs};
 use diskplugin::model::{Fsck, Tuning};
 
 use super::kit::{TIMEOUT, World, can_run, error_text, is_mounted, sh};
@@ -23,7 +23,7 @@ async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result
 }
 
 #[tokio::test]
-async fn an_ext4_with_errors_is_repaired_only_if_the_class_requests_it() {
+async fn an_ext4_with_errors_is_repaired_unless_the_class_forbids_it() {
     if !can_run().await {
         return;
     }
@@ -33,17 +33,56 @@ async fn an_ext4_with_errors_is_repaired_only_if_the_class_requests_it() {
     let device = world.device();
     sh(&format!("debugfs -w -R 'set_super_value state 3' {device}")).await;
     let before = world.hash().await;
-    let error = world.stage(Ext4).await.unwrap_err();
+    let error = stage_with(&world, Ext4, Fsck::Journal).await.unwrap_err();
     assert!(
         error.starts_with("FILESYSTEM_DAMAGED") && error.contains(&format!("`e2fsck -f {device}`")),
         "{error}"
     );
     assert!(!world.path("staging").exists());
     assert_eq!(world.hash().await, before);
-    stage_with(&world, Ext4, Fsck::Preen).await.unwrap();
-    world.unstage().await;
     world.stage(Ext4).await.unwrap();
     assert!(is_mounted(&world.path("staging")));
+    world.unstage().await;
+    stage_with(&world, Ext4, Fsck::Journal).await.unwrap();
+}
+
+/// The line of the staging path in the mount table.
+fn mount_line(world: &World) -> String {
+    let table = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let staging = format!(" {} ", world.path("staging").display());
+    let line = table.lines().find(|line| line.contains(&staging));
+    line.expect("it is mounted").to_owned()
+}
+
+#[tokio::test]
+async fn an_error_stops_writes_to_an_ext_filesystem() {
+    if !can_run().await {
+        return;
+    }
+    for (filesystem, serial) in [(Ext4, "errorsnew4"), (Ext3, "errorsnew3")] {
+        let world = World::with_disk(serial).await;
+        world.stage(filesystem).await.unwrap();
+        let header = sh(&format!("dumpe2fs -h {} 2>/dev/null", world.device())).await;
+        assert!(
+            header.contains("Errors behavior:          Remount read-only"),
+            "{header}"
+        );
+        world.unstage().await;
+        // As the vendor's driver creates it.
+        sh(&format!("tune2fs -e continue {}", world.device())).await;
+        world.stage(filesystem).await.unwrap();
+        let line = mount_line(&world);
+        assert!(line.contains("errors=remount-ro"), "{line}");
+        let name = world.device().replace("/dev/", "");
+        sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
+        let written = std::fs::write(world.path("staging/file"), "lost");
+        assert!(written.is_err(), "{filesystem}: {}", mount_line(&world));
+        let again = world.stage(filesystem).await.unwrap_err();
+        assert!(again.starts_with("REMOUNTED_READ_ONLY"), "{again}");
+        world.unstage().await;
+        world.stage(filesystem).await.unwrap();
+        std::fs::write(world.path("staging/file"), "written").unwrap();
+    }
 }
 
 #[tokio::test]

@@ -12,8 +12,7 @@ use crate::csi::proto::volume_usage::Unit;
 use crate::csi::proto::{self, node_server};
 use crate::csi::request::{node as request, read};
 use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
-use crate::node::health::HealthIssue;
-use crate::node::{Amount, NodeServices, VolumeUsage};
+use crate::node::{Amount, HealthIssue, NodeServices, VolumeUsage};
 
 const CAPABILITIES: [rpc::Type; 6] = [
     rpc::Type::StageUnstageVolume,

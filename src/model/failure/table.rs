@@ -333,6 +333,9 @@ failures! {
     NotStaged "NOT_STAGED" FailedPrecondition
         "the volume is not staged, or not with the settings that this call requires",
         "the caller retries automatically after staging; if the error persists, delete the pod";
+    RemountedReadOnly "REMOUNTED_READ_ONLY" FailedPrecondition
+        "the kernel remounted the filesystem read-only after an error, so it cannot be used by another pod",
+        "stop all pods that use the volume (scale the workload to 0), so that it is unstaged, and start them again";
     AccessModeConflict "ACCESS_MODE_CONFLICT" FailedPrecondition
         "the access mode does not allow a second use, or not this combination",
         "use an access mode that allows it, or stop the other pod";

@@ -195,6 +195,8 @@ impl Tuning {
                     given.add("-m", "0");
                 }
                 given.add("-E", if format { "discard" } else { "nodiscard" });
+                // The default, `continue`, lets damage spread while the pod writes.
+                given.add("-e", "remount-ro");
             }
             // A blank disk has nothing to discard, and large ones take minutes.
             Filesystem::Xfs | Filesystem::Btrfs if !format => words.push("-K".to_owned()),
@@ -390,8 +392,8 @@ mod tests {
     #[test]
     fn what_nobody_tuned_is_made_as_ever() {
         for (filesystem, line) in [
-            (Ext4, "-q -m 0 -E nodiscard"),
-            (Ext3, "-q -m 0 -E nodiscard"),
+            (Ext4, "-q -m 0 -E nodiscard -e remount-ro"),
+            (Ext3, "-q -m 0 -E nodiscard -e remount-ro"),
             (Xfs, "-q -K"),
             (Btrfs, "-q -K"),
         ] {
@@ -419,7 +421,7 @@ mod tests {
         ];
         assert_eq!(
             arguments(Ext4, &ext).unwrap(),
-            "-q -E nodiscard,quotatype=prjquota,stride=16,lazy_itable_init=0 -I 512 -i 65536 -O quota,project,^metadata_csum -m 1"
+            "-q -E nodiscard,quotatype=prjquota,stride=16,lazy_itable_init=0 -e remount-ro -I 512 -i 65536 -O quota,project,^metadata_csum -m 1"
         );
     }
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Filesystem, context};
 
 mod block_settings;
@@ -11,15 +13,16 @@ mod mkfs;
 pub use block_settings::BlockSettings;
 pub use mkfs::InvalidTuning;
 
-/// What is done about a filesystem that is not in order, before it is mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How an ext3 or ext4 is checked before a writable mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fsck {
-    /// The journal is replayed, as every mount does, and nothing else is changed: what is marked as having errors is refused.
-    #[default]
+    /// The mount replays the journal. A filesystem that is marked as having errors is rejected.
     Journal,
-    /// Repairs what `e2fsck -p` repairs safely.
+    /// `e2fsck -p`, as kubelet runs it before it mounts a filesystem: safe repairs only.
+    #[default]
     Preen,
-    /// Nothing is looked at.
+    /// No check.
     None,
 }
 
@@ -97,8 +100,8 @@ impl Tuning {
         match key {
             context::FSCK => {
                 self.fsck = match value {
-                    "journal" | "" => Fsck::Journal,
-                    "preen" => Fsck::Preen,
+                    "journal" => Fsck::Journal,
+                    "preen" | "" => Fsck::Preen,
                     "none" => Fsck::None,
                     _ => return Err(refuse("journal, preen, none")),
                 };
@@ -154,8 +157,8 @@ impl Tuning {
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let number = |key, value: Option<u64>| value.map(|value| (key, value.to_string()));
         let fsck = match self.fsck {
-            Fsck::Journal => None,
-            Fsck::Preen => Some("preen"),
+            Fsck::Journal => Some("journal"),
+            Fsck::Preen => None,
             Fsck::None => Some("none"),
         };
         let discard = match self.discard {
@@ -230,7 +233,7 @@ mod tests {
         let mut tuning = Tuning::default();
         assert!(tuning.entries().is_empty());
         for (key, value) in [
-            ("FSCK", "preen"),
+            ("FSCK", "journal"),
             ("discard", "both"),
             ("projectquota", "true"),
             ("blockSize", "4k"),

@@ -72,6 +72,12 @@ pub enum PlanError {
     /// A writable target requires a writable staging mount.
     #[error("the volume is staged read-only at {}", staging.display())]
     StagedReadOnly { staging: PathBuf },
+    /// The kernel remounted the filesystem read-only after an error.
+    #[error(
+        "the kernel remounted the filesystem at {} read-only after an error; it must be unstaged before it can be \
+         used again", staging.display()
+    )]
+    RemountedReadOnly { staging: PathBuf },
     /// The access mode allows only one target path.
     #[error(
         "the access mode allows one target path, and the volume is already published at {paths}"

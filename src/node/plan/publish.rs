@@ -55,6 +55,9 @@ fn publish_mount(
         let found = format!("as {}", staged.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
+    if staged.was_remounted_read_only() && !read_only {
+        return Err(PlanError::RemountedReadOnly { staging });
+    }
     if staged.is_read_only() && !read_only {
         return Err(PlanError::StagedReadOnly { staging });
     }

@@ -87,6 +87,10 @@ fn stage_mounted(
         let found = format!("as {}", mount.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
+    if mount.was_remounted_read_only() && !read_only {
+        let staging = observed.staging.path.clone();
+        return Err(PlanError::RemountedReadOnly { staging });
+    }
     if mount.is_read_only() != read_only {
         let found = access_name(mount.is_read_only()).to_owned();
         return Err(incompatible(

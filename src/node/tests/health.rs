@@ -55,6 +55,28 @@ async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
     assert_eq!(found[0].reason(), "RemountedReadOnly");
 }
 
+#[tokio::test]
+async fn the_advice_matches_the_fsck_attribute() {
+    for (fsck, advice) in [
+        (Fsck::Preen, "`e2fsck -p` repairs the filesystem"),
+        (Fsck::Journal, "after `e2fsck -f /dev/vdb` has repaired it"),
+        (Fsck::None, "run `e2fsck -f /dev/vdb` manually before"),
+    ] {
+        let (fake, node) = world(with_disk(Content::Blank));
+        let mut request = stage_request();
+        request.tuning.fsck = fsck;
+        node.stager.stage(request, soon()).await.unwrap();
+        fake.state().errors = Some("1 error".to_owned());
+        fake.state().mounts[0].super_options = "ro".to_owned();
+        let found = node.health.health(&health(&[]), soon()).await.unwrap();
+        let reasons: Vec<_> = found.iter().map(HealthIssue::reason).collect();
+        assert_eq!(reasons, ["RemountedReadOnly", "FilesystemErrors"]);
+        for issue in found {
+            assert!(issue.to_string().contains(advice), "{issue}");
+        }
+    }
+}
+
 fn stats_request() -> StatsRequest {
     StatsRequest {
         volume: volume(),

@@ -11,7 +11,7 @@ async fn a_blank_disk_is_formatted_and_mounted_once() {
     assert_eq!(
         fake.state().calls,
         [
-            "mkfs.ext4 -q -m 0 -E nodiscard /dev/vdb",
+            "mkfs.ext4 -q -m 0 -E nodiscard -e remount-ro /dev/vdb",
             "flush /dev/vdb",
             "mkdir /staging",
             "mount /staging"
@@ -103,7 +103,7 @@ async fn a_damaged_filesystem_is_not_mounted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
+async fn the_fsck_attribute_decides_about_a_filesystem_with_errors() {
     let content = Content::Filesystem {
         filesystem: Filesystem::Ext4,
         size: Some(Bytes(1 << 30)),
@@ -126,7 +126,7 @@ async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
             assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
             let text = error_chain(&error);
             assert!(
-                text.contains("`e2fsck -f /dev/vdb`") && text.contains("fsck: preen"),
+                text.contains("`e2fsck -f /dev/vdb`") && text.contains("fsck: journal"),
                 "{text}"
             );
         }
@@ -134,13 +134,15 @@ async fn a_filesystem_with_errors_is_repaired_only_with_fsck_preen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn offline_resize_does_not_repair_by_default() {
+async fn offline_resize_repairs_only_with_fsck_preen() {
     let content = Content::Filesystem {
         filesystem: Filesystem::Ext4,
         size: Some(Bytes(1 << 29)),
     };
+    let mut request = stage_request();
+    request.tuning.fsck = Fsck::Journal;
     let (fake, node) = world(with_disk(content.clone()));
-    node.stager.stage(stage_request(), soon()).await.unwrap();
+    node.stager.stage(request.clone(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls[..4],
         [
@@ -152,11 +154,7 @@ async fn offline_resize_does_not_repair_by_default() {
     );
     let (fake, node) = world(with_disk(content));
     fake.state().exit_codes.insert("e2fsck", 1);
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(request, soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
     assert_eq!(fake.state().calls.len(), 2, "{:?}", fake.state().calls);
 }

@@ -46,6 +46,23 @@ fn publishing_fails_if_not_staged_or_staged_read_only() {
 }
 
 #[test]
+fn a_filesystem_that_the_kernel_remounted_read_only_is_not_used_again() {
+    for super_options in ["ro,errors=remount-ro", "rw,emergency_ro"] {
+        let target = path_state("/target", Entry::Missing, None);
+        let mut observed = publish_observation(target, Some("rw"));
+        let mut mount = observed.staging.mount.take().unwrap();
+        mount.super_options = super_options.to_owned();
+        observed.staging.mount = Some(mount.clone());
+        let published = publish(requested(&ext4(), false), false, &observed);
+        assert!(
+            matches!(published, Err(PlanError::RemountedReadOnly { .. })),
+            "{published:?}"
+        );
+        assert!(publish(requested(&ext4(), true), false, &observed).is_ok());
+    }
+}
+
+#[test]
 fn publishing_again_completes_an_interrupted_read_only_remount() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
