@@ -9,9 +9,14 @@ use std::path::Path;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
-use super::exec::{Command, Output};
+use super::blocking::blocking;
+use super::device::Device;
+use super::error::{HostError, Result};
+use super::exec::{Command, Exec, Output};
+use super::mount::check_number;
 use super::samples::{SAMPLE, places};
-use super::superblock::Stated;
+use super::superblock::Superblocks;
+use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem};
 
 /// Bytes at the start that must be zero on a blank disk.
@@ -66,6 +71,26 @@ impl fmt::Display for Content {
     }
 }
 
+/// The content of an unused device, from the probe and the scan. An unclear result is an error.
+pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -> Result<Content> {
+    let chosen = device.clone();
+    let scan = blocking(deadline, "read", &device.path, move || {
+        check_number(&chosen)?;
+        scan(&chosen.path, chosen.size).map_err(|error| HostError::io("read", &chosen.path, error))
+    });
+    let command = probe_command(&device.path);
+    let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
+    let scan = scan?;
+    let probe = probe.map_err(|source| HostError::Probe {
+        device: device.path.clone(),
+        source: Box::new(source),
+    })?;
+    classify(&probe, &scan).map_err(|reason| HostError::AmbiguousContent {
+        device: device.path.clone(),
+        reason,
+    })
+}
+
 /// The low-level probe: it bypasses the cache and prints values as lines.
 pub(super) fn probe_command(device: &Path) -> Command {
     Command::new("blkid")
@@ -75,8 +100,7 @@ pub(super) fn probe_command(device: &Path) -> Command {
 
 #[derive(Debug)]
 pub(super) struct DeviceScan {
-    /// Values of the superblocks found.
-    pub(super) stated: Stated,
+    pub(super) superblocks: Superblocks,
     /// Offset of the first nonzero byte in the head, a sample or the tail.
     pub(super) first_data: Option<u64>,
 }
@@ -101,7 +125,7 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
             PosixFadviseAdvice::POSIX_FADV_WILLNEED,
         )?;
     }
-    let stated = stated(&mut file, size)?;
+    let superblocks = superblocks(&mut file, size)?;
     let mut buffer = Vec::new();
     let mut first_data = None;
     for (start, length) in ranges {
@@ -110,14 +134,15 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
             break;
         }
     }
-    Ok(DeviceScan { stated, first_data })
+    Ok(DeviceScan {
+        superblocks,
+        first_data,
+    })
 }
 
 /// Whether the start of the device, where superblocks are, is zero.
 pub(super) fn has_blank_start(device: &mut File, size: Bytes) -> io::Result<bool> {
-    let mut head = Vec::new();
-    read_at(device, 0, SUPERBLOCKS.min(size.0), &mut head)?;
-    Ok(first_nonzero(&head).is_none())
+    superblock_area(device, size).map(|head| first_nonzero(&head).is_none())
 }
 
 /// The ranges read to prove that a disk is blank: start and length of each, in order. They may overlap.
@@ -163,14 +188,18 @@ fn first_nonzero(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads the superblocks of a device, which may be mounted.
-pub(super) fn read_stated(device: &Path, size: Bytes) -> io::Result<Stated> {
-    stated(&mut File::open(device)?, size)
+pub(super) fn read_superblocks(device: &Path, size: Bytes) -> io::Result<Superblocks> {
+    superblocks(&mut File::open(device)?, size)
 }
 
-fn stated(file: &mut File, size: Bytes) -> io::Result<Stated> {
+fn superblocks(file: &mut File, size: Bytes) -> io::Result<Superblocks> {
+    superblock_area(file, size).map(|head| Superblocks::parse(&head))
+}
+
+fn superblock_area(file: &mut File, size: Bytes) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     read_at(file, 0, SUPERBLOCKS.min(size.0), &mut head)?;
-    Ok(Stated::of(&head))
+    Ok(head)
 }
 
 fn read_at(file: &mut File, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
@@ -183,14 +212,14 @@ fn read_at(file: &mut File, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::R
 ///
 /// # Errors
 /// The reason why the content is ambiguous.
-pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> Result<Content, String> {
+pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> std::result::Result<Content, String> {
     match (probe.code, scan.first_data) {
         // blkid(8): 2 means both "nothing found" and "cannot read", so it is not sufficient alone.
         (Some(2), _) if !probe.stderr.trim().is_empty() => {
             Err(format!("blkid reports: {}", probe.stderr.trim()))
         }
         (Some(2), None) => Ok(Content::Blank),
-        (Some(2), Some(offset)) => Ok(match scan.stated.unfinished {
+        (Some(2), Some(offset)) => Ok(match scan.superblocks.unfinished {
             Some(filesystem) => Content::IncompleteFormat { filesystem },
             None => Content::Unknown { offset },
         }),
@@ -198,7 +227,7 @@ pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> Result<Content, Str
             "blkid finds {:?} where every byte reads as zero",
             probe.stdout.trim()
         )),
-        (Some(0), Some(_)) => found(&probe.stdout, &scan.stated),
+        (Some(0), Some(_)) => found(&probe.stdout, &scan.superblocks),
         (Some(8), _) => Ok(Content::Unsupported {
             description: "multiple signatures according to blkid".to_owned(),
         }),
@@ -209,7 +238,7 @@ pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> Result<Content, Str
     }
 }
 
-fn found(export: &str, stated: &Stated) -> Result<Content, String> {
+fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content, String> {
     let value = |key: &str| {
         export
             .lines()
@@ -230,12 +259,12 @@ fn found(export: &str, stated: &Stated) -> Result<Content, String> {
                 .filter(|_| value("USAGE") == Some("filesystem"));
             match known {
                 // blkid also accepts an xfs that is incomplete according to its superblock.
-                Some(filesystem) if stated.unfinished == Some(filesystem) => {
+                Some(filesystem) if superblocks.unfinished == Some(filesystem) => {
                     Content::IncompleteFormat { filesystem }
                 }
                 Some(filesystem) => Content::Filesystem {
                     filesystem,
-                    size: stated.size(filesystem),
+                    size: superblocks.size(filesystem),
                 },
                 None => Content::Unsupported {
                     description: format!(
@@ -271,7 +300,7 @@ mod tests {
 
     fn scan_with(first_data: Option<u64>) -> DeviceScan {
         DeviceScan {
-            stated: Stated::default(),
+            superblocks: Superblocks::default(),
             first_data,
         }
     }
@@ -292,7 +321,7 @@ mod tests {
         xfs.resize(SUPERBLOCKS.try_into().unwrap(), 0);
         let classified = |probe: &Output, head: &[u8]| {
             let scan = DeviceScan {
-                stated: Stated::of(head),
+                superblocks: Superblocks::parse(head),
                 first_data: Some(0),
             };
             classify(probe, &scan).unwrap().to_string()

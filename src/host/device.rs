@@ -274,7 +274,7 @@ mod tests {
         file(sys.path(), "block/vdb/diskseq", "9\n");
         file(sys.path(), "block/vdb/vdb1/partition", "1\n");
         file(sys.path(), "block/vdb/holders/dm-0/dev", "253:0\n");
-        let devices = scan(sys.path(), Path::new("/dev"), &Serials::default()).unwrap();
+        let devices = scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).unwrap();
         assert_eq!(
             devices,
             [Device {
@@ -308,7 +308,7 @@ mod tests {
         let device = read(
             sys.path(),
             Path::new("/dev"),
-            &Serials::default(),
+            &Serials::without_timeout(),
             "nvme1n1",
         )
         .unwrap()
@@ -323,7 +323,7 @@ mod tests {
         file(sys.path(), "block/nvme0c0n1/dev", "259:0\n");
         file(sys.path(), "block/nvme0c0n1/hidden", "1\n");
         assert_eq!(
-            scan(sys.path(), Path::new("/dev"), &Serials::default()).unwrap(),
+            scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).unwrap(),
             []
         );
     }
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_scan_without_sysfs_fails() {
         let sys = tempfile::tempdir().unwrap();
-        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::default());
+        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::without_timeout());
         assert!(scan_sys().is_err());
         fs::create_dir(sys.path().join("block")).unwrap();
         assert_eq!(scan_sys().unwrap(), []);
@@ -342,6 +342,6 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");
-        assert!(scan(sys.path(), Path::new("/dev"), &Serials::default()).is_err());
+        assert!(scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).is_err());
     }
 }

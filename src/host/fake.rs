@@ -13,10 +13,11 @@ use tokio::time::Instant;
 
 use super::device_changes::Notifications;
 use super::device_incarnation::DeviceSequence;
+use super::feature::FeatureFlags;
 use super::{
     Amount, Candidates, Command, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry,
-    Exec, ExecError, FlushOutcome, Holder, Host, HostError, Link, Mount, MountDevice, Output,
-    Result, SearchQuery, Sought, Usage, Vitals,
+    Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount,
+    MountDevice, Output, Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -98,6 +99,10 @@ pub(crate) struct State {
     pub(crate) mounts_another_device: bool,
     /// The devices of the mounted btrfs with the same UUID.
     pub(crate) same_uuid: Vec<String>,
+    /// The features in the superblock. With them, mounting fails with `EINVAL`.
+    pub(crate) features: Option<(Filesystem, FeatureFlags)>,
+    /// The release of the kernel; 6.1 if not set.
+    pub(crate) kernel_release: Option<&'static str>,
     /// Number of mounts that fail with `EEXIST`.
     pub(crate) duplicate_mounts: u32,
     /// Number of waits after which mounts and devices are free; never if not set.
@@ -308,17 +313,15 @@ impl Host for FakeHost {
         self.act("flush", &device.path, |_| {})
     }
 
-    async fn has_errors(&self, _deadline: Deadline, _device: &Device) -> Result<bool> {
-        Ok(self.state().has_errors)
-    }
-
-    async fn filesystem_size(
-        &self,
-        _deadline: Deadline,
-        _device: &Device,
-        _filesystem: Filesystem,
-    ) -> Result<Option<Bytes>> {
-        Ok(self.state().stated_size)
+    async fn superblocks(&self, _deadline: Deadline, _device: &Device) -> Result<Superblocks> {
+        let state = self.state();
+        let size = |filesystem| Some((filesystem, state.stated_size?));
+        Ok(Superblocks {
+            sizes: Filesystem::ALL.into_iter().filter_map(size).collect(),
+            features: state.features.into_iter().collect(),
+            ext_errors: state.has_errors,
+            ..Superblocks::default()
+        })
     }
 
     async fn mount(&self, _deadline: Deadline, request: &MountDevice) -> Result<()> {
@@ -326,6 +329,10 @@ impl Host for FakeHost {
             self.state().duplicate_mounts -= 1;
             let duplicate = io::Error::from(io::ErrorKind::AlreadyExists);
             return Err(HostError::io("mount on", &request.target, duplicate));
+        }
+        if self.state().features.is_some() {
+            let invalid = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(HostError::io("mount on", &request.target, invalid));
         }
         self.act("mount", &request.target, |state| {
             let point = request.target.display().to_string();
@@ -503,6 +510,13 @@ impl Host for FakeHost {
 
     async fn boot_id(&self, _deadline: Deadline) -> Result<String> {
         Ok("boot-1".to_owned())
+    }
+
+    async fn kernel(&self, _deadline: Deadline) -> Result<Kernel> {
+        let release = self.state().kernel_release.unwrap_or("6.1.0-fake");
+        let version = KernelVersion::parse(release).unwrap();
+        let release = release.to_owned();
+        Ok(Kernel { release, version })
     }
 
     async fn may_grow_mounted_ext(&self, _deadline: Deadline) -> Result<bool> {

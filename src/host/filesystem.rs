@@ -26,6 +26,17 @@ pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Comm
         .arg(device)
 }
 
+/// Lists the features that mkfs knows, for [`crate::model::Tuning::mkfs_arguments`]: the usage text of mkfs.xfs, the
+/// feature list of mkfs.btrfs. `None` for ext, whose features are complete.
+#[must_use]
+pub fn list_mkfs_features(filesystem: Filesystem) -> Option<Command> {
+    match filesystem {
+        Filesystem::Ext4 | Filesystem::Ext3 => None,
+        Filesystem::Xfs => Some(Command::new("mkfs.xfs")),
+        Filesystem::Btrfs => Some(Command::new("mkfs.btrfs").args(["-O", "list-all"])),
+    }
+}
+
 /// The command with which an operator repairs a damaged filesystem.
 #[must_use]
 pub fn repair_command(filesystem: Filesystem, device: &Path) -> Command {
@@ -76,6 +87,12 @@ pub fn check_result(code: Option<i32>) -> CheckResult {
         Some(1..=3) => CheckResult::Repaired,
         Some(_) | None => CheckResult::Damaged,
     }
+}
+
+/// Whether e2fsck rejects a filesystem because of features that it does not know.
+#[must_use]
+pub fn is_unsupported(output: &str) -> bool {
+    output.contains("has unsupported feature(s)")
 }
 
 /// Grows an unmounted ext filesystem to the size of its device. The first command is the full check that resize2fs requires.
@@ -135,7 +152,7 @@ mod tests {
     #[test]
     fn mkfs_never_uses_force() {
         for filesystem in Filesystem::ALL {
-            let arguments = Tuning::default().mkfs_arguments(filesystem).unwrap();
+            let arguments = Tuning::default().mkfs_arguments(filesystem, "").unwrap();
             let command = mkfs(filesystem, &arguments, Path::new("/dev/vdb")).to_string();
             assert!(
                 !command.contains(" -F") && !command.contains(" -f"),

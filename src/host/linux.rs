@@ -18,11 +18,12 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Holder, Host,
-    Link, Mount, MountDevice, SearchQuery, Sought, Vitals, block_attribute, btrfs, content, device,
-    device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
+    Kernel, Link, Mount, MountDevice, SearchQuery, Sought, Superblocks, Vitals, block_attribute,
+    btrfs, content, device, device_lock, entry, flush, holder, kernel, mount, mount_watch,
+    mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
-use crate::model::{Bytes, Filesystem, MountFlags};
+use crate::model::MountFlags;
 
 /// Where the kernel's file systems are.
 #[derive(Debug, Clone)]
@@ -160,23 +161,7 @@ impl Host for Linux {
     }
 
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content> {
-        let (path, size) = (device.path.clone(), device.size);
-        let chosen = device.clone();
-        let scan = blocking(deadline, "read", &device.path, move || {
-            mount::check_number(&chosen)?;
-            content::scan(&path, size).map_err(|error| HostError::io("read", &path, error))
-        });
-        let command = content::probe_command(&device.path);
-        let (scan, probe) = tokio::join!(scan, self.exec.run(&command, deadline));
-        let scan = scan?;
-        let probe = probe.map_err(|source| HostError::Probe {
-            device: device.path.clone(),
-            source: Box::new(source),
-        })?;
-        content::classify(&probe, &scan).map_err(|reason| HostError::AmbiguousContent {
-            device: device.path.clone(),
-            reason,
-        })
+        content::read(&*self.exec, device, deadline).await
     }
 
     async fn lock_if_blank(
@@ -206,26 +191,10 @@ impl Host for Linux {
         .await
     }
 
-    async fn has_errors(&self, deadline: Deadline, device: &Device) -> Result<bool> {
+    async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks> {
         let (path, size) = (device.path.clone(), device.size);
         blocking(deadline, "read", &device.path, move || {
-            content::read_stated(&path, size)
-                .map(|stated| stated.ext_errors)
-                .map_err(|error| HostError::io("read", &path, error))
-        })
-        .await
-    }
-
-    async fn filesystem_size(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        filesystem: Filesystem,
-    ) -> Result<Option<Bytes>> {
-        let (path, size) = (device.path.clone(), device.size);
-        blocking(deadline, "read", &device.path, move || {
-            content::read_stated(&path, size)
-                .map(|stated| stated.size(filesystem))
+            content::read_superblocks(&path, size)
                 .map_err(|error| HostError::io("read", &path, error))
         })
         .await
@@ -408,6 +377,14 @@ impl Host for Linux {
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
         self.host_info.boot_id(deadline, &self.roots.proc).await
+    }
+
+    async fn kernel(&self, deadline: Deadline) -> Result<Kernel> {
+        let proc = self.roots.proc.clone();
+        blocking(deadline, "read", &self.roots.proc, move || {
+            kernel::read(&proc)
+        })
+        .await
     }
 
     async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool> {

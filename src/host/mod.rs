@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Bytes, Filesystem, MountFlags};
+use crate::model::MountFlags;
 
 mod block_attribute;
 mod blocking;
@@ -22,11 +22,13 @@ mod directory_watch;
 pub mod entry;
 pub mod error;
 pub mod exec;
+pub(crate) mod feature;
 pub mod filesystem;
 pub mod flush;
 mod hang;
 pub mod holder;
 mod host_info;
+mod kernel;
 pub mod linux;
 pub mod memory;
 pub mod mount;
@@ -57,12 +59,14 @@ pub use error::{HostError, Result};
 pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
 pub use holder::{Holder, Sought};
+pub use kernel::{Kernel, KernelVersion};
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
 pub use record::Records;
 pub use search::{Candidates, Link, SearchQuery};
 pub use stats::{Amount, Usage};
+pub use superblock::Superblocks;
 pub use vitals::Vitals;
 
 /// The machine: what is there, and what changes mounts. Every call returns by its deadline.
@@ -123,16 +127,8 @@ pub trait Host: Debug + Send + Sync {
     /// Waits until everything written to a device is on the disk.
     async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()>;
 
-    /// Whether an ext filesystem on a device is marked as having errors.
-    async fn has_errors(&self, deadline: Deadline, device: &Device) -> Result<bool>;
-
-    /// The size that the superblock on a device states; none where there is no such superblock.
-    async fn filesystem_size(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        filesystem: Filesystem,
-    ) -> Result<Option<Bytes>>;
+    /// The superblocks on a device, which may be mounted.
+    async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks>;
 
     /// Mounts a filesystem, if the node of its device still has the number it was chosen with.
     async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()>;
@@ -206,6 +202,9 @@ pub trait Host: Debug + Send + Sync {
 
     /// The kernel's id of the machine's current start.
     async fn boot_id(&self, deadline: Deadline) -> Result<String>;
+
+    /// The running kernel.
+    async fn kernel(&self, deadline: Deadline) -> Result<Kernel>;
 
     /// Whether this process may grow a mounted ext filesystem (`CAP_SYS_RESOURCE`).
     async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool>;

@@ -169,7 +169,7 @@ mod tests {
             fs::create_dir_all(dir.path().join("dev/disk/by-id")).unwrap();
             fs::create_dir_all(dir.path().join("links")).unwrap();
             fs::create_dir_all(dir.path().join("sys/block")).unwrap();
-            let serials = Serials::default();
+            let serials = Serials::without_timeout();
             Self { dir, serials }
         }
 

@@ -45,11 +45,23 @@ impl From<Option<Serial>> for SerialState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Serials(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     known: Mutex<HashMap<String, Known>>,
     answered: Condvar,
     pool: BlockingPool,
+    timeout: Duration,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            answered: Condvar::default(),
+            pool: BlockingPool::default(),
+            timeout: TIMEOUT,
+        }
+    }
 }
 
 /// The serial of the device that has a name.
@@ -74,6 +86,15 @@ enum Answer {
 }
 
 impl Serials {
+    /// For tests in which every disk responds, however busy the machine is.
+    #[cfg(test)]
+    pub(super) fn without_timeout() -> Self {
+        Self(Arc::new(Shared {
+            timeout: Duration::from_mins(5),
+            ..Shared::default()
+        }))
+    }
+
     /// The serial of the device in this directory of sysfs.
     pub(super) fn of(
         &self,
@@ -143,7 +164,7 @@ impl Serials {
         let waiting = self
             .0
             .answered
-            .wait_timeout_while(known, TIMEOUT, is_awaited);
+            .wait_timeout_while(known, self.0.timeout, is_awaited);
         let (mut known, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         let Some(known) = known
             .get_mut(name)

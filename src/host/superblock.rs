@@ -1,39 +1,64 @@
-//! What superblocks say of themselves, read off the first bytes of a device.
+//! Superblocks of filesystems, parsed from the first bytes of a device.
 
 use std::time::Duration;
 
+use super::feature::FeatureFlags;
+use super::kernel::KernelVersion;
 use crate::model::{Bytes, Filesystem};
 
-/// What the superblocks state that are there.
+/// The superblocks on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Stated {
-    sizes: Vec<(Filesystem, Bytes)>,
-    /// The filesystem whose making never came to an end.
+pub struct Superblocks {
+    pub(super) sizes: Vec<(Filesystem, Bytes)>,
+    pub(super) features: Vec<(Filesystem, FeatureFlags)>,
+    /// The filesystem whose mkfs did not complete.
     pub(super) unfinished: Option<Filesystem>,
-    /// Whether an ext filesystem is marked as having errors.
     pub(super) ext_errors: bool,
     /// When an ext filesystem was last mounted writable, since 1970.
     pub(super) ext_mounted: Option<Duration>,
 }
 
-impl Stated {
-    /// Read off the first bytes of a device, at least 68 KiB for btrfs.
-    pub(super) fn of(head: &[u8]) -> Self {
+impl Superblocks {
+    /// Parses the first bytes of a device, at least 68 KiB for btrfs.
+    pub(super) fn parse(head: &[u8]) -> Self {
         let sizes = Filesystem::ALL
             .into_iter()
             .filter_map(|filesystem| Some((filesystem, stated_size(filesystem, head)?)));
+        let sizes: Vec<_> = sizes.collect();
+        let features = sizes
+            .iter()
+            .filter_map(|(of, _)| Some((*of, FeatureFlags::parse(*of, head)?)));
         Self {
-            sizes: sizes.collect(),
+            features: features.collect(),
+            sizes,
             unfinished: unfinished(head),
             ext_errors: ext_errors(head).unwrap_or(false),
             ext_mounted: ext_mounted(head),
         }
     }
 
-    /// The size that is stated for this filesystem; none where it has no superblock.
-    pub(super) fn size(&self, filesystem: Filesystem) -> Option<Bytes> {
+    /// The size of this filesystem; `None` if it has no superblock.
+    #[must_use]
+    pub fn size(&self, filesystem: Filesystem) -> Option<Bytes> {
         let stated = self.sizes.iter().find(|(of, _)| *of == filesystem);
         stated.map(|(_, size)| *size)
+    }
+
+    /// Whether an ext filesystem is marked as having errors.
+    #[must_use]
+    pub fn has_ext_errors(&self) -> bool {
+        self.ext_errors
+    }
+
+    /// The features of this filesystem that the kernel does not support, with the first version that supports each.
+    #[must_use]
+    pub fn unsupported_features(
+        &self,
+        filesystem: Filesystem,
+        kernel: KernelVersion,
+    ) -> Vec<String> {
+        let flags = self.features.iter().find(|(of, _)| *of == filesystem);
+        flags.map_or_else(Vec::new, |(_, flags)| flags.unsupported(filesystem, kernel))
     }
 }
 
@@ -141,8 +166,8 @@ mod tests {
         let mut ext = vec![0; 2048];
         ext[1024 + 56..1024 + 58].copy_from_slice(&[0x53, 0xEF]);
         ext[1024 + 58] = 1;
-        assert!(!Stated::of(&ext).ext_errors);
+        assert!(!Superblocks::parse(&ext).ext_errors);
         ext[1024 + 58] = 3;
-        assert!(Stated::of(&ext).ext_errors);
+        assert!(Superblocks::parse(&ext).ext_errors);
     }
 }

@@ -26,7 +26,7 @@ pub struct Vitals {
 /// Looks; this may never return.
 pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
-    let stated = filesystem.and_then(|_| content::read_stated(&device.path, device.size).ok());
+    let stated = filesystem.and_then(|_| content::read_superblocks(&device.path, device.size).ok());
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
             let mounted = stated.as_ref().and_then(|stated| stated.ext_mounted);

@@ -185,6 +185,17 @@ pub enum Error {
          lacks; grant it, or stage the volume again to grow it unmounted"
     )]
     CapabilityMissing { volume: DiskId },
+    /// The filesystem was created for newer kernels.
+    #[error(
+        "volume {volume}: its filesystem has features that the kernel of this node does not support: {unsupported}"
+    )]
+    FeaturesUnsupported {
+        volume: DiskId,
+        /// The device, the release of the running kernel, and the features with the first version that supports each.
+        unsupported: String,
+        #[source]
+        source: HostError,
+    },
     /// The kernel rejects the mount options.
     #[error("volume {volume}: the kernel rejects the mount options \"{flags}\"")]
     MountOptionsRejected {

@@ -55,12 +55,9 @@ impl Expander {
         let Some(filesystem) = filesystem else {
             return Ok(device.size);
         };
-        let stated = self
-            .host
-            .filesystem_size(quick(), &device, filesystem)
-            .await
-            .map_err(call.failed())?;
-        let steps = plan::expand(&device, &mounts, stated).map_err(|source| Error::Plan {
+        let superblocks = self.host.superblocks(quick(), &device).await;
+        let size = superblocks.map_err(call.failed())?.size(filesystem);
+        let steps = plan::expand(&device, &mounts, size).map_err(|source| Error::Plan {
             volume: volume.id.clone(),
             operation: OPERATION,
             source,

@@ -42,6 +42,7 @@ impl Error {
             Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,
             Self::CapabilityMissing { .. } => Failure::CapabilityMissing,
             Self::BlockSettingRejected { .. } => Failure::BlockSettingRejected,
+            Self::FeaturesUnsupported { .. } => Failure::FeaturesUnsupported,
             Self::MountOptionsRejected { .. } => Failure::MountOptionsRejected,
         }
     }

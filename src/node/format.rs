@@ -32,7 +32,8 @@ impl Formatter {
         tuning: &Tuning,
         proof: Option<BlankProof>,
     ) -> Result<()> {
-        let arguments = tuning.mkfs_arguments(filesystem);
+        let supported = self.mkfs_features(call, filesystem).await?;
+        let arguments = tuning.mkfs_arguments(filesystem, &supported);
         let arguments = arguments.map_err(|source| Error::Tuning {
             volume: call.id().clone(),
             source,
@@ -77,6 +78,19 @@ impl Formatter {
             .await;
         flushed.map_err(call.failed())?;
         self.records.remove(call).await
+    }
+
+    /// The features that this mkfs knows.
+    async fn mkfs_features(&self, call: CallContext<'_>, filesystem: Filesystem) -> Result<String> {
+        let Some(command) = filesystem::list_mkfs_features(filesystem) else {
+            return Ok(String::new());
+        };
+        // mkfs.xfs prints its usage with exit code 1, because no device is given.
+        let output = self
+            .tools
+            .output(call, "list the features of mkfs", &command)
+            .await?;
+        Ok(output.stdout + &output.stderr)
     }
 
     /// Checks again that the exclusively opened device is blank.

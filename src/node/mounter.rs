@@ -28,7 +28,7 @@ impl Mounter {
             Err(error) if is_duplicate(request, &error) => {
                 self.mount_after_forget(call, request).await?;
             }
-            Err(error) => return Err(mount_failure::explain(call, request, error)),
+            Err(error) => return Err(self.explain(call, request, error).await),
         }
         if self.is_mounted(call, request).await? {
             return Ok(());
@@ -47,6 +47,34 @@ impl Mounter {
     async fn try_mount(&self, request: &MountDevice) -> std::result::Result<(), HostError> {
         let deadline = Deadline::after(TOOL_TIMEOUT);
         self.host.mount(deadline, request).await
+    }
+
+    /// The kernel rejects unsupported features with the same error as unsupported options.
+    async fn explain(
+        &self,
+        call: CallContext<'_>,
+        request: &MountDevice,
+        error: HostError,
+    ) -> Error {
+        if error.io_kind() != Some(ErrorKind::InvalidInput) {
+            return mount_failure::explain(call, request, error);
+        }
+        let (device, filesystem) = (&request.device, request.filesystem);
+        let superblocks = self.host.superblocks(quick(), device);
+        let (superblocks, kernel) = tokio::join!(superblocks, self.host.kernel(quick()));
+        let (Ok(superblocks), Ok(kernel)) = (superblocks, kernel) else {
+            return mount_failure::explain(call, request, error);
+        };
+        let unsupported = superblocks.unsupported_features(filesystem, kernel.version);
+        if unsupported.is_empty() {
+            return mount_failure::explain(call, request, error);
+        }
+        let (release, unsupported) = (kernel.release, unsupported.join(", "));
+        Error::FeaturesUnsupported {
+            volume: call.id().clone(),
+            unsupported: format!("{filesystem} on {device}, Linux {release}: {unsupported}"),
+            source: error,
+        }
     }
 
     /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
@@ -76,7 +104,7 @@ impl Mounter {
         match self.try_mount(request).await {
             Ok(()) => Ok(()),
             Err(error) if is_duplicate(request, &error) => Err(duplicate()),
-            Err(error) => Err(mount_failure::explain(call, request, error)),
+            Err(error) => Err(self.explain(call, request, error).await),
         }
     }
 

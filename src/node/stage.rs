@@ -161,11 +161,10 @@ impl Stager {
         call: CallContext<'_>,
     ) -> Result<Option<Bytes>> {
         match (&request.access, &staging.mount) {
-            (Access::Mount { filesystem, .. }, Some(mount)) if mount.is_of(device) => self
-                .host
-                .filesystem_size(quick(), device, *filesystem)
-                .await
-                .map_err(call.failed()),
+            (Access::Mount { filesystem, .. }, Some(mount)) if mount.is_of(device) => {
+                let superblocks = self.host.superblocks(quick(), device).await;
+                Ok(superblocks.map_err(call.failed())?.size(*filesystem))
+            }
             _ => Ok(None),
         }
     }

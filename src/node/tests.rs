@@ -10,6 +10,7 @@ use super::*;
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::host::fake::{FakeHost, State, disk, mount_of};
+use crate::host::feature::FeatureFlags;
 use crate::host::{Content, Entry};
 use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 
@@ -19,6 +20,11 @@ mod format;
 mod health;
 mod stage;
 mod unmount;
+
+/// The command that creates an ext4 without parameters of a class.
+const MKFS_EXT4: &str = "mkfs.ext4 -q -O none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,\
+                         large_file,extent,flex_bg,64bit,huge_file,dir_nlink,extra_isize,metadata_csum -m 0 \
+                         -E nodiscard -e remount-ro /dev/vdb";
 
 fn world(state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
     world_below("/", state)

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
+mod features;
 mod fsck;
 mod grow;
 mod interrupted_mkfs;

@@ -145,7 +145,7 @@ impl Class {
 
     /// Checks the mkfs options for this filesystem.
     pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
-        let arguments = self.tuning.mkfs_arguments(filesystem);
+        let arguments = self.tuning.mkfs_arguments(filesystem, "");
         arguments.map(drop).map_err(|error| invalid_option(&error))
     }
 

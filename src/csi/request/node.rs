@@ -63,7 +63,7 @@ impl VolumeUse {
                     Some(filesystem) => filesystem,
                     None => context::filesystem(volume_context)?.unwrap_or_default(),
                 };
-                let made = tuning.mkfs_arguments(filesystem);
+                let made = tuning.mkfs_arguments(filesystem, "");
                 made.map_err(|invalid| field::invalid_tuning("volume_context", &invalid))?;
                 Access::Mount {
                     filesystem,

@@ -357,6 +357,9 @@ failures! {
     MountOptionsRejected "MOUNT_OPTIONS_REJECTED" InvalidArgument
         "the kernel rejects the mount options",
         "correct mountOptions of the StorageClass or the volume";
+    FeaturesUnsupported "FEATURES_UNSUPPORTED" FailedPrecondition
+        "the filesystem has features that the kernel of this node does not support",
+        "move the pod to a node with a newer kernel, or disable the features there (tune2fs -O ^FEATURE); if the class requests them in mkfsOptions, remove them for new volumes";
     InvalidSettingsFile "INVALID_SETTINGS_FILE" FailedPrecondition
         "a settings file of the node plugin is invalid",
         "correct the field of the file in the message, or remove the flag";

@@ -1,7 +1,7 @@
 //! Arguments of mkfs from a StorageClass. Every allowed option is listed: none forces, names another device, file or offset,
 //! or removes the journal.
 
-use super::{Discard, Tuning};
+use super::{Discard, Tuning, features};
 use crate::model::Filesystem;
 
 /// A parameter that a filesystem does not take.
@@ -110,6 +110,7 @@ const XFS: &[(&str, OptionValue)] = &[
         Pairs(&[
             "align",
             "attr",
+            "exchange",
             "maxpct",
             "nrext64",
             "perblock",
@@ -132,7 +133,7 @@ const XFS: &[(&str, OptionValue)] = &[
             "rmapbt",
         ]),
     ),
-    ("-n", Pairs(&["ftype", "size", "version"])),
+    ("-n", Pairs(&["ftype", "parent", "size", "version"])),
     ("-s", Pairs(&["size"])),
 ];
 
@@ -180,12 +181,19 @@ impl Arguments {
 }
 
 impl Tuning {
-    /// What mkfs is expected besides the device.
+    /// The arguments of mkfs, without the device. `supported` is the tool's own list of its features, or empty.
     ///
     /// # Errors
     /// If this filesystem does not support a parameter.
-    pub fn mkfs_arguments(&self, filesystem: Filesystem) -> Result<Vec<String>, InvalidTuning> {
+    pub fn mkfs_arguments(
+        &self,
+        filesystem: Filesystem,
+        supported: &str,
+    ) -> Result<Vec<String>, InvalidTuning> {
         let mut given = Arguments::default();
+        for (option, value) in features::defaults(filesystem, supported, &self.mkfs_options) {
+            given.add(option, &value);
+        }
         let format = matches!(self.discard, Discard::Format | Discard::Both);
         let mut words = vec!["-q".to_owned()];
         match filesystem {
@@ -383,7 +391,7 @@ mod tests {
     }
 
     fn arguments(filesystem: Filesystem, parameters: &[(&str, &str)]) -> Result<String, String> {
-        let arguments = tuning(parameters).mkfs_arguments(filesystem);
+        let arguments = tuning(parameters).mkfs_arguments(filesystem, "");
         arguments
             .map(|words| words.join(" "))
             .map_err(|error| error.to_string())
@@ -392,8 +400,16 @@ mod tests {
     #[test]
     fn what_nobody_tuned_is_made_as_ever() {
         for (filesystem, line) in [
-            (Ext4, "-q -m 0 -E nodiscard -e remount-ro"),
-            (Ext3, "-q -m 0 -E nodiscard -e remount-ro"),
+            (
+                Ext4,
+                "-q -O none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file,extent,flex_bg,\
+                 64bit,huge_file,dir_nlink,extra_isize,metadata_csum -m 0 -E nodiscard -e remount-ro",
+            ),
+            (
+                Ext3,
+                "-q -O none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file -m 0 \
+                 -E nodiscard -e remount-ro",
+            ),
             (Xfs, "-q -K"),
             (Btrfs, "-q -K"),
         ] {
@@ -419,10 +435,14 @@ mod tests {
                 "-O ^metadata_csum -E stride=16,lazy_itable_init=0 -m 1",
             ),
         ];
-        assert_eq!(
-            arguments(Ext4, &ext).unwrap(),
-            "-q -E nodiscard,quotatype=prjquota,stride=16,lazy_itable_init=0 -e remount-ro -I 512 -i 65536 -O quota,project,^metadata_csum -m 1"
-        );
+        let line = arguments(Ext4, &ext).unwrap();
+        for part in [
+            "-q -O none,has_journal,",
+            ",extra_isize,metadata_csum,quota,project,^metadata_csum ",
+            " -E nodiscard,quotatype=prjquota,stride=16,lazy_itable_init=0 -e remount-ro -I 512 -i 65536 -m 1",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
     }
 
     #[test]

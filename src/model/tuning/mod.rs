@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Filesystem, context};
 
 mod block_settings;
+mod features;
 mod mkfs;
 
 pub use block_settings::BlockSettings;

@@ -32,7 +32,7 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
         fake.state().calls,
         [
             "wipe /dev/vdb",
-            "mkfs.ext4 -q -m 0 -E nodiscard -e remount-ro /dev/vdb",
+            MKFS_EXT4,
             "flush /dev/vdb",
             "mkdir /staging",
             "mount /staging"

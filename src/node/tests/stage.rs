@@ -11,7 +11,7 @@ async fn a_blank_disk_is_formatted_and_mounted_once() {
     assert_eq!(
         fake.state().calls,
         [
-            "mkfs.ext4 -q -m 0 -E nodiscard -e remount-ro /dev/vdb",
+            MKFS_EXT4,
             "flush /dev/vdb",
             "mkdir /staging",
             "mount /staging"
@@ -278,6 +278,31 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
         };
         node.stager.stage(request, soon()).await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unsupported_feature_is_named_with_the_kernel() {
+    let content = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 30)),
+    };
+    let (_, node) = world(State {
+        features: Some((Filesystem::Ext4, FeatureFlags::ORPHAN_FILE)),
+        kernel_release: Some("5.10.0-36-cloud-amd64"),
+        ..with_disk(content)
+    });
+    let mut request = stage_request();
+    request.access = Access::Mount {
+        filesystem: Filesystem::Ext4,
+        flags: MountFlags::new(["noatime".to_owned()]).unwrap(),
+    };
+    let error = node.stager.stage(request, soon()).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::FeaturesUnsupported);
+    let text = error.to_string();
+    assert!(
+        text.contains("orphan_file (Linux 5.15)") && text.contains("5.10.0-36-cloud-amd64"),
+        "{text}"
+    );
 }
 
 fn btrfs_request() -> StageRequest {

@@ -1,0 +1,79 @@
+//! Features of filesystems: those of new ones, and those that the kernel does not support.
+
+use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
+
+use super::kit::{World, can_run, sh};
+
+/// A command that prints the features of the filesystem on the device.
+fn features_command(filesystem: Filesystem) -> &'static str {
+    match filesystem {
+        Ext4 | Ext3 => "dumpe2fs -h 2>/dev/null",
+        Xfs => "xfs_db -r -c version -c 'sb 0' -c 'p features_ro_compat' -c 'p features_incompat'",
+        Btrfs => "btrfs inspect-internal dump-super",
+    }
+}
+
+#[tokio::test]
+async fn a_new_filesystem_has_no_features_of_kernels_after_5_10() {
+    if !can_run().await {
+        return;
+    }
+    for (filesystem, with, without) in [
+        (
+            Ext4,
+            &["metadata_csum\n", "64bit", "resize_inode"][..],
+            &["orphan_file", "metadata_csum_seed"][..],
+        ),
+        (Ext3, &["has_journal"], &["extent", "orphan_file"]),
+        (
+            Xfs,
+            &["REFLINK", "FINOBT"],
+            &["BIGTIME", "INOBTCNT", "NREXT64", "RMAPBT"],
+        ),
+        (Btrfs, &["NO_HOLES"], &["BLOCK_GROUP_TREE"]),
+    ] {
+        let world = World::with_disk(&format!("features{filesystem}")).await;
+        world.stage(filesystem).await.unwrap();
+        world.unstage().await;
+        let (command, device) = (features_command(filesystem), world.device());
+        let output = sh(&format!("{command} {device}")).await;
+        for name in with {
+            assert!(output.contains(name), "{filesystem}: {name}: {output}");
+        }
+        for name in without {
+            assert!(!output.contains(name), "{filesystem}: {name}: {output}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_feature_that_the_kernel_does_not_support_is_named() {
+    if !can_run().await {
+        return;
+    }
+    for (filesystem, command, name) in [
+        (
+            Ext4,
+            "debugfs -w -R 'feature FEATURE_I31'",
+            "unknown features 0x80000000",
+        ),
+        (
+            Xfs,
+            "xfs_db -x -c 'sb 0' -c 'write -d features_incompat 0x40000001' >/dev/null 2>&1",
+            "unknown features 0x40000000",
+        ),
+    ] {
+        let world = World::with_disk(&format!("unknown{filesystem}")).await;
+        world.stage(filesystem).await.unwrap();
+        world.unstage().await;
+        sh(&format!("{command} {}", world.device())).await;
+        let error = world.stage(filesystem).await.unwrap_err();
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        assert!(
+            error.starts_with("FEATURES_UNSUPPORTED")
+                && error.contains(name)
+                && error.contains(kernel.trim()),
+            "{error}"
+        );
+    }
+}
