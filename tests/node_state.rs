@@ -314,12 +314,14 @@ fn device_and_mount(minor: u64, point: &Path) -> (Device, Mount) {
         number,
         sequence: None,
         size: Bytes(SIZE),
+        model: None,
         serial_pending: false,
         serial: None,
         backing_file: None,
         read_only: false,
         partitions: Vec::new(),
         holders: Vec::new(),
+        partition_of: None,
     };
     let mount = Mount {
         is_of_dev: false,

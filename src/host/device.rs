@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
+use super::mountinfo::Mount;
 use super::serial::{SerialState, Serials};
 use crate::model::{Bytes, Serial};
 
@@ -52,16 +53,41 @@ pub struct Device {
     /// The capacity; 0 while it is being set up.
     pub size: Bytes,
     pub serial: Option<Serial>,
+    /// The model that an NVMe controller reports.
+    pub model: Option<String>,
     /// Whether the disk has not answered the request for its serial. Without a serial, it may be any disk.
     pub serial_pending: bool,
     /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
     /// Whether the kernel rejects writes (`ro`).
     pub read_only: bool,
-    /// Names of its partitions.
-    pub partitions: Vec<String>,
+    pub partitions: Vec<Partition>,
     /// Names of the devices on top of it (device mapper, RAID).
     pub holders: Vec<String>,
+    /// The name of the whole device, if this is a partition.
+    pub partition_of: Option<String>,
+}
+
+/// A partition of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// The kernel's name, such as `vdb1`.
+    pub name: String,
+    /// The number in the partition table, from 1.
+    pub index: u32,
+    pub number: DeviceNumber,
+    /// Offset on the device.
+    pub start: Bytes,
+    pub size: Bytes,
+    pub holders: Vec<String>,
+}
+
+impl Partition {
+    /// The space between its end and that of the device, if this is the last partition.
+    #[must_use]
+    pub fn room(&self, device: &Device) -> Bytes {
+        Bytes(device.size.0.saturating_sub(self.start.0 + self.size.0))
+    }
 }
 
 impl Device {
@@ -69,6 +95,28 @@ impl Device {
     #[must_use]
     pub fn backing_serial(&self) -> Option<&str> {
         self.backing_file.as_deref()?.file_stem()?.to_str()
+    }
+
+    /// The device that the filesystem of this mount is on: the device itself, or one of its partitions.
+    #[must_use]
+    pub fn mounted_part(&self, mount: &Mount) -> Self {
+        let partition = mount.partition_of(self);
+        partition.map_or_else(|| self.clone(), |partition| self.as_partition(partition))
+    }
+
+    /// The partition as a device: with the serial and the incarnation of the whole device.
+    #[must_use]
+    pub fn as_partition(&self, partition: &Partition) -> Self {
+        Self {
+            name: partition.name.clone(),
+            path: self.path.with_file_name(&partition.name),
+            number: partition.number,
+            size: partition.size,
+            partitions: Vec::new(),
+            holders: partition.holders.clone(),
+            partition_of: Some(self.name.clone()),
+            ..self.clone()
+        }
     }
 
     /// Whether the device is of a kind that is never a cloud disk, such as device mapper, RAID or RAM. Only a loop
@@ -190,15 +238,49 @@ fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Op
         size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
         serial_pending: serial == SerialState::Pending,
         serial: serial.known(),
+        model: match name.starts_with("nvme") {
+            true => attribute(&dir.join("device/model"))?,
+            false => None,
+        },
         backing_file: backing_file(&dir)?,
         read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
-        partitions: names(&dir)?
-            .into_iter()
-            // Names of partitions start with the name of the disk.
-            .filter(|entry| entry.starts_with(name) && dir.join(entry).join("partition").exists())
-            .collect(),
+        partitions: partitions(&dir, name)?,
         holders: names(&dir.join("holders"))?,
+        partition_of: None,
     }))
+}
+
+fn partitions(dir: &Path, name: &str) -> Result<Vec<Partition>> {
+    let mut partitions = Vec::new();
+    // Names of partitions start with the name of the disk.
+    for entry in names(dir)?
+        .into_iter()
+        .filter(|entry| entry.starts_with(name))
+    {
+        let dir = dir.join(&entry);
+        let Some(index) = number_attribute(&dir.join("partition"))? else {
+            continue;
+        };
+        // A partition that is removed meanwhile is omitted.
+        let Some(number) = attribute(&dir.join("dev"))? else {
+            continue;
+        };
+        let bytes = |name: &str| {
+            let sectors = number_attribute(&dir.join(name))?.unwrap_or(0);
+            Ok(Bytes(sectors * SECTOR))
+        };
+        partitions.push(Partition {
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            number: number
+                .parse()
+                .map_err(|()| format_error(&dir.join("dev"), &number))?,
+            start: bytes("start")?,
+            size: bytes("size")?,
+            holders: names(&dir.join("holders"))?,
+            name: entry,
+        });
+    }
+    Ok(partitions)
 }
 
 /// The backing file of a loop device; `None` for other devices.
@@ -273,6 +355,9 @@ mod tests {
         file(sys.path(), "block/vdb/serial", "bp18um4r4f2fve24k7qz");
         file(sys.path(), "block/vdb/diskseq", "9\n");
         file(sys.path(), "block/vdb/vdb1/partition", "1\n");
+        file(sys.path(), "block/vdb/vdb1/dev", "254:17\n");
+        file(sys.path(), "block/vdb/vdb1/start", "2048\n");
+        file(sys.path(), "block/vdb/vdb1/size", "41938944\n");
         file(sys.path(), "block/vdb/holders/dm-0/dev", "253:0\n");
         let devices = scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).unwrap();
         assert_eq!(
@@ -287,11 +372,23 @@ mod tests {
                 sequence: Some(DeviceSequence::Diskseq(9)),
                 size: Bytes(20 << 30),
                 serial: Serial::new("bp18um4r4f2fve24k7qz"),
+                model: None,
                 serial_pending: false,
                 backing_file: None,
                 read_only: false,
-                partitions: vec!["vdb1".to_owned()],
+                partitions: vec![Partition {
+                    name: "vdb1".to_owned(),
+                    index: 1,
+                    number: DeviceNumber {
+                        major: 254,
+                        minor: 17
+                    },
+                    start: Bytes(1 << 20),
+                    size: Bytes((20 << 30) - (2 << 20)),
+                    holders: Vec::new(),
+                }],
                 holders: vec!["dm-0".to_owned()],
+                partition_of: None,
             }]
         );
     }

@@ -6,7 +6,7 @@ use std::fmt::{self, Debug};
 use std::process::Stdio;
 
 use async_trait::async_trait;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::device_lock::DeviceLock;
 use crate::base::Deadline;
@@ -26,6 +26,7 @@ pub struct Command {
     program: OsString,
     args: Vec<OsString>,
     lock: Option<DeviceLock>,
+    stdin: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +69,15 @@ impl Command {
             program: program.into(),
             args: Vec::new(),
             lock: None,
+            stdin: None,
         }
+    }
+
+    /// Passes this text, of at most a line, to the standard input.
+    #[must_use]
+    pub fn with_stdin(mut self, text: &'static str) -> Self {
+        self.stdin = Some(text);
+        self
     }
 
     /// Lets the command inherit the lock, which is held until the command exits, even if this process exits earlier.
@@ -154,11 +163,12 @@ pub struct ProcessExec;
 #[async_trait]
 impl Exec for ProcessExec {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
-        let stdin = match &command.lock {
-            Some(lock) => lock
+        let stdin = match (&command.lock, command.stdin) {
+            (Some(lock), _) => lock
                 .to_stdin()
                 .map_err(|error| command.error(ExecFailure::Start(error)))?,
-            None => Stdio::null(),
+            (None, Some(_)) => Stdio::piped(),
+            (None, None) => Stdio::null(),
         };
         #[expect(
             clippy::disallowed_methods,
@@ -180,6 +190,10 @@ impl Exec for ProcessExec {
                     _ => ExecFailure::Start(error),
                 })
             })?;
+        if let (Some(mut stdin), Some(text)) = (child.stdin.take(), command.stdin) {
+            // The pipe holds a line. A command that does not read it fails for a reason of its own.
+            let _ = stdin.write_all(text.as_bytes()).await;
+        }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let ended =
             async { tokio::try_join!(child.wait(), read_limited(stdout), read_limited(stderr)) };
@@ -244,6 +258,13 @@ mod tests {
             error.to_string(),
             "`no-such-tool`: the program is not installed"
         );
+    }
+
+    #[tokio::test]
+    async fn the_standard_input_ends_after_its_text() {
+        let command = Command::new("cat").with_stdin(", +\n");
+        let output = run(&command, Duration::from_secs(5)).await.unwrap();
+        assert_eq!(output.stdout, ", +\n");
     }
 
     #[tokio::test]

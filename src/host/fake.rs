@@ -17,7 +17,7 @@ use super::feature::FeatureFlags;
 use super::{
     Amount, Candidates, Command, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry,
     Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount,
-    MountDevice, Output, Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
+    MountDevice, Output, Partition, Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -31,10 +31,27 @@ pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
         sequence: Some(DeviceSequence::Diskseq(minor)),
         size: Bytes(1 << 30),
         serial: Serial::new(serial),
+        model: None,
         serial_pending: false,
         backing_file: None,
         read_only: false,
         partitions: Vec::new(),
+        holders: Vec::new(),
+        partition_of: None,
+    }
+}
+
+/// The only partition of a device, from 1 MiB to its end.
+pub(crate) fn partition(device: &Device) -> Partition {
+    Partition {
+        name: format!("{}1", device.name),
+        index: 1,
+        number: DeviceNumber {
+            minor: device.number.minor + 1,
+            ..device.number
+        },
+        start: Bytes(1 << 20),
+        size: Bytes(device.size.0 - (1 << 20)),
         holders: Vec::new(),
     }
 }

@@ -20,6 +20,8 @@ pub struct Sought {
     /// The number that the mount table shows.
     pub number: DeviceNumber,
     pub node: PathBuf,
+    /// The numbers of the device's partitions.
+    pub partitions: Vec<DeviceNumber>,
     /// The mount that should have come off; what lies below it is told.
     pub point: Option<PathBuf>,
 }
@@ -31,6 +33,7 @@ impl Sought {
         Self {
             number: device.number,
             node: device.path.clone(),
+            partitions: device.partitions.iter().map(|part| part.number).collect(),
             point: None,
         }
     }
@@ -41,13 +44,14 @@ impl Sought {
         Self {
             number: mount.number,
             node: mount.source.clone(),
+            partitions: Vec::new(),
             point: Some(mount.point.clone()),
         }
     }
 
     fn is_of(&self, mount: &Mount) -> bool {
         let by_name = mount.kind == "btrfs" && mount.source.file_name() == self.node.file_name();
-        mount.number == self.number || by_name
+        mount.number == self.number || self.partitions.contains(&mount.number) || by_name
     }
 
     /// Whether using this mount keeps what is sought: here only the one in question, in other namespaces

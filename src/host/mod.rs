@@ -35,6 +35,7 @@ pub mod mount;
 mod mount_watch;
 pub mod mountinfo;
 mod once;
+pub mod partition_table;
 pub mod record;
 mod samples;
 pub mod search;
@@ -50,7 +51,7 @@ mod wipe;
 pub(crate) mod fake;
 
 pub use content::Content;
-pub use device::{Device, DeviceNumber};
+pub use device::{Device, DeviceNumber, Partition};
 pub use device_changes::DeviceChanges;
 pub use device_incarnation::{DeviceIncarnation, DeviceSequence};
 pub use device_lock::DeviceLock;

@@ -240,11 +240,13 @@ mod tests {
             sequence: None,
             size: crate::model::Bytes(0),
             serial: None,
+            model: None,
             serial_pending: false,
             backing_file: None,
             read_only: false,
             partitions: Vec::new(),
             holders: Vec::new(),
+            partition_of: None,
         })
     }
 

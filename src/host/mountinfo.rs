@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, DeviceNumber};
+use super::device::{Device, DeviceNumber, Partition};
 use super::error::{HostError, Result};
 
 /// One line of the table.
@@ -73,13 +73,25 @@ impl Mount {
         has(&self.options, option)
     }
 
-    /// Whether a filesystem on this very device is mounted.
+    /// Whether a filesystem on this device or on one of its partitions is mounted.
     #[must_use]
     pub fn is_of(&self, device: &Device) -> bool {
+        self.is_on(&device.name, device.number) || self.partition_of(device).is_some()
+    }
+
+    /// The partition of the device whose filesystem is mounted.
+    #[must_use]
+    pub fn partition_of<'a>(&self, device: &'a Device) -> Option<&'a Partition> {
+        let mut partitions = device.partitions.iter();
+        partitions.find(|partition| self.is_on(&partition.name, partition.number))
+    }
+
+    /// The number of a btrfs mount is not that of a block device.
+    fn is_on(&self, name: &str, number: DeviceNumber) -> bool {
         if self.kind == "btrfs" {
-            return self.source.file_name() == device.path.file_name();
+            return self.source.file_name() == Some(name.as_ref());
         }
-        self.number == device.number
+        self.number == number
     }
 
     /// Whether it shows this device's node, which is a file of the filesystem under `/dev`.

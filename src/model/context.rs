@@ -40,6 +40,9 @@ pub const LABEL: &str = "label";
 /// `volume_context`: settings of the block device in sysfs.
 pub const SYS_CONFIG: &str = "sysConfig";
 
+/// `volume_context`: `"1"` mounts the only partition of the disk instead of the whole disk.
+pub const PARTITION: &str = "partition";
+
 /// `volume_context`: more options of mkfs.
 pub const MKFS_OPTIONS: &str = "mkfsOptions";
 

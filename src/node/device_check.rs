@@ -17,8 +17,12 @@ impl DeviceCheck {
     /// # Errors
     /// [`HostError::DeviceChanged`] if the device was removed or replaced.
     pub(super) async fn verify(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let now = self.host.device(quick(), &device.name).await;
-        let reason = match now.map_err(call.failed())? {
+        let whole = device.partition_of.as_ref().unwrap_or(&device.name);
+        let now = self.host.device(quick(), whole).await;
+        let now = now
+            .map_err(call.failed())?
+            .and_then(|now| part(now, device));
+        let reason = match now {
             Some(now) if now.is_same_incarnation(device) => return Ok(()),
             Some(now) => format!("it is now {now} with {}", now.identity()),
             None => "it was removed".to_owned(),
@@ -29,7 +33,7 @@ impl DeviceCheck {
         }))
     }
 
-    /// Whether the device was removed after it was chosen. The device of a disk that was detached while in use
+    /// Whether the device, a whole one, was removed after it was chosen. The device of a disk that was detached while in use
     /// disappears with its last user. Its data can no longer be written.
     pub(super) async fn is_removed(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
         let now = self.host.device(quick(), &device.name).await;
@@ -44,4 +48,14 @@ impl DeviceCheck {
         }
         Ok(removed)
     }
+}
+
+/// The device now, or the partition of it that was chosen; `None` if the partition does not exist.
+fn part(now: Device, chosen: &Device) -> Option<Device> {
+    if chosen.partition_of.is_none() {
+        return Some(now);
+    }
+    let mut partitions = now.partitions.iter();
+    let partition = partitions.find(|partition| partition.name == chosen.name)?;
+    Some(now.as_partition(partition))
 }

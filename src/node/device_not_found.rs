@@ -104,7 +104,7 @@ fn describe_device(device: &Device) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::disk;
+    use crate::host::fake::{disk, partition};
 
     fn volume() -> Volume {
         Volume::new("d-bp1".parse().unwrap(), None)
@@ -156,7 +156,7 @@ mod tests {
              `diskplugin map d-bp1 /dev/vdb` on this node"
         );
         let system = Device {
-            partitions: vec!["vda1".to_owned()],
+            partitions: vec![partition(&disk("vda", 0, ""))],
             ..without_serial("vda", 0)
         };
         assert!(!describe_devices(vec![system]).contains("diskplugin map"));

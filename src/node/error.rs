@@ -98,6 +98,16 @@ pub enum Error {
         /// The size that the request requires.
         required: Bytes,
     },
+    /// The partition table did not grow with the disk.
+    #[error(
+        "volume {volume}: its partition {partition} still ends more than {tolerance} before the end of the disk: a DOS \
+         partition table ends at 2 TiB"
+    )]
+    PartitionNotGrown {
+        volume: DiskId,
+        partition: String,
+        tolerance: Bytes,
+    },
     /// The device is larger than the caller allows; disks never shrink.
     #[error(
         "volume {volume}: {device} has {size}, at most {limit} are allowed, and disks are never shrunk"

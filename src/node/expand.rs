@@ -51,18 +51,19 @@ impl Expander {
         }
         let call = CallContext::new(volume, OPERATION);
         let mounts = mounts_of(&device, &self.observer.mounts(call).await?, &[]);
-        let filesystem = mounts.first().and_then(|mount| mount.kind.parse().ok());
-        let Some(filesystem) = filesystem else {
+        let Some(mount) = mounts.first() else {
             return Ok(device.size);
         };
-        let superblocks = self.host.superblocks(quick(), &device).await;
+        let Ok(filesystem) = mount.kind.parse() else {
+            return Ok(device.size);
+        };
+        let mounted = device.mounted_part(mount);
+        let superblocks = self.host.superblocks(quick(), &mounted).await;
         let size = superblocks.map_err(call.failed())?.size(filesystem);
-        let steps = plan::expand(&device, &mounts, size).map_err(|source| Error::Plan {
-            volume: volume.id.clone(),
-            operation: OPERATION,
-            source,
-        })?;
-        self.runner.run(call, &device, &steps, None).await?;
+        let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
+        let steps = plan::expand(&mounted, &mounts, size, partition_grows);
+        let steps = steps.map_err(call.refused())?;
+        self.runner.run(call, &mounted, &steps, None).await?;
         Ok(device.size)
     }
 

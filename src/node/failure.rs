@@ -18,7 +18,9 @@ impl Error {
             Self::DeviceInUse { .. } => Failure::DeviceInUse,
             Self::Plan { source, .. } => plan_failure(source),
             Self::VolumeNotFound { .. } => Failure::NoSuchResource,
-            Self::DeviceNotResized { .. } => Failure::DeviceNotResized,
+            Self::DeviceNotResized { .. } | Self::PartitionNotGrown { .. } => {
+                Failure::DeviceNotResized
+            }
             Self::TooLarge { .. } => Failure::OutOfRange,
             Self::Host { source, .. } => match source {
                 HostError::TimedOut { .. }
@@ -56,9 +58,10 @@ fn is_not_empty(error: &HostError) -> bool {
 fn plan_failure(error: &PlanError) -> Failure {
     match error {
         PlanError::Incompatible { .. } => Failure::StagingConflict,
-        PlanError::FilesystemMismatch { .. } | PlanError::ForeignData { .. } => {
-            Failure::ForeignData
-        }
+        PlanError::FilesystemMismatch { .. }
+        | PlanError::ForeignData { .. }
+        | PlanError::Partitioned { .. }
+        | PlanError::NotSinglePartition { .. } => Failure::ForeignData,
         PlanError::FormatInterrupted { .. } => Failure::FormatInterrupted,
         PlanError::DeviceInUse { .. } | PlanError::MountedElsewhere { .. } => Failure::DeviceInUse,
         PlanError::BlankReadOnly { .. } | PlanError::GrowReadOnly { .. } => {

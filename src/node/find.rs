@@ -25,7 +25,7 @@ const MARGIN: Duration = Duration::from_millis(50);
 /// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    Found(Device),
+    Found(Box<Device>),
     /// The device does not exist yet; notes about links and devices that do not identify it.
     NotFound(Vec<String>),
 }
@@ -86,7 +86,7 @@ pub fn resolve_device(
         [] => notes(serial, candidates).map(Lookup::NotFound),
         [device] => Ok(match unready(device, candidates) {
             Some(reason) => Lookup::NotFound(vec![reason]),
-            None => Lookup::Found(device.clone()),
+            None => Lookup::Found(Box::new(device.clone())),
         }),
         _ => Err(ResolveError::DuplicateSerial {
             serial: serial.clone(),
@@ -229,7 +229,7 @@ impl DeviceFinder {
                 Lookup::Found(device) => {
                     let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
                     tracing::info!(disk.id = %volume.id, %device, waited_ms, "device found");
-                    return Ok(device);
+                    return Ok(*device);
                 }
                 Lookup::NotFound(notes) => notes,
             };
@@ -270,7 +270,7 @@ impl DeviceFinder {
         operation: &'static str,
     ) -> Result<Option<Device>> {
         Ok(match self.lookup(volume, operation).await? {
-            Lookup::Found(device) => Some(device),
+            Lookup::Found(device) => Some(*device),
             Lookup::NotFound(_) => None,
         })
     }
@@ -400,7 +400,7 @@ mod tests {
     fn a_device_is_found_by_its_serial() {
         let devices = [disk("vda", 0, "system"), disk("vdb", 16, "bp1")];
         let lookup = resolve_bp1(&candidates(&devices));
-        assert_eq!(lookup, Ok(Lookup::Found(devices[1].clone())));
+        assert_eq!(lookup, Ok(Lookup::Found(Box::new(devices[1].clone()))));
     }
 
     #[test]
@@ -513,7 +513,10 @@ mod tests {
     fn a_disk_without_serial_is_accepted_only_if_mapped() {
         let candidates = candidates(&[without_serial("vdb", 16)]);
         let found = resolve_device(&serial("bp1"), &candidates, Some("vdb"));
-        assert_eq!(found, Ok(Lookup::Found(without_serial("vdb", 16))));
+        assert_eq!(
+            found,
+            Ok(Lookup::Found(Box::new(without_serial("vdb", 16))))
+        );
         for mapped in [None, Some("vdc")] {
             let not_found = resolve_device(&serial("bp1"), &candidates, mapped);
             assert_eq!(not_found, Ok(Lookup::NotFound(Vec::new())));
@@ -539,7 +542,7 @@ mod tests {
         let device = loop_device("loop3", 3, "/images/bp1.img");
         let candidates = with_device_link(std::slice::from_ref(&device));
         let lookup = resolve_device(&serial("bp1"), &candidates, Some("loop3"));
-        assert_eq!(lookup.unwrap(), Lookup::Found(device));
+        assert_eq!(lookup.unwrap(), Lookup::Found(Box::new(device)));
     }
 
     #[test]

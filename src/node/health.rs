@@ -131,7 +131,8 @@ impl HealthReporter {
             };
             return Ok(Some(if same { report } else { gone() }));
         }
-        self.query_filesystem(volume, device, mount, deadline)
+        let device = device.mounted_part(mount);
+        self.query_filesystem(volume, &device, mount, deadline)
             .await
             .map(Some)
     }
@@ -241,7 +242,7 @@ impl HealthReporter {
         } else if mount.kind.parse::<Filesystem>().is_ok() {
             let name = mount.source.file_name().and_then(|name| name.to_str());
             let is_part = |device: &Device| {
-                name.is_some_and(|name| device.partitions.iter().any(|part| part == name))
+                name.is_some_and(|name| device.partitions.iter().any(|part| part.name == name))
             };
             if devices.iter().any(is_part) {
                 return Ok(false);

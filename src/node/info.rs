@@ -209,7 +209,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::host::fake::{FakeHost, State, disk, mount_of};
+    use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
     use crate::node::{NodeServices, Settings};
 
     const FILE: &str = "/config/types.json";
@@ -274,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn system_disk_and_foreign_disks_reduce_the_limit_and_volumes_do_not() {
         let system = Device {
-            partitions: vec!["vda1".to_owned()],
+            partitions: vec![partition(&disk("vda", 0, ""))],
             ..disk("vda", 0, "system")
         };
         let staged = disk("vdb", 16, "bp1");

@@ -19,6 +19,7 @@ mod failure;
 pub mod find;
 mod format;
 mod format_record;
+mod grow_partition;
 pub mod health;
 mod health_issue;
 mod health_log;

@@ -19,7 +19,7 @@ pub(super) struct MountIdentifier {
 #[derive(Debug)]
 pub(super) enum OwnedMount {
     /// A mount of the volume's device.
-    Device(Device),
+    Device(Box<Device>),
     /// A mount whose filesystem can no longer write.
     Dead,
 }
@@ -54,7 +54,7 @@ impl MountIdentifier {
         };
         match (plan::mount_owner(&observed), device) {
             (MountOwner::Dead, _) => Ok(OwnedMount::Dead),
-            (MountOwner::Volume, Some(device)) => Ok(OwnedMount::Device(device)),
+            (MountOwner::Volume, Some(device)) => Ok(OwnedMount::Device(Box::new(device))),
             (MountOwner::Unidentified, Some(device)) => Err(Error::DeviceUnidentified {
                 volume: call.id().clone(),
                 operation: call.operation,
@@ -93,7 +93,10 @@ impl MountIdentifier {
         Ok(devices.into_iter().find(|device| {
             Some(device.number) == number
                 || device.name == name
-                || device.partitions.iter().any(|partition| partition == name)
+                || device
+                    .partitions
+                    .iter()
+                    .any(|partition| partition.name == name)
         }))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::path::VolumePath;
+use super::plan::PlanError;
 use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
@@ -34,6 +35,17 @@ impl<'a> CallContext<'a> {
 
     pub(super) fn id(self) -> &'a DiskId {
         &self.volume.id
+    }
+
+    /// Wraps the error of a plan.
+    pub(super) fn refused(self) -> impl FnOnce(PlanError) -> Error {
+        let volume = self.volume.id.clone();
+        let operation = self.operation;
+        move |source| Error::Plan {
+            volume,
+            operation,
+            source,
+        }
     }
 
     pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {

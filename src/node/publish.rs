@@ -1,12 +1,12 @@
 //! Publish: bind-mounts a staged volume at a pod's target path.
 
+use super::Result;
 use super::find::DeviceFinder;
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
 use super::plan::{self, PublishObservation, RequestedAccess};
 use super::request::{Access, PublishRequest};
 use super::run::StepRunner;
 use super::volume_operations::VolumeOperations;
-use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Mount};
 
@@ -45,13 +45,8 @@ impl Publisher {
             read_only: request.read_only,
             device_read_only: false,
         };
-        let steps = plan::publish(requested, request.single_target, &seen).map_err(|source| {
-            Error::Plan {
-                volume: volume.id.clone(),
-                operation: OPERATION,
-                source,
-            }
-        })?;
+        let steps = plan::publish(requested, request.single_target, &seen);
+        let steps = steps.map_err(call.refused())?;
         self.runner.run(call, &seen.device, &steps, None).await
     }
 

@@ -7,6 +7,7 @@ use super::check::FilesystemChecker;
 use super::device_check::DeviceCheck;
 use super::format::Formatter;
 use super::format_record::FormatRecords;
+use super::grow_partition::PartitionGrower;
 use super::mounter::Mounter;
 use super::observe::{CallContext, quick};
 use super::plan::{DeviceStep, PathStep, Step};
@@ -26,6 +27,7 @@ pub(super) struct StepRunner {
     pub(super) checker: FilesystemChecker,
     pub(super) formatter: Formatter,
     pub(super) mounter: Mounter,
+    pub(super) partition_grower: PartitionGrower,
     pub(super) format_records: FormatRecords,
 }
 
@@ -93,6 +95,7 @@ impl StepRunner {
             DeviceStep::GrowUnmounted(_, fsck) => {
                 self.checker.grow_unmounted(call, *fsck, device).await
             }
+            DeviceStep::GrowPartition => self.partition_grower.grow(call, device).await,
             DeviceStep::GrowMounted {
                 filesystem,
                 mount_point,

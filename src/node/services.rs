@@ -11,6 +11,7 @@ use super::expand::Expander;
 use super::find::DeviceFinder;
 use super::format::Formatter;
 use super::format_record::FormatRecords;
+use super::grow_partition::PartitionGrower;
 use super::health::HealthReporter;
 use super::health_log::HealthLog;
 use super::identify::Identifier;
@@ -113,6 +114,10 @@ impl NodeServices {
                 records: format_records.clone(),
             },
             mounter: Mounter {
+                host: Arc::clone(&host),
+                tools: tools.clone(),
+            },
+            partition_grower: PartitionGrower {
                 host: Arc::clone(&host),
                 tools: tools.clone(),
             },

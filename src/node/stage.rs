@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Result;
 use super::block_settings::BlockSettingsApplier;
 use super::find::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
@@ -13,7 +14,6 @@ use super::run::StepRunner;
 use super::staged::StagedRecords;
 use super::tool_memory::ToolMemory;
 use super::volume_operations::VolumeOperations;
-use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Host};
 use crate::model::Bytes;
@@ -57,19 +57,14 @@ impl Stager {
                  unmounted manually; move the data to a new disk"
             );
         }
-        let device = self.finder.wait_for_device(volume, deadline).await?;
-        let (seen, mut proof) = self.observe_stage(request, device, deadline).await?;
+        let disk = self.finder.wait_for_device(volume, deadline).await?;
+        let (seen, mut proof) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
             device_read_only: request.device_read_only,
         };
-        let steps =
-            plan::stage(requested, &request.tuning, &seen).map_err(|source| Error::Plan {
-                volume: volume.id.clone(),
-                operation: OPERATION,
-                source,
-            })?;
+        let steps = plan::stage(requested, &request.tuning, &seen).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount.
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount) || matches!(request.access, Access::Block) {
@@ -77,7 +72,7 @@ impl Stager {
                 Access::Mount { .. } => Some(request.tuning.fsck),
                 Access::Block => None,
             };
-            self.staged.put(volume, &seen.device, fsck).await;
+            self.staged.put(volume, &disk, fsck).await;
         }
         let size = seen.device.size;
         let _room = match self.tool_memory.try_reserve(size, &steps) {
@@ -91,12 +86,10 @@ impl Stager {
             }
         };
         let settings = &request.tuning.block_settings;
-        self.block_settings
-            .apply(call, &seen.device, settings)
-            .await?;
+        self.block_settings.apply(call, &disk, settings).await?;
         let done = self.runner.run(call, &seen.device, &steps, proof).await;
         if done.is_err() && seen.staging.mount.is_none() {
-            self.block_settings.restore(call, &seen.device).await;
+            self.block_settings.restore(call, &disk).await;
         }
         done
     }
@@ -104,19 +97,25 @@ impl Stager {
     async fn observe_stage(
         &self,
         request: &StageRequest,
-        device: Device,
+        disk: &Device,
         deadline: Deadline,
     ) -> Result<(StageObservation, Option<BlankProof>)> {
         let call = CallContext::new(&request.volume, OPERATION);
+        let device = match request.access {
+            Access::Mount { .. } if request.tuning.partition => {
+                plan::single_partition(disk).map_err(call.refused())?
+            }
+            Access::Mount { .. } | Access::Block => disk.clone(),
+        };
         let mounts = self.observer.mounts(call).await?;
         let staging = self
             .observer
             .path_state(&request.staging, &mounts, call)
             .await?;
-        let mut elsewhere = mounts_of(&device, &mounts, &[&staging.path]);
+        let mut elsewhere = mounts_of(disk, &mounts, &[&staging.path]);
         // A process with access to the raw device can write at any time, so a blank read proves nothing.
         if let Access::Mount { .. } = request.access {
-            elsewhere.extend(device_node_mounts(&device, &mounts, &staging.path));
+            elsewhere.extend(device_node_mounts(disk, &mounts, &staging.path));
         }
         let in_use = staging.mount.is_some()
             || !elsewhere.is_empty()
@@ -143,6 +142,7 @@ impl Stager {
         let ext_grows_mounted = self.host.may_grow_mounted_ext(quick()).await;
         let seen = StageObservation {
             ext_grows_mounted: ext_grows_mounted.map_err(call.failed())?,
+            partition_grows: device.partition_of.is_some() && plan::partition_grows(disk),
             device,
             staging,
             elsewhere,

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::host::fake::{FakeHost, State, disk, mount_of};
+use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
 use crate::host::feature::FeatureFlags;
 use crate::host::{Content, Entry};
 use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};

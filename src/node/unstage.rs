@@ -110,7 +110,7 @@ impl Unstager {
                     check_not_mounted(&device, &elsewhere, call)?;
                     self.unmounter.unmount(call, &state.path, deadline).await?;
                     if !devices.contains(&device) {
-                        devices.push(device);
+                        devices.push(*device);
                     }
                 }
             }

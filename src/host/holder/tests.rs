@@ -56,6 +56,7 @@ impl World {
                 minor: 16,
             },
             node: "/dev/vdb".into(),
+            partitions: Vec::new(),
             point: point.map(PathBuf::from),
         };
         let deadline = Deadline::after(Duration::from_secs(60));

@@ -69,11 +69,13 @@ pub struct Tuning {
     pub mkfs_options: Vec<String>,
     /// `sysConfig`
     pub block_settings: BlockSettings,
+    /// `partition`: whether the filesystem is in the only partition of the disk.
+    pub partition: bool,
 }
 
 impl Tuning {
     /// The parameters, as they are spelled.
-    pub const KEYS: [&str; 9] = [
+    pub const KEYS: [&str; 10] = [
         context::FSCK,
         context::DISCARD,
         context::PROJECT_QUOTA,
@@ -83,6 +85,7 @@ impl Tuning {
         context::LABEL,
         context::MKFS_OPTIONS,
         context::SYS_CONFIG,
+        context::PARTITION,
     ];
 
     /// Sets a parameter, whose name is case-insensitive. False if the name is unknown.
@@ -133,6 +136,13 @@ impl Tuning {
                 self.bytes_per_inode = power(value, 1024, 64 << 20).map_err(|a| refuse(&a))?;
             }
             context::LABEL => self.label = label(value).map_err(refuse)?,
+            context::PARTITION => {
+                self.partition = match value {
+                    "1" => true,
+                    "" => false,
+                    _ => return Err(refuse("\"1\", for the only partition of the disk")),
+                };
+            }
             context::SYS_CONFIG => self.block_settings = BlockSettings::parse(value)?,
             _ => self.mkfs_options = value.split_whitespace().map(str::to_owned).collect(),
         }
@@ -181,6 +191,7 @@ impl Tuning {
             options.map(|options| (context::MKFS_OPTIONS, options)),
             (!self.block_settings.is_empty())
                 .then(|| (context::SYS_CONFIG, self.block_settings.to_string())),
+            self.partition.then(|| (context::PARTITION, "1".to_owned())),
         ]
         .into_iter()
         .flatten()
@@ -243,6 +254,7 @@ mod tests {
             ("label", "data"),
             ("mkfsOptions", "-O  ^metadata_csum"),
             ("sysConfig", "queue/read_ahead_kb=4096"),
+            ("partition", "1"),
         ] {
             assert_eq!(tuning.take(key, value), Ok(true), "{key}");
         }
@@ -268,6 +280,7 @@ mod tests {
             ("label", "-F"),
             ("label", "a b"),
             ("sysConfig", "queue/nr_requests=0"),
+            ("partition", "2"),
         ] {
             let text = Tuning::default().take(key, value).unwrap_err().to_string();
             assert!(

@@ -35,9 +35,20 @@ pub enum PlanError {
         /// The interrupted mkfs, and the reason why it is not repeated.
         why: String,
     },
-    /// The device has partitions or holders (device mapper, RAID).
+    /// The device has holders (device mapper, RAID).
     #[error("{device} is in use by {holders}")]
     DeviceInUse { device: String, holders: String },
+    /// The disk has partitions, and the volume is the whole disk.
+    #[error(
+        "{device} has the partitions {partitions}, but the volume is the whole disk; to mount the only partition of a disk \
+         from elsewhere, set the volume attribute `partition: \"1\"`"
+    )]
+    Partitioned { device: String, partitions: String },
+    /// The volume attribute `partition` requires exactly one partition with a filesystem.
+    #[error(
+        "{device} has {found}, but the volume attribute `partition: \"1\"` requires a single partition with a filesystem"
+    )]
+    NotSinglePartition { device: String, found: String },
     /// The disk must be formatted, but the request is read-only.
     #[error("{device} is blank, and read-only use never formats a disk")]
     BlankReadOnly { device: String },

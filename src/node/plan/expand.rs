@@ -1,29 +1,37 @@
 //! Plans online filesystem expansion.
 
 use super::common::needs_growth;
-use super::{DeviceStep, Plan, PlanError};
+use super::{DeviceStep, Plan, PlanError, Step};
 use crate::host::{Device, Mount};
 use crate::model::Bytes;
 
-/// Grows a mounted filesystem. `mounts` are all its mounts; `filesystem_size` is `None` if it is unknown.
+/// Grows a mounted filesystem, and the partition that it is on. `mounts` are all its mounts; `filesystem_size` is `None` if
+/// it is unknown.
 pub(in crate::node) fn expand(
     device: &Device,
     mounts: &[Mount],
     filesystem_size: Option<Bytes>,
+    partition_grows: bool,
 ) -> Plan {
-    if !needs_growth(filesystem_size, device) && filesystem_size.is_some() {
+    let grows = partition_grows || needs_growth(filesystem_size, device);
+    if !grows && filesystem_size.is_some() {
         return Ok(Vec::new());
     }
     let writable = mounts.iter().find(|m| m.is_whole() && !m.is_read_only());
     let filesystem = writable.and_then(|mount| mount.kind.parse().ok());
     match (writable, filesystem) {
-        (Some(mount), Some(filesystem)) => Ok(vec![
-            DeviceStep::GrowMounted {
+        (Some(mount), Some(filesystem)) => {
+            let grow = DeviceStep::GrowMounted {
                 filesystem,
                 mount_point: mount.point.clone(),
-            }
-            .into(),
-        ]),
+            };
+            let partition = partition_grows.then_some(DeviceStep::GrowPartition);
+            Ok(partition
+                .into_iter()
+                .chain([grow])
+                .map(Step::from)
+                .collect())
+        }
         _ => Err(PlanError::GrowReadOnly {
             device: device.to_string(),
         }),

@@ -50,10 +50,11 @@ pub(in crate::node) fn mount_owner(observed: &MountObservation<'_>) -> MountOwne
     let Some(device) = observed.device.filter(|device| !is_empty_loop(device)) else {
         return MountOwner::Dead;
     };
-    let is_whole = device.name == name;
+    let is_part = |name: &str| device.partitions.iter().any(|part| part.name == name);
+    let is_own = device.name == name || !is_node && is_part(name);
     match observed.identity {
         Identity::Volume if is_shut_down(path_state, mount) => MountOwner::Dead,
-        Identity::Volume if is_whole => MountOwner::Volume,
+        Identity::Volume if is_own => MountOwner::Volume,
         // A device node that was removed from /dev is unusable, even if another device has its number now.
         _ if is_node && mount.is_removed_node() => MountOwner::Dead,
         // A filesystem that is not on the device: it is on a device that had its name or number before.

@@ -2,6 +2,7 @@
 
 use super::common::{access_name, ensure_directory, foreign_data, incompatible, needs_growth};
 use super::mount_option::check_labels;
+use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
 use crate::host::filesystem::{can_grow_unmounted, has_check};
 use crate::host::{Content, Device, Mount};
@@ -11,7 +12,10 @@ use crate::node::format_record::FormatRecord;
 /// The state of the host before staging.
 #[derive(Debug)]
 pub(in crate::node) struct StageObservation {
+    /// The disk, or its only partition.
     pub(in crate::node) device: Device,
+    /// Whether the device is a partition that ends well before the disk.
+    pub(in crate::node) partition_grows: bool,
     pub(in crate::node) staging: PathState,
     /// Other mounts of the device's filesystem.
     pub(in crate::node) elsewhere: Vec<Mount>,
@@ -100,19 +104,24 @@ fn stage_mounted(
         ));
     }
     // An earlier call may have been interrupted between mounting and growing.
-    let grow =
-        observed.grows_mounted(filesystem) && needs_growth(observed.mounted_size, &observed.device);
-    Ok(if grow && !read_only {
-        vec![
-            DeviceStep::GrowMounted {
-                filesystem,
-                mount_point: observed.staging.path.clone(),
-            }
-            .into(),
-        ]
-    } else {
-        Vec::new()
-    })
+    let grow = observed.partition_grows
+        || observed.grows_mounted(filesystem)
+            && needs_growth(observed.mounted_size, &observed.device);
+    if !grow || read_only {
+        return Ok(Vec::new());
+    }
+    let grow = DeviceStep::GrowMounted {
+        filesystem,
+        mount_point: observed.staging.path.clone(),
+    };
+    let partition = observed
+        .partition_grows
+        .then_some(DeviceStep::GrowPartition);
+    Ok(partition
+        .into_iter()
+        .chain([grow])
+        .map(Step::from)
+        .collect())
 }
 
 fn stage_unmounted(
@@ -123,15 +132,14 @@ fn stage_unmounted(
     observed: &StageObservation,
 ) -> Plan {
     let device = &observed.device;
-    let holders: Vec<&str> = (device.partitions.iter().chain(&device.holders))
-        .map(String::as_str)
-        .collect();
-    if !holders.is_empty() {
+    check_not_partitioned(device)?;
+    if !device.holders.is_empty() {
         return Err(PlanError::DeviceInUse {
             device: device.to_string(),
-            holders: holders.join(", "),
+            holders: device.holders.join(", "),
         });
     }
+    check_formatted(device, observed.content.as_ref())?;
     let format = || DeviceStep::Format {
         filesystem,
         tuning: tuning.clone(),
@@ -167,7 +175,9 @@ fn stage_unmounted(
             if has_check(filesystem) && tuning.fsck != Fsck::None {
                 steps.push(DeviceStep::Check(filesystem, tuning.fsck).into());
             }
-            if needs_growth(*size, device) {
+            if observed.partition_grows {
+                grow_mounted = true;
+            } else if needs_growth(*size, device) {
                 if observed.grows_mounted(filesystem) {
                     grow_mounted = true;
                 } else {
@@ -193,6 +203,9 @@ fn stage_unmounted(
         read_only,
     };
     steps.push(mount.into());
+    if observed.partition_grows && !read_only {
+        steps.push(DeviceStep::GrowPartition.into());
+    }
     if grow_mounted {
         let grow = DeviceStep::GrowMounted {
             filesystem,

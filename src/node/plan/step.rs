@@ -51,6 +51,8 @@ pub enum DeviceStep {
         flags: MountFlags,
         read_only: bool,
     },
+    /// Grows the only partition of the disk, whose filesystem is mounted, to the end of the disk.
+    GrowPartition,
     /// Grows a mounted filesystem to the size of the device.
     GrowMounted {
         filesystem: Filesystem,
@@ -132,6 +134,7 @@ impl fmt::Display for DeviceStep {
                 }
                 write!(f, " with options {flags}")
             }
+            Self::GrowPartition => f.write_str("grow the partition to the end of the disk"),
             Self::GrowMounted {
                 filesystem,
                 mount_point,

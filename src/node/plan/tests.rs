@@ -40,6 +40,7 @@ fn mount_access(filesystem: Filesystem) -> Access {
 
 fn stage_observation(content: Content) -> StageObservation {
     StageObservation {
+        partition_grows: false,
         device: disk("vdb", 16, "bp1"),
         staging: path_state("/staging", Entry::Directory, None),
         elsewhere: Vec::new(),
@@ -82,6 +83,7 @@ fn step_names(steps: &[Step]) -> Vec<&'static str> {
                 read_only: true, ..
             }) => "mount-ro",
             Step::Device(DeviceStep::Mount { .. }) => "mount",
+            Step::Device(DeviceStep::GrowPartition) => "grow-partition",
             Step::Device(DeviceStep::GrowMounted { .. }) => "grow-mounted",
             Step::Path(PathStep::Bind { .. }) => "bind",
             Step::Device(DeviceStep::Bind(_)) => "bind-device",
@@ -114,7 +116,7 @@ fn expand_uses_a_writable_mount() {
         mount_of(&device, "/staging", "rw"),
     ];
     let small = Some(Bytes(GIB / 2));
-    let steps = expand(&device, &mounts, small).unwrap();
+    let steps = expand(&device, &mounts, small, false).unwrap();
     assert_eq!(
         steps,
         [Step::from(DeviceStep::GrowMounted {
@@ -123,11 +125,11 @@ fn expand_uses_a_writable_mount() {
         })]
     );
     assert!(matches!(
-        expand(&device, &mounts[..1], small),
+        expand(&device, &mounts[..1], small, false),
         Err(PlanError::GrowReadOnly { .. })
     ));
     assert_eq!(
-        expand(&device, &mounts[..1], Some(Bytes(GIB))),
+        expand(&device, &mounts[..1], Some(Bytes(GIB)), false),
         Ok(Vec::new())
     );
 }

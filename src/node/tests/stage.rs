@@ -251,14 +251,17 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
 async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     let whole = disk("vdb", 16, "bp1");
     let partitioned = crate::host::Device {
-        partitions: vec!["vdb1".to_owned(), "vdb2".to_owned()],
+        partitions: vec![partition(&whole), partition(&whole)],
         ..whole.clone()
     };
     let held = crate::host::Device {
         holders: vec!["dm-0".to_owned()],
         ..whole
     };
-    for (device, users) in [(partitioned, "vdb1, vdb2"), (held, "dm-0")] {
+    for (device, users) in [
+        (partitioned, "vdb1 (1072693248 bytes), vdb1"),
+        (held, "dm-0"),
+    ] {
         let (fake, node) = world(State {
             devices: vec![device],
             ..with_disk(Content::Blank)

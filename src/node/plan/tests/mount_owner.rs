@@ -1,6 +1,7 @@
 //! Tests of the ownership of mounts.
 
 use super::*;
+use crate::host::fake::partition;
 
 /// The owner of a mount for the volume `bp1`, on a host where this device is behind the mount.
 fn owner(entry: Entry, mount: &Mount, device: Option<&Device>, in_use: bool) -> MountOwner {
@@ -106,12 +107,15 @@ fn a_removed_device_node_is_dead_even_if_its_number_is_reused() {
 }
 
 #[test]
-fn a_mount_of_a_partition_is_not_of_the_volume() {
-    let mut host = disk("vda", 0, "bp1");
-    host.partitions = vec!["vda1".to_owned()];
-    let mount = mount_of(&disk("vda1", 1, ""), "/target", "rw");
-    let owner = owner(Entry::Directory, &mount, Some(&host), true);
-    assert_eq!(owner, MountOwner::OtherDisk);
+fn a_mount_of_a_partition_belongs_to_its_disk() {
+    for (serial, expected) in [("bp1", MountOwner::Volume), ("bp2", MountOwner::OtherDisk)] {
+        let mut whole = disk("vdb", 16, serial);
+        whole.partitions = vec![partition(&whole)];
+        let part = whole.as_partition(&whole.partitions[0]);
+        let mount = mount_of(&part, "/target", "rw");
+        let owner = owner(Entry::Directory, &mount, Some(&whole), true);
+        assert_eq!(owner, expected);
+    }
 }
 
 #[test]

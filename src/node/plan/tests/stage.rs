@@ -1,6 +1,7 @@
 //! Tests of staging.
 
 use super::*;
+use crate::host::fake::partition;
 
 #[test]
 fn the_content_of_a_disk_determines_the_steps() {
@@ -176,7 +177,7 @@ fn the_error_of_a_filesystem_mismatch_names_both_types() {
 #[test]
 fn staging_a_device_in_use_fails() {
     let mut partitioned = stage_observation(Content::Blank);
-    partitioned.device.partitions = vec!["vdb1".to_owned()];
+    partitioned.device.partitions = vec![partition(&partitioned.device)];
     let mut held = stage_observation(Content::Blank);
     held.device.holders = vec!["dm-0".to_owned()];
     let mut elsewhere = stage_observation(Content::Blank);
@@ -189,6 +190,65 @@ fn staging_a_device_in_use_fails() {
         let error = stage(requested(&ext4(), false), &observed).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
+}
+
+#[test]
+fn a_single_partition_with_a_filesystem_can_be_staged() {
+    let mut disk = disk("vdb", 16, "bp1");
+    let error = single_partition(&disk).unwrap_err().to_string();
+    assert!(error.contains("has no partition"), "{error}");
+    disk.partitions = vec![partition(&disk)];
+    let device = single_partition(&disk).unwrap();
+    assert_eq!(device.path, Path::new("/dev/vdb1"));
+    assert!(!partition_grows(&disk));
+    for (content, expected) in [
+        (
+            filesystem_content(Ext4, device.size.0),
+            Ok(["check", "mount"]),
+        ),
+        (Content::Blank, Err("has nothing")),
+        (Content::Unknown { offset: 7 }, Err("unidentified data")),
+    ] {
+        let observed = StageObservation {
+            device: device.clone(),
+            ..stage_observation(content)
+        };
+        match (stage(requested(&ext4(), false), &observed), expected) {
+            (Ok(steps), Ok(expected)) => assert_eq!(step_names(&steps), expected),
+            (Err(error), Err(expected)) => {
+                assert!(error.to_string().contains(expected), "{error}");
+            }
+            (planned, _) => panic!("{planned:?}"),
+        }
+    }
+    disk.partitions.push(partition(&disk));
+    let error = single_partition(&disk).unwrap_err().to_string();
+    assert!(error.contains("has vdb1, vdb1"), "{error}");
+}
+
+#[test]
+fn a_partition_grows_with_its_disk_while_it_is_mounted() {
+    let mut disk = disk("vdb", 16, "bp1");
+    disk.partitions = vec![partition(&disk)];
+    disk.size = Bytes(2 * GIB);
+    assert!(partition_grows(&disk));
+    let device = single_partition(&disk).unwrap();
+    let size = device.size.0;
+    let observed = StageObservation {
+        device: device.clone(),
+        partition_grows: true,
+        ..stage_observation(filesystem_content(Ext4, size))
+    };
+    let steps = stage(requested(&ext4(), false), &observed).unwrap();
+    assert_eq!(
+        step_names(&steps),
+        ["check", "mount", "grow-partition", "grow-mounted"]
+    );
+    let steps = stage(requested(&ext4(), true), &observed).unwrap();
+    assert_eq!(step_names(&steps), ["mount-ro"]);
+    let mounts = [mount_of(&device, "/staging", "rw")];
+    let steps = super::super::expand(&device, &mounts, Some(device.size), true).unwrap();
+    assert_eq!(step_names(&steps), ["grow-partition", "grow-mounted"]);
 }
 
 #[test]
