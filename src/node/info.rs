@@ -59,7 +59,9 @@ impl NodeInfoReporter {
     /// The node's ID, zone, volume limit and categories. Settings take precedence over the file of instance types. The
     /// limit is that of the type minus the system disk and foreign disks, and at least 1.
     ///
-    /// # Errors If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing
+    /// # Errors
+    ///
+    /// If the file of instance types is unreadable or invalid and no earlier limits are recorded. A missing
     /// file is not an error.
     pub async fn info(&self) -> Result<NodeInfo> {
         let limits = self.limits.attach_limits().await?;
@@ -197,11 +199,17 @@ fn disk_user(
     }
 }
 
-/// Whether it can be a cloud disk: virtio or NVMe. Other devices do not count.
+/// The model of the cloud's NVMe disks. Local NVMe disks report the model of their manufacturer.
+const CLOUD_NVME_MODEL: &str = "Alibaba Cloud Elastic Block Storage";
+
+/// Whether it counts as an attachment. Local disks of the instance do not: an NVMe disk with another model, a virtio
+/// disk without serial. The system disk `vda` of old images has no serial either, but counts.
 fn is_cloud_disk(device: &Device) -> bool {
-    ["vd", "nvme"]
-        .iter()
-        .any(|prefix| device.name.starts_with(prefix))
+    if device.name.starts_with("nvme") {
+        return device.model.as_deref().map(str::trim) == Some(CLOUD_NVME_MODEL);
+    }
+    device.name == "vda"
+        || device.name.starts_with("vd") && (device.serial.is_some() || device.serial_pending)
 }
 
 #[cfg(test)]
@@ -303,6 +311,46 @@ mod tests {
         ];
         // Foreign: the system disk, the mounted one, and the one that has been unused for long.
         assert_eq!(limit(state).await, Some(6));
+    }
+
+    #[tokio::test]
+    async fn local_disks_of_the_instance_do_not_count() {
+        let nvme = |name: &str, minor, model: &str| Device {
+            model: Some(model.to_owned()),
+            ..disk(name, minor, "bp-nvme")
+        };
+        let without_serial = |name: &str, minor| Device {
+            serial: None,
+            ..disk(name, minor, "x")
+        };
+        let formatted = |device: Device| Device {
+            partitions: vec![partition(&device)],
+            ..device
+        };
+        let local = [
+            formatted(without_serial("vdb", 16)),
+            without_serial("vdc", 32),
+            formatted(nvme("nvme0n1", 48, "Local NVMe SSD")),
+            nvme("nvme1n1", 64, ""),
+        ];
+        let mut state = small(17);
+        state.devices = vec![formatted(without_serial("vda", 0))];
+        state.devices.extend(local.clone());
+        assert_eq!(limit(state).await, Some(16));
+        let mut state = small(17);
+        state.devices = vec![formatted(nvme("nvme2n1", 80, CLOUD_NVME_MODEL))];
+        state.devices.push(nvme(
+            "nvme3n1",
+            96,
+            "Alibaba Cloud Elastic Block Storage     ",
+        ));
+        state.devices.extend(local);
+        state.devices.push(Device {
+            serial: None,
+            serial_pending: true,
+            ..disk("vdd", 112, "x")
+        });
+        assert_eq!(limit(state).await, Some(14));
     }
 
     #[tokio::test]
