@@ -8,6 +8,7 @@ use super::controller::{disks, owner, service};
 use super::health::Health;
 use super::location::Location;
 use super::node::{MAX_VOLUMES, max_volumes, node, registration};
+use super::node_checks::NodeChecks;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
 use crate::cli::{self, CloudKind};
@@ -53,11 +54,15 @@ impl Driver {
         let tasks: Tasks = node.tasks().clone();
         let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
         let controller = service(disks, self.region, zone, &self.cluster, &tasks);
+        let checks = NodeChecks {
+            node: Arc::clone(&node),
+            require_shared_mounts: false,
+        };
+        checks.log_failed().await;
         let health = Health {
             endpoint: endpoint.clone(),
             cloud: Some(self.cloud.access),
-            node: Some(Arc::clone(&node)),
-            require_shared_mounts: false,
+            node: Some(checks),
             registration: self.registration.clone(),
         };
         let services = Services {

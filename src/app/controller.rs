@@ -41,7 +41,6 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
         endpoint: server.endpoint.clone(),
         cloud: Some(access),
         node: None,
-        require_shared_mounts: false,
         registration: None,
     };
     tokio::select! {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tonic::transport::Endpoint as Channels;
 
-use super::tools;
+use super::health_check::{Check, TIMEOUT};
+use super::node_checks::NodeChecks;
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::cloud::ApiHealth;
@@ -17,10 +18,6 @@ use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
 use crate::csi::socket::Endpoint;
 use crate::model::Failure;
-use crate::node::NodeServices;
-
-/// Timeout of a check; all checks run in parallel.
-const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never become ready again.
 const RECENT: Duration = Duration::from_mins(10);
@@ -34,8 +31,7 @@ pub(crate) struct Health {
     /// Set for roles that call the cloud.
     pub(crate) cloud: Option<CloudAccess>,
     /// Set for roles that serve the Node service.
-    pub(crate) node: Option<Arc<NodeServices>>,
-    pub(crate) require_shared_mounts: bool,
+    pub(crate) node: Option<NodeChecks>,
     /// Set if this process registers with kubelet.
     pub(crate) registration: Option<Registration>,
 }
@@ -47,31 +43,11 @@ pub(crate) struct CloudAccess {
     pub(crate) provider: Arc<dyn CredentialProvider>,
 }
 
-/// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
-    pub(crate) name: &'static str,
-    pub(crate) ok: bool,
-    /// The state and, if unhealthy, what to do.
-    pub(crate) message: String,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Readiness {
     /// Whether all checks passed.
     pub(crate) ready: bool,
     pub(crate) checks: Vec<Check>,
-}
-
-impl Check {
-    fn new(name: &'static str, outcome: Result<String, String>) -> Self {
-        let ok = outcome.is_ok();
-        Self {
-            name,
-            ok,
-            message: outcome.unwrap_or_else(|message| message),
-        }
-    }
 }
 
 impl Health {
@@ -87,28 +63,18 @@ impl Health {
 
     /// Whether it can serve requests.
     pub(crate) async fn ready(&self) -> Readiness {
-        let (socket, credentials, devices, mounts, state) = tokio::join!(
-            self.socket(),
-            self.credentials(),
-            self.devices(),
-            self.mounts(),
-            self.state()
-        );
+        let (socket, credentials, node) =
+            tokio::join!(self.socket(), self.credentials(), self.node());
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
-        let tools = self.node.as_ref().map(|_| Check::new("tools", tools()));
-        let all = [
-            Some(socket),
-            credentials,
-            reachable,
-            devices,
-            mounts,
-            state,
-            tools,
-            registration,
-        ];
-        let checks: Vec<Check> = all.into_iter().flatten().collect();
+        let own = [Some(socket), credentials, reachable];
+        let checks: Vec<Check> = own
+            .into_iter()
+            .flatten()
+            .chain(node)
+            .chain(registration)
+            .collect();
         Readiness {
             ready: checks.iter().all(|check| check.ok),
             checks,
@@ -122,6 +88,13 @@ impl Health {
             Err(ProbeError::Unresponsive(message)) => Err(message),
         };
         Check::new("socket", outcome)
+    }
+
+    async fn node(&self) -> Vec<Check> {
+        match &self.node {
+            Some(node) => node.run().await,
+            None => Vec::new(),
+        }
     }
 
     async fn credentials(&self) -> Option<Check> {
@@ -140,71 +113,6 @@ impl Health {
             )),
         };
         Some(Check::new("credentials", outcome))
-    }
-
-    async fn mounts(&self) -> Option<Check> {
-        let node = self.node.as_ref().filter(|_| self.require_shared_mounts)?;
-        let shared = Deadline::after(TIMEOUT)
-            .bound(node.prerequisites.check_mount_propagation())
-            .await;
-        let outcome = match shared {
-            Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
-            Ok(Err(message)) => Err(message),
-            Err(_) => Err(timed_out("reading the mount table", KERNEL_ADVICE)),
-        };
-        Some(Check::new("mounts", outcome))
-    }
-
-    async fn state(&self) -> Option<Check> {
-        let node = self.node.as_ref()?;
-        let todo = "the node needs its state after a restart: check whether the disk is full or read-only, and whether the \
-                    directory is mounted into the container";
-        let written = Deadline::after(TIMEOUT)
-            .bound(node.prerequisites.check_state_dir())
-            .await;
-        let outcome = match written {
-            Ok(Ok(())) => Ok("it is writable".to_owned()),
-            Ok(Err(message)) => Err(format!("{message}; {todo}")),
-            Err(_) => Err(timed_out("writing to it", todo)),
-        };
-        Some(Check::new("state", outcome))
-    }
-
-    async fn devices(&self) -> Option<Check> {
-        let node = self.node.as_ref()?;
-        let problem = Deadline::after(TIMEOUT)
-            .bound(node.health.storage_health())
-            .await;
-        let todo = KERNEL_ADVICE;
-        let outcome = match problem {
-            Ok(None) => Ok("they can be listed".to_owned()),
-            Ok(Some(message)) => Err(format!("{message}; {todo}")),
-            Err(_) => Err(timed_out("listing them", todo)),
-        };
-        Some(Check::new("devices", outcome))
-    }
-}
-
-const KERNEL_ADVICE: &str =
-    "check the kernel log, and whether the container has the /sys and /dev of the host";
-
-fn timed_out(operation: &str, todo: &str) -> String {
-    format!(
-        "{operation} has not finished within {} s; {todo}",
-        TIMEOUT.as_secs()
-    )
-}
-
-/// Whether the programs that a node executes are in `PATH`.
-fn tools() -> Result<String, String> {
-    let missing = tools::missing(std::env::var_os("PATH").as_deref());
-    match missing.as_slice() {
-        [] => Ok("all are installed".to_owned()),
-        missing => Err(format!(
-            "not in PATH, but required for volumes with a filesystem: {}; use the image of this project, or install blkid, e2fsprogs, \
-             xfsprogs and btrfs-progs",
-            missing.join(", ")
-        )),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The composition roots: each role creates its parts and passes them as arguments.
 
-use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use self::process::Process;
@@ -14,6 +13,7 @@ mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
 mod health;
+mod health_check;
 mod http;
 mod instance_types_config_map;
 mod location;
@@ -21,6 +21,7 @@ mod map;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
 mod node;
+mod node_checks;
 mod process;
 mod reregistration;
 mod signal;
@@ -73,6 +74,8 @@ fn run_node_role(role: NodeRole, process: Process) -> ExitCode {
 }
 
 /// Whether this process may attach loop devices and mount. `/proc/self` belongs to the effective user.
+#[cfg(feature = "mock-cloud")]
 fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -1,12 +1,12 @@
 //! `diskplugin node`, the container of the DaemonSet. It needs no cloud credentials.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::health::Health;
 use super::location::Location;
-use super::{InvalidSettings, http, reregistration, signal, tools};
+use super::node_checks::NodeChecks;
+use super::{InvalidSettings, http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
 use crate::cli;
@@ -40,9 +40,8 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     };
     // Drops the HTTP client of the metadata service.
     drop(location);
-    let path = std::env::var_os("PATH");
-    for problem in problems(args.device_dir.as_deref(), path.as_deref()) {
-        tracing::warn!("{problem}");
+    if let Some(dir) = args.device_dir.as_deref().filter(|dir| !dir.is_dir()) {
+        tracing::warn!("{}", missing_device_dir(dir));
     }
     let settings = Settings {
         id,
@@ -57,13 +56,17 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
     let server = args.server;
     let listener = http::bind(server.http_address).await?;
     let node = node(settings, server.driver_name.clone(), args.node.tool_memory);
+    let checks = NodeChecks {
+        node: Arc::clone(&node),
+        require_shared_mounts: args.require_shared_mounts,
+    };
     check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
+    checks.log_failed().await;
     let tasks = node.tasks().clone();
     let health = Health {
         endpoint: server.endpoint.clone(),
         cloud: None,
-        node: Some(Arc::clone(&node)),
-        require_shared_mounts: args.require_shared_mounts,
+        node: Some(checks),
         registration: registration.clone(),
     };
     if let Some(registration) = registration.clone() {
@@ -102,27 +105,11 @@ async fn check_mount_propagation(
     }
 }
 
-/// Reasons why volumes cannot be mounted here. They are only logged: block volumes need none of the tools.
-fn problems(device_dir: Option<&Path>, path: Option<&OsStr>) -> Vec<String> {
-    let mut problems = Vec::new();
-    if !super::is_root() {
-        problems.push("not running as root: no volume can be mounted".to_owned());
-    }
-    let missing = tools::missing(path);
-    if !missing.is_empty() {
-        problems.push(format!(
-            "not in PATH, but required for volumes with a filesystem: {}",
-            missing.join(", ")
-        ));
-    }
-    if let Some(dir) = device_dir.filter(|dir| !dir.is_dir()) {
-        problems.push(format!(
-            "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first \
-             attached disk",
-            dir.display()
-        ));
-    }
-    problems
+fn missing_device_dir(dir: &Path) -> String {
+    format!(
+        "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first attached disk",
+        dir.display()
+    )
 }
 
 pub(crate) fn node(
@@ -199,20 +186,6 @@ mod tests {
         assert_eq!(limit(Some(5), Some("9")).unwrap(), Some(5));
         assert_eq!(limit(None, Some("9")).unwrap(), Some(9));
         assert_eq!(limit(None, Some("")).unwrap(), None);
-    }
-
-    #[test]
-    fn missing_tools_and_a_missing_directory_are_reported_by_name() {
-        let reported =
-            problems(Some(Path::new("/nowhere")), Some(OsStr::new("/nowhere"))).join("\n");
-        assert!(
-            reported.contains("blkid") && reported.contains("mkfs.btrfs"),
-            "{reported}"
-        );
-        assert!(
-            reported.contains("--device-dir /nowhere is not a directory"),
-            "{reported}"
-        );
     }
 
     #[test]

@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 
 /// Required for staging and expanding filesystems.
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 12] = [
     "blkid",
     "blockdev",
+    "sfdisk",
+    "partx",
     "e2fsck",
     "resize2fs",
     "mkfs.ext4",

@@ -15,9 +15,10 @@ use super::device_changes::Notifications;
 use super::device_incarnation::DeviceSequence;
 use super::feature::FeatureFlags;
 use super::{
-    Amount, Candidates, Command, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry,
-    Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount,
-    MountDevice, Output, Partition, Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
+    Amount, Candidates, Capabilities, Command, Content, Device, DeviceChanges, DeviceLock,
+    DeviceNumber, Entry, Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel,
+    KernelVersion, Link, Mount, MountDevice, Output, Partition, Result, SearchQuery, Sought,
+    Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -94,7 +95,7 @@ pub(crate) struct State {
     pub(crate) next_devices: Option<Vec<Device>>,
     pub(crate) stated_size: Option<Bytes>,
     pub(crate) has_errors: bool,
-    pub(crate) may_grow_mounted_ext: bool,
+    pub(crate) capabilities: Capabilities,
     /// Whether calls on filesystems hang.
     pub(crate) hangs: bool,
     /// The errno with which a query of a filesystem fails.
@@ -536,7 +537,7 @@ impl Host for FakeHost {
         Ok(Kernel { release, version })
     }
 
-    async fn may_grow_mounted_ext(&self, _deadline: Deadline) -> Result<bool> {
-        Ok(self.state().may_grow_mounted_ext)
+    async fn capabilities(&self, _deadline: Deadline) -> Result<Capabilities> {
+        Ok(self.state().capabilities)
     }
 }

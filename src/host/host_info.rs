@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::blocking::blocking;
+use super::capability::Capabilities;
 use super::error::{HostError, Result};
 use crate::base::Deadline;
 
@@ -12,7 +13,7 @@ use crate::base::Deadline;
 #[derive(Debug, Clone, Default)]
 pub(super) struct HostInfo {
     boot_id: Arc<OnceLock<String>>,
-    may_grow_mounted_ext: Arc<OnceLock<bool>>,
+    capabilities: Arc<OnceLock<Capabilities>>,
 }
 
 impl HostInfo {
@@ -26,22 +27,22 @@ impl HostInfo {
         Ok(self.boot_id.get_or_init(|| read).clone())
     }
 
-    /// Whether this process has the capability to grow mounted ext filesystems. It never drops capabilities.
-    pub(super) async fn may_grow_mounted_ext(
+    /// The capabilities of this process, which never drops any.
+    pub(super) async fn capabilities(
         &self,
         deadline: Deadline,
         proc: &Path,
-    ) -> Result<bool> {
-        if let Some(known) = self.may_grow_mounted_ext.get() {
+    ) -> Result<Capabilities> {
+        if let Some(known) = self.capabilities.get() {
             return Ok(*known);
         }
         let status = proc.join("self/status");
         let text = read(deadline, &status).await?;
-        let read = has_sys_resource(&text).ok_or_else(|| HostError::UnexpectedFormat {
+        let read = Capabilities::parse(&text).ok_or_else(|| HostError::UnexpectedFormat {
             path: status,
-            reason: "the CapEff line is missing".to_owned(),
+            reason: "CapEff is missing or not a hexadecimal number".to_owned(),
         })?;
-        Ok(*self.may_grow_mounted_ext.get_or_init(|| read))
+        Ok(*self.capabilities.get_or_init(|| read))
     }
 }
 
@@ -53,27 +54,11 @@ async fn read(deadline: Deadline, path: &Path) -> Result<String> {
     .await
 }
 
-/// Whether `CapEff` of `/proc/self/status` contains `CAP_SYS_RESOURCE` (capability 24).
-fn has_sys_resource(status: &str) -> Option<bool> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))?;
-    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    Some(mask & (1 << 24) != 0)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn the_capability_is_read_from_the_mask() {
-        assert_eq!(has_sys_resource("CapEff:\t000001ffffffffff\n"), Some(true));
-        assert_eq!(has_sys_resource("CapEff:\t000001fffeffffff\n"), Some(false));
-        assert_eq!(has_sys_resource("Name:\tx\n"), None);
-    }
 
     #[tokio::test]
     async fn values_are_cached_and_errors_are_not() {

@@ -17,10 +17,10 @@ use super::host_info::HostInfo;
 use super::once::Once;
 use super::serial::Serials;
 use super::{
-    Candidates, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Holder, Host,
-    Kernel, Link, Mount, MountDevice, SearchQuery, Sought, Superblocks, Vitals, block_attribute,
-    btrfs, content, device, device_lock, entry, flush, holder, kernel, mount, mount_watch,
-    mountinfo, search, vitals, walk, wipe,
+    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
+    Holder, Host, Kernel, Link, Mount, MountDevice, SearchQuery, Sought, Superblocks, Vitals,
+    block_attribute, btrfs, content, device, device_lock, entry, flush, holder, kernel, mount,
+    mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::MountFlags;
@@ -387,9 +387,8 @@ impl Host for Linux {
         .await
     }
 
-    async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool> {
-        self.host_info
-            .may_grow_mounted_ext(deadline, &self.roots.proc)
-            .await
+    async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities> {
+        let proc = &self.roots.proc;
+        self.host_info.capabilities(deadline, proc).await
     }
 }

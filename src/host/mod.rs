@@ -13,6 +13,7 @@ mod block_attribute;
 mod blocking;
 mod blocking_pool;
 mod btrfs;
+pub mod capability;
 pub mod content;
 pub mod device;
 pub mod device_changes;
@@ -50,6 +51,7 @@ mod wipe;
 #[cfg(test)]
 pub(crate) mod fake;
 
+pub use capability::{Capabilities, Capability};
 pub use content::Content;
 pub use device::{Device, DeviceNumber, Partition};
 pub use device_changes::DeviceChanges;
@@ -207,6 +209,6 @@ pub trait Host: Debug + Send + Sync {
     /// The running kernel.
     async fn kernel(&self, deadline: Deadline) -> Result<Kernel>;
 
-    /// Whether this process may grow a mounted ext filesystem (`CAP_SYS_RESOURCE`).
-    async fn may_grow_mounted_ext(&self, deadline: Deadline) -> Result<bool>;
+    /// The capabilities of this process.
+    async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities>;
 }

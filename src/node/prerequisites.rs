@@ -1,14 +1,21 @@
-//! Prerequisites of the node plugin: mounts propagate to kubelet, and the state directory is writable.
+//! Prerequisites of the node plugin: the kernel, capabilities, device nodes, mounts that propagate to kubelet, and a writable
+//! state directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::observe::quick;
 use crate::base::error_chain;
-use crate::host::{Entry, Host, Mount, Records};
+use crate::host::{Capability, Device, Entry, Host, KernelVersion, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
+
+/// The oldest kernel on which the driver is tested, and whose features new filesystems have.
+const OLDEST_KERNEL: KernelVersion = KernelVersion {
+    major: 5,
+    minor: 10,
+};
 
 /// Checks what the node plugin needs from its host.
 #[derive(Debug, Clone)]
@@ -17,9 +24,87 @@ pub struct Prerequisites {
     pub(super) records: Records,
     /// The root directory of kubelet (`--kubelet-dir`).
     pub(super) kubelet_dir: PathBuf,
+    /// The devices of the fake cloud (`--device-dir`), which replace those of the host.
+    pub(super) device_dir: Option<PathBuf>,
 }
 
 impl Prerequisites {
+    /// Checks the version of the kernel, and returns its release.
+    ///
+    /// # Errors
+    /// Describes the problem and its solution.
+    pub async fn check_kernel(&self) -> Result<String, String> {
+        let kernel = self.host.kernel(quick()).await;
+        let kernel = kernel.map_err(|error| error_chain(&error))?;
+        if kernel.version < OLDEST_KERNEL {
+            return Err(format!(
+                "Linux {} is not supported: upgrade the operating system of the node to Linux {OLDEST_KERNEL} or newer",
+                kernel.release
+            ));
+        }
+        Ok(format!("Linux {}", kernel.release))
+    }
+
+    /// Checks that this process may mount filesystems. Returns what it may not do otherwise, if anything.
+    ///
+    /// # Errors
+    /// Describes the problem and its solution.
+    pub async fn check_capabilities(&self) -> Result<Option<String>, String> {
+        let capabilities = self.host.capabilities(quick()).await;
+        let capabilities = capabilities.map_err(|error| error_chain(&error))?;
+        let missing = |capability| !capabilities.has(capability);
+        let message = |capability, consequence| {
+            format!(
+                "{capability} is missing: {consequence}; run as root, in a container with privileged: true"
+            )
+        };
+        if missing(Capability::SysAdmin) {
+            return Err(message(Capability::SysAdmin, "no volume can be mounted"));
+        }
+        let consequence = "ext3 and ext4 cannot be expanded while they are mounted";
+        Ok(missing(Capability::SysResource).then(|| message(Capability::SysResource, consequence)))
+    }
+
+    /// Checks that the devices can be listed, and that `/dev` has the nodes of the disks in `/sys`: a container without the
+    /// host's `/dev` has others or none.
+    ///
+    /// # Errors
+    /// Describes the problem.
+    pub async fn check_devices(&self) -> Result<(), String> {
+        let failed = |error| error_chain(&error);
+        let devices = self.host.devices(quick()).await.map_err(failed)?;
+        if self.device_dir.is_some() {
+            return Ok(());
+        }
+        let is_disk = |device: &&Device| {
+            ["vd", "nvme"]
+                .iter()
+                .any(|prefix| device.name.starts_with(prefix))
+        };
+        for device in devices.iter().filter(is_disk) {
+            let entry = self.host.entry(quick(), &device.path).await;
+            let problem = match entry.map_err(failed)? {
+                Entry::BlockDevice(number) if number == device.number => continue,
+                Entry::BlockDevice(number) => format!("is the node of device {number}"),
+                Entry::Missing => "does not exist".to_owned(),
+                _ => "is not a block device".to_owned(),
+            };
+            // A disk that was detached meanwhile has no node.
+            let now = self.host.device(quick(), &device.name).await;
+            if now
+                .map_err(failed)?
+                .is_some_and(|now| now.number == device.number)
+            {
+                return Err(format!(
+                    "{} {problem}, but /sys lists it as device {}",
+                    device.path.display(),
+                    device.number
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write to
     /// the directory underneath the mount.
     ///
@@ -72,7 +157,7 @@ fn containing_mount<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 #[cfg(test)]
 mod tests {
     use crate::host::fake::{State, disk, mount_of};
-    use crate::host::{Entry, Mount};
+    use crate::host::{Capabilities, DeviceNumber, Entry, Mount};
     use crate::node::tests::world_below;
 
     fn at(point: &str, is_shared: bool) -> Mount {
@@ -147,5 +232,83 @@ mod tests {
             error.starts_with("--kubelet-dir /k is not a directory"),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn kernels_before_5_10_are_not_supported() {
+        let check = async |kernel_release| {
+            let state = State {
+                kernel_release: Some(kernel_release),
+                ..State::default()
+            };
+            let (_, node) = world_below("/k", state);
+            node.prerequisites.check_kernel().await
+        };
+        for release in ["5.10.0-36-cloud-amd64", "6.1.192", "10.0.1"] {
+            assert_eq!(check(release).await, Ok(format!("Linux {release}")));
+        }
+        for release in ["5.4.0-200-generic", "4.19.91-27.al7.x86_64"] {
+            let error = check(release).await.unwrap_err();
+            assert!(
+                error.contains(release) && error.contains("Linux 5.10 or newer"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_capability_is_named_with_its_use() {
+        let check = async |mask| {
+            let state = State {
+                capabilities: Capabilities::parse(&format!("CapEff:\t{mask}")).unwrap(),
+                ..State::default()
+            };
+            let (_, node) = world_below("/k", state);
+            node.prerequisites.check_capabilities().await
+        };
+        assert_eq!(check("1ffffffffff").await, Ok(None));
+        let error = check("1000000").await.unwrap_err();
+        assert!(
+            error.starts_with("CAP_SYS_ADMIN is missing: no volume can be mounted"),
+            "{error}"
+        );
+        let limitation = check("200000").await.unwrap().unwrap();
+        assert!(
+            limitation.starts_with("CAP_SYS_RESOURCE is missing: ext3 and ext4 cannot"),
+            "{limitation}"
+        );
+    }
+
+    #[tokio::test]
+    async fn device_nodes_must_be_those_of_the_host() {
+        let check = async |entry: Entry| {
+            let state = State {
+                devices: vec![disk("vdb", 16, "bp1"), disk("dm-0", 3, "")],
+                entries: [("/dev/vdb".into(), entry)].into(),
+                ..State::default()
+            };
+            let (_, node) = world_below("/k", state);
+            node.prerequisites.check_devices().await
+        };
+        let number = disk("vdb", 16, "").number;
+        assert_eq!(check(Entry::BlockDevice(number)).await, Ok(()));
+        let other = DeviceNumber {
+            minor: 32,
+            ..number
+        };
+        for (entry, problem) in [
+            (
+                Entry::Missing,
+                "/dev/vdb does not exist, but /sys lists it as device 254:16",
+            ),
+            (Entry::File, "/dev/vdb is not a block device, but"),
+            (
+                Entry::BlockDevice(other),
+                "/dev/vdb is the node of device 254:32, but /sys lists it as device 254:16",
+            ),
+        ] {
+            let error = check(entry).await.unwrap_err();
+            assert!(error.starts_with(problem), "{error}");
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::rollback::Rollback;
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::host::filesystem;
-use crate::host::{Command, Device, Host, MountDevice};
+use crate::host::{Capability, Command, Device, Host, MountDevice};
 use crate::model::Filesystem;
 
 #[derive(Debug, Clone)]
@@ -134,8 +134,8 @@ impl StepRunner {
         grown: Result<()>,
     ) -> Result<()> {
         if grown.is_err() && filesystem::can_grow_unmounted(filesystem) {
-            let may = self.host.may_grow_mounted_ext(quick()).await;
-            if matches!(may, Ok(false)) {
+            let capabilities = self.host.capabilities(quick()).await;
+            if capabilities.is_ok_and(|has| !has.has(Capability::SysResource)) {
                 return Err(Error::CapabilityMissing {
                     volume: call.id().clone(),
                 });

@@ -143,7 +143,7 @@ impl NodeServices {
                 candidates: ReleaseCandidates {
                     host: Arc::clone(&host),
                     identifier,
-                    device_dir: settings.device_dir,
+                    device_dir: settings.device_dir.clone(),
                 },
                 unmounter: unmounter.clone(),
                 staged: staged.clone(),
@@ -199,6 +199,7 @@ impl NodeServices {
                 host,
                 records,
                 kubelet_dir: settings.kubelet_dir,
+                device_dir: settings.device_dir,
             },
             operations,
         }

@@ -15,7 +15,7 @@ use super::staged::StagedRecords;
 use super::tool_memory::ToolMemory;
 use super::volume_operations::VolumeOperations;
 use crate::base::Deadline;
-use crate::host::{Device, Host};
+use crate::host::{Capability, Device, Host};
 use crate::model::Bytes;
 
 const OPERATION: &str = "staging";
@@ -139,9 +139,13 @@ impl Stager {
             Access::Mount { .. } | Access::Block => (None, None),
         };
         let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
-        let ext_grows_mounted = self.host.may_grow_mounted_ext(quick()).await;
+        let capabilities = self
+            .host
+            .capabilities(quick())
+            .await
+            .map_err(call.failed())?;
         let seen = StageObservation {
-            ext_grows_mounted: ext_grows_mounted.map_err(call.failed())?,
+            ext_grows_mounted: capabilities.has(Capability::SysResource),
             partition_grows: device.partition_of.is_some() && plan::partition_grows(disk),
             device,
             staging,

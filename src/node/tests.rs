@@ -11,7 +11,7 @@ use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
 use crate::host::feature::FeatureFlags;
-use crate::host::{Content, Entry};
+use crate::host::{Capabilities, Content, Entry};
 use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 
 mod expand;

@@ -168,8 +168,31 @@ async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     let (node, _channel) = start.ready(&socket).await;
     let http = address(&node).await;
     let response = get(&http, "/readyz").await;
-    assert_eq!(response.names(), ["socket", "devices", "state", "tools"]);
-    assert_eq!(response.status, 200, "{response:?}");
+    let names = [
+        "socket",
+        "kernel",
+        "capabilities",
+        "devices",
+        "state",
+        "tools",
+    ];
+    assert_eq!(response.names(), names);
+    // Only root can mount.
+    let expected = names.map(|name| Some(name != "capabilities" || is_root()));
+    assert_eq!(
+        names.map(|name| response.is_ok(name)),
+        expected,
+        "{response:?}"
+    );
+    assert_eq!(
+        response.status,
+        if is_root() { 200 } else { 503 },
+        "{response:?}"
+    );
+    assert!(
+        response.text.contains(&format!("Linux {}", release())),
+        "{response:?}"
+    );
     assert!(!state.exists(), "the check creates nothing");
 
     // The state directory is a file, and a program is missing.
@@ -191,12 +214,35 @@ async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     }
 }
 
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// The release of the kernel.
+fn release() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    release.trim().to_owned()
+}
+
+#[tokio::test]
+async fn a_node_logs_at_the_start_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let tools = tools(&dir);
+    std::fs::remove_file(tools.join("sfdisk")).unwrap();
+    let (node, _channel) = node(&socket).env("PATH", &tools).ready(&socket).await;
+    let log = node.stderr();
+    for part in ["the node is not ready", "filesystem: sfdisk; use", "tools"] {
+        assert!(log.contains(part), "no {part:?}: {log}");
+    }
+    assert!(!log.contains("Linux"), "{log}");
+}
+
 /// A directory with all programs that a node executes, as empty files.
 fn tools(dir: &TempDir) -> PathBuf {
     let tools = dir.path().join("tools");
     std::fs::create_dir(&tools).unwrap();
-    let names =
-        "blkid blockdev e2fsck resize2fs mkfs.ext4 mkfs.ext3 mkfs.xfs xfs_growfs mkfs.btrfs btrfs";
+    let names = "blkid blockdev sfdisk partx e2fsck resize2fs mkfs.ext4 mkfs.ext3 mkfs.xfs xfs_growfs mkfs.btrfs btrfs";
     for name in names.split(' ') {
         std::fs::write(tools.join(name), "").unwrap();
     }
@@ -285,10 +331,12 @@ async fn other_paths_and_methods_are_rejected() {
     let socket = socket(&dir);
     let (node, _channel) = node(&socket).ready(&socket).await;
     let http = address(&node).await;
+    // Only root can mount.
+    let ready = if is_root() { 200 } else { 503 };
     for path in ["/", "/metrics", "/healthz/", "/readyz?x=1/healthz"] {
         let response = get(&http, path).await;
         let wanted = if path.starts_with("/readyz?") {
-            200
+            ready
         } else {
             404
         };
@@ -300,10 +348,10 @@ async fn other_paths_and_methods_are_rejected() {
             );
         }
     }
-    for path in ["/healthz", "/readyz"] {
+    for (path, status) in [("/healthz", 200), ("/readyz", ready)] {
         assert_eq!(request(Method::POST, &http, path).await.status, 405);
         let head = request(Method::HEAD, &http, path).await;
-        assert_eq!((head.status, head.text.as_str()), (200, ""));
+        assert_eq!((head.status, head.text.as_str()), (status, ""));
     }
 }
 

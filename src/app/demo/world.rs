@@ -16,7 +16,7 @@ use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
 use crate::csi::node::Service;
 use crate::csi::server::{self, Services};
-use crate::host::{Host, Linux, ProcessExec, Roots};
+use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::Settings;
 use crate::node::info::InstanceTypeSource;
@@ -104,7 +104,8 @@ impl World {
     /// The default filesystem: ext4 if this machine can grow a mounted one.
     pub(super) async fn filesystem(&self) -> anyhow::Result<Filesystem> {
         let deadline = Deadline::after(Duration::from_secs(5));
-        if self.host.may_grow_mounted_ext(deadline).await? {
+        let capabilities = self.host.capabilities(deadline).await?;
+        if capabilities.has(Capability::SysResource) {
             return Ok(Filesystem::Ext4);
         }
         print_line(

@@ -25,7 +25,8 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::CapabilityMissing { .. }), "{error}");
-    fake.state().may_grow_mounted_ext = true;
+    let capabilities = Capabilities::parse("CapEff: 1000000").unwrap();
+    fake.state().capabilities = capabilities;
     let error = node
         .expander
         .expand(expand_request(0), soon())
