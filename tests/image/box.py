@@ -47,11 +47,13 @@ class Box:
         switch = [f"--userspec={user}"] if user else []
         return ["chroot", *switch, str(self.root), *self.emulator, path, *arguments]
 
-    def run(self, program: str, *arguments: str, user: str | None = None) -> subprocess.CompletedProcess:
-        """Runs it to its end, with the environment of a container; what it says comes together."""
+    def run(
+        self, program: str, *arguments: str, user: str | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess:
+        """Runs the program with the environment of a container. Its stdout and stderr are returned together."""
         return subprocess.run(
             self.command(program, *arguments, user=user),
-            env={**os.environ, **PATH}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            env={**os.environ, **PATH}, input=stdin, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=PATIENCE,
         )  # fmt: skip
 

@@ -20,6 +20,8 @@ VERSIONS = {
     "btrfs": ["--version"],
     "blkid": ["--version"],
     "blockdev": ["--version"],
+    "sfdisk": ["--version"],
+    "partx": ["--version"],
 }
 LOOK = {
     "ext3": ["e2fsck", "-f", "-n"],
@@ -48,6 +50,21 @@ class Tools(unittest.TestCase):
         done = self.box.run(program, *arguments)
         self.assertEqual(done.returncode, 0, f"{program}: {done.stdout}")
         return done.stdout
+
+    def test_the_only_partition_of_a_disk_is_grown(self):
+        file = self.box.root / "tmp/partitioned"
+        file.touch()
+        self.addCleanup(file.unlink)
+        os.truncate(file, 64 * MIB)
+        inside = "/tmp/partitioned"
+        done = self.box.run("sfdisk", "--quiet", inside, stdin="label: gpt\n,\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        os.truncate(file, 128 * MIB)
+        grow = ["--quiet", "--no-reread", "--no-tell-kernel", "-N", "1", inside]
+        done = self.box.run("sfdisk", *grow, stdin=", +\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        partitions = self.succeed("partx", "--show", "--noheadings", "--bytes", "--output", "SIZE", inside)
+        self.assertGreater(int(partitions), 125 * MIB)
 
     def test_an_ext3_filesystem_is_made_known_checked_and_grown(self):
         self.life("ext3")
