@@ -15,6 +15,7 @@ mod health;
 mod help;
 mod logs;
 mod misconfiguration;
+mod node_limits;
 mod node_program;
 mod ram_role;
 mod registration;
