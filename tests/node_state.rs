@@ -214,8 +214,11 @@ async fn filesystem_errors_are_reported_until_a_check_clears_them() {
         .unwrap()
         .to_owned();
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
-    assert_eq!(world.reasons().await, ["FilesystemErrors"]);
-    let issue = world.stats().await.health_issues[0].to_string();
+    assert_eq!(
+        world.reasons().await,
+        ["RemountedReadOnly", "FilesystemErrors"]
+    );
+    let issue = world.stats().await.health_issues[1].to_string();
     assert!(issue.contains("1 errors since its last check"), "{issue}");
     world.unstage().await;
     world.stage(Filesystem::Ext4).await;
