@@ -11,6 +11,7 @@
 )]
 mod common;
 mod disk;
+mod interrupted;
 mod invariants;
 mod kubelet;
 mod lifecycle;
@@ -33,6 +34,7 @@ use common::csi::endpoint;
 use common::machine::{TestDir, has_devices};
 use common::process::{Process, Start};
 use common::wait::until;
+use interrupted::InterruptedSteps;
 use invariants::{FilesystemUuids, violations};
 use kubelet::{CallCounts, INTERRUPTED, Kubelet};
 use lifecycle::{Counters, TestNode};
@@ -176,6 +178,7 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         factor: 1,
     };
     let (mut formats, mut orphans) = (0, 0);
+    let mut interrupted = InterruptedSteps::default();
     for round in 0..kills {
         let done = node.kubelet.counts.count(|_, result| result == "OK");
         let mut process = plugin(&home, &socket, scope).spawn();
@@ -195,6 +198,7 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         };
         assert!(killed, "the plugin exited: {}", ended.stderr);
         formats += ended.stderr.matches("staging: create a filesystem").count();
+        interrupted.record(&ended.stderr);
         lifetimes.adapt(node.kubelet.counts.count(|_, result| result == "OK") > done);
         orphans += home.processes().len();
         let violations = violations(home.path(), &node.uuids);
@@ -226,13 +230,14 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
     let calls = counts.count(|_, _| true);
     println!(
         "seed {seed}, {scope:?}: {kills} kills in {:.1} s, {} volumes, {calls} calls, {} failed, {} of them interrupted, {formats} formats, \
-         {orphans} tools still running after their plugin\n {}\n{counts}",
+         {orphans} tools still running after their plugin\n {}\n{counts}\n kills that interrupted a step:{interrupted}",
         start.elapsed().as_secs_f64(),
         next.load(Ordering::SeqCst),
         counts.count(|_, result| result != "OK"),
         counts.count(|_, result| result == INTERRUPTED),
         node.counters,
     );
+    interrupted.assert_shares(kills);
     let state = home.path().join("state");
     if state.exists() {
         let records = records(&state);
