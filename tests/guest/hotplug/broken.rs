@@ -70,11 +70,23 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
     }
     guest.has_no_mounts().await;
     if fs_type == "ext4" {
-        // It is marked as having errors, which are mended only where the class asks for it.
-        let error = volume.stage().await.unwrap_err();
-        let is_told = error.message().starts_with("FILESYSTEM_DAMAGED");
-        assert!(is_told, "{error}");
-        volume.context.insert("fsck".to_owned(), "preen".to_owned());
+        // Only e2fsck repairs a recorded error; that is the default. Linux 5.10 cannot write the record to this disk.
+        let recorded = guest
+            .try_sh("dumpe2fs -h /dev/vda 2> /dev/null | grep '^Filesystem state:.*with errors'")
+            .await;
+        volume
+            .context
+            .insert("fsck".to_owned(), "journal".to_owned());
+        let staged = volume.stage().await;
+        if recorded.code == 0 {
+            let error = staged.unwrap_err();
+            let is_reported = error.message().starts_with("FILESYSTEM_DAMAGED");
+            assert!(is_reported, "{error}");
+        } else {
+            staged.unwrap();
+            volume.unstage().await.unwrap();
+        }
+        volume.context.clear();
     }
     volume.come().await;
     assert_eq!(guest.read(&file).await, "before the failure");
