@@ -2,7 +2,7 @@
 # ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test test-host test-oldest logged steps host machines e2e e2e-upstream sanity image image-check chart release msrv deny bench
+.PHONY: help setup demo cluster test test-host test-oldest guests logged steps host machines e2e e2e-upstream sanity image image-check chart release msrv deny bench
 
 SHELL := /bin/bash
 SANITY := tests/tools/bin/csi-sanity
@@ -42,6 +42,15 @@ test-oldest: ## Run tests/cluster on the oldest supported Kubernetes; its first 
 	scripts/setup cluster
 	$(MAKE) --no-print-directory $(OLDEST)
 	KUBERNETES=oldest cargo test --locked --test cluster -- --show-output
+
+# The last one: the tools of the newest suite create filesystems that the oldest kernel mounts.
+guests: ## Run tests/guest on Linux 5.10, 6.1 and 6.12 (Debian's kernels)
+	scripts/setup test
+	@for guest in bookworm bullseye trixie 'bullseye trixie'; do \
+	set -- $$guest; export GUEST_KERNEL=$$1; unset GUEST_TOOLS; [[ -z $${2:-} ]] || export GUEST_TOOLS=$$2; \
+	echo "guests: kernel of $$1, tools of $${2:-the newer of $$1 and this machine}"; SECONDS=0; \
+	cargo test --locked --test guest -- --show-output hotplug:: || exit 1; \
+	echo "guests: kernel of $$1 done in $$SECONDS s"; done
 
 test: logged ## Run everything: format, lints, licences, tests, hot-plug guests, Kubernetes, the demo, SDKs, csi-sanity, the image
 

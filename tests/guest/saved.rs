@@ -53,16 +53,20 @@ async fn make() -> Result<Saved, String> {
     let program = Path::new(env!("CARGO_BIN_EXE_diskplugin"));
     let target = program.parent().and_then(Path::parent);
     let target = target.expect("cargo puts programs into a profile's folder");
-    let built = Start::of(&source.join("build").display().to_string())
-        .env("CARGO_TARGET_DIR", target)
-        .ended();
-    let built = built.await;
+    let mut build = Start::of(&source.join("build").display().to_string());
+    build = build.env("CARGO_TARGET_DIR", target);
+    for suite in ["GUEST_KERNEL", "GUEST_TOOLS"] {
+        if let Some(value) = std::env::var_os(suite) {
+            build = build.env(suite, value);
+        }
+    }
+    let built = build.ended().await;
     match built.code {
         Some(0) => {}
         Some(CANNOT) => return Err(format!("there can be no guest: {}", built.stderr)),
         _ => panic!("the guest's root cannot be made: {}", built.stderr),
     }
-    let home = target.join("guest");
+    let home = PathBuf::from(built.stdout.trim_end());
     // Two test processes at once boot once. The kernel lets go of it at the end.
     let lock = File::create(home.join("state.lock")).expect("a file of ours");
     lock.lock().expect("a file can be locked");
