@@ -13,6 +13,7 @@ pub mod instance;
 pub mod instance_types;
 pub mod mount_flags;
 mod mount_option;
+pub mod selinux_label;
 pub mod size;
 pub mod snapshot;
 pub mod snapshot_group;
@@ -35,6 +36,7 @@ pub use id::{
 };
 pub use instance::{Instance, InstanceStatus, InstanceType};
 pub use mount_flags::{InvalidMountFlag, MountFlags};
+pub use selinux_label::SelinuxLabel;
 pub use size::{Bytes, Gib, SizeRange};
 pub use snapshot::{Snapshot, SnapshotStatus};
 pub use snapshot_group::{GroupMember, SnapshotGroup};

@@ -5,7 +5,7 @@
 use super::common::incompatible;
 use super::{PathState, PlanError};
 use crate::host::Mount;
-use crate::model::MountFlags;
+use crate::model::{MountFlags, SelinuxLabel};
 
 /// Restrictive options of a mount, and their opposites.
 const RESTRICTIVE: [(&str, &str); 5] = [
@@ -54,7 +54,7 @@ pub(super) fn check_labels(
     for option in SELINUX_OPTIONS {
         let value = |text: &str| {
             let value = text.strip_prefix(option)?.strip_prefix('=')?;
-            Some(value.replace('"', ""))
+            Some(SelinuxLabel::new(&value.replace('"', "")))
         };
         let Some(requested) = flags.iter().filter_map(value).next_back() else {
             continue;
@@ -62,7 +62,7 @@ pub(super) fn check_labels(
         let found = split_options(&mount.super_options)
             .into_iter()
             .find_map(value);
-        if found.as_deref() != Some(&requested) {
+        if found.as_ref() != Some(&requested) {
             let found = found.map_or_else(
                 || format!("without {option}"),
                 |found| format!("with {option}=\"{found}\""),
@@ -148,5 +148,26 @@ mod tests {
         mount.super_options = "rw,seclabel".to_owned();
         let error = check(&mount, &[&same]).unwrap_err();
         assert!(error.contains("without context"), "{error}");
+    }
+
+    /// The kernel prints labels with a comma in quotation marks (`show_sid`).
+    #[test]
+    fn selinux_labels_match_the_spelling_of_the_kernel() {
+        const TYPE: &str = "system_u:object_r:container_file_t";
+        let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw");
+        for (requested, printed) in [
+            ("s0:c26,c5", "\"TYPE:s0:c5,c26\""),
+            ("s0:c3,c2,c1", "TYPE:s0:c1.c3"),
+            ("s0:c4,c3,c1", "\"TYPE:s0:c1,c3,c4\""),
+        ] {
+            let printed = printed.replace("TYPE", TYPE);
+            mount.super_options = format!("rw,context={printed},discard");
+            let check = |level: &str| {
+                let option = format!("context=\"{TYPE}:{level}\"");
+                check_labels(&flags(&[&option]), &mount, &path_state(&mount))
+            };
+            assert!(check(requested).is_ok(), "{requested}");
+            assert!(check("s0:c5").is_err());
+        }
     }
 }
