@@ -22,6 +22,9 @@ use crate::model::{DiskId, Serial};
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
 const MARGIN: Duration = Duration::from_millis(50);
 
+/// How long the kernel may take to add the partitions of a disk.
+const PARTITION_SCAN: Duration = Duration::from_secs(5);
+
 /// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
@@ -243,6 +246,23 @@ impl DeviceFinder {
                 });
             }
         }
+    }
+
+    /// Waits briefly for the partitions of a device. The kernel adds them after the disk, and a disk may have none.
+    pub(super) async fn wait_for_partitions(
+        &self,
+        volume: &Volume,
+        mut device: Device,
+        deadline: Deadline,
+    ) -> Result<Device> {
+        let deadline = deadline.at_most(PARTITION_SCAN);
+        let mut changes = None;
+        while device.partitions.is_empty() && self.await_change(&mut changes, deadline).await {
+            if let Some(now) = self.lookup_device(volume, "finding its partition").await? {
+                device = now;
+            }
+        }
+        Ok(device)
     }
 
     /// Waits until the next lookup is due; false if the deadline leaves no time to wait. The first call subscribes to

@@ -57,7 +57,11 @@ impl Stager {
                  unmounted manually; move the data to a new disk"
             );
         }
-        let disk = self.finder.wait_for_device(volume, deadline).await?;
+        let mut disk = self.finder.wait_for_device(volume, deadline).await?;
+        if request.tuning.partition {
+            let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
+            disk = partitions.await?;
+        }
         let (seen, mut proof) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,

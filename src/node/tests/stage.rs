@@ -247,6 +247,35 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
     assert_eq!(fake.state().mounts.len(), 1);
 }
 
+/// The kernel adds a disk, then its partitions.
+#[tokio::test(start_paused = true)]
+async fn the_requested_partition_may_appear_after_the_disk() {
+    let whole = disk("vdb", 16, "bp1");
+    for is_late in [true, false] {
+        let (fake, node) = world(State {
+            stated_size: Some(partition(&whole).size),
+            ..with_disk(Content::Filesystem {
+                filesystem: Filesystem::Ext4,
+                size: Some(partition(&whole).size),
+            })
+        });
+        let mut request = stage_request();
+        request.tuning.partition = true;
+        let late = async {
+            if is_late {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                fake.state().devices[0].partitions = vec![partition(&whole)];
+            }
+        };
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let start = Instant::now();
+        let (staged, ()) = tokio::join!(node.stager.stage(request, deadline), late);
+        assert_eq!(staged.is_ok(), is_late, "{staged:?}");
+        // A disk without partitions is rejected long before the deadline.
+        assert!(start.elapsed() < Duration::from_secs(6));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     let whole = disk("vdb", 16, "bp1");
