@@ -102,6 +102,8 @@ pub(crate) struct State {
     pub(crate) errno: Option<i32>,
     /// The errors recorded in filesystems.
     pub(crate) errors: Option<String>,
+    /// Whether filesystems reject writes after an error.
+    pub(crate) rejects_writes: bool,
     /// Ages of device nodes; unlimited if not set.
     pub(crate) ages: HashMap<String, Duration>,
     pub(crate) files: HashMap<PathBuf, String>,
@@ -514,6 +516,7 @@ impl Host for FakeHost {
             usage: state.errno.map_or(Ok(usage), |errno| Err(failed(errno))),
             size: state.stated_size,
             errors: state.errors.clone(),
+            rejects_writes: state.rejects_writes,
         })
     }
 

@@ -14,6 +14,8 @@ pub struct Superblocks {
     /// The filesystem whose mkfs did not complete.
     pub(super) unfinished: Option<Filesystem>,
     pub(super) ext_errors: bool,
+    /// Whether an ext filesystem accepts no more writes after an error (tune2fs(8), `-e remount-ro`).
+    pub(super) ext_stops_after_error: bool,
     /// When an ext filesystem was last mounted writable, since 1970.
     pub(super) ext_mounted: Option<Duration>,
 }
@@ -33,6 +35,7 @@ impl Superblocks {
             sizes,
             unfinished: unfinished(head),
             ext_errors: ext_errors(head).unwrap_or(false),
+            ext_stops_after_error: ext_stops_after_error(head).unwrap_or(false),
             ext_mounted: ext_mounted(head),
         }
     }
@@ -129,6 +132,12 @@ fn btrfs_size(sb: &[u8]) -> Option<u64> {
     le(sb, 112, 8)
 }
 
+/// struct ext4_super_block: s_errors at 60, which is 2 for `EXT4_ERRORS_RO`.
+fn ext_stops_after_error(head: &[u8]) -> Option<bool> {
+    let sb = head.get(1024..2048)?;
+    Some(le(sb, 56, 2)? == 0xEF53 && le(sb, 60, 2)? == 2)
+}
+
 fn le(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let mut value = [0; 8];
     value
@@ -169,5 +178,8 @@ mod tests {
         assert!(!Superblocks::parse(&ext).ext_errors);
         ext[1024 + 58] = 3;
         assert!(Superblocks::parse(&ext).ext_errors);
+        assert!(!Superblocks::parse(&ext).ext_stops_after_error);
+        ext[1024 + 60] = 2;
+        assert!(Superblocks::parse(&ext).ext_stops_after_error);
     }
 }

@@ -21,6 +21,10 @@ pub struct Vitals {
     pub size: Option<Bytes>,
     /// Errors that it has recorded, in words.
     pub errors: Option<String>,
+    /// Whether an error since the mount made the kernel reject all writes. Between Linux 6.12 and 6.15, and in stable
+    /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after filesystem
+    /// errors").
+    pub rejects_writes: bool,
 }
 
 /// Looks; this may never return.
@@ -36,6 +40,10 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         // It keeps no count: it shuts down.
         Some(Filesystem::Xfs) | None => None,
     };
+    let stops = stated
+        .as_ref()
+        .is_some_and(|stated| stated.ext_stops_after_error);
+    let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
     let size = filesystem.and_then(|kind| stated.as_ref()?.size(kind));
     let usage = stats::usage(&mount.point).and_then(|usage| {
         // xfs answers for its sizes also after it has shut down, and for nothing else.
@@ -47,7 +55,17 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         usage,
         size,
         errors,
+        rejects_writes,
     }
+}
+
+/// Whether errors since the mount of an ext filesystem stopped all writes; `by_default` is the mode in its superblock,
+/// which the mount table does not repeat.
+fn has_ext_stopped(errors: Option<&str>, mount: &Mount, by_default: bool) -> bool {
+    let is_ext = matches!(mount.kind.parse(), Ok(Filesystem::Ext4 | Filesystem::Ext3));
+    let stops = mount.has_super_option("errors=remount-ro")
+        || by_default && !mount.has_super_option("errors=continue");
+    is_ext && stops && errors.is_some()
 }
 
 /// Errors since the mount: the count lasts from mount to mount, until a check takes it back.
@@ -126,6 +144,24 @@ mod tests {
         assert_eq!(at(1001), None);
         // Where the time of the mount is not known, they may be of now.
         assert_eq!(ext_errors(dir.path(), None).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn an_ext_error_stops_writes_unless_it_is_mounted_to_continue() {
+        let device = crate::host::fake::disk("vdb", 16, "bp1");
+        let mut mount = crate::host::fake::mount_of(&device, "/staging", "rw");
+        let stopped = |mount: &Mount, errors, default| has_ext_stopped(errors, mount, default);
+        mount.super_options = "rw".to_owned();
+        assert!(stopped(&mount, Some("1 error"), true));
+        assert!(!stopped(&mount, None, true));
+        assert!(!stopped(&mount, Some("1 error"), false));
+        mount.super_options = "rw,errors=remount-ro".to_owned();
+        assert!(stopped(&mount, Some("1 error"), false));
+        mount.super_options = "rw,errors=continue".to_owned();
+        assert!(!stopped(&mount, Some("1 error"), true));
+        mount.super_options = "rw".to_owned();
+        mount.kind = "btrfs".to_owned();
+        assert!(!stopped(&mount, Some("1 error"), true));
     }
 
     #[test]

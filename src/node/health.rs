@@ -189,6 +189,12 @@ impl HealthReporter {
         if health_issues.is_empty() && mount.has_super_option("shutdown") {
             push_shut_down(&mut health_issues);
         }
+        if vitals.rejects_writes && health_issues.is_empty() {
+            health_issues.push(HealthIssue::RemountedReadOnly {
+                device: device.to_string(),
+                recovery: recovery.clone(),
+            });
+        }
         if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
             health_issues.push(HealthIssue::DeviceTooSmall {
                 device: device.to_string(),

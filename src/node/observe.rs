@@ -110,6 +110,22 @@ impl Observer {
         })
     }
 
+    /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond is
+    /// not checked.
+    pub(super) async fn rejects_writes(&self, device: &Device, path_state: &PathState) -> bool {
+        let mount = path_state.mount.as_ref();
+        let Some(mount) =
+            mount.filter(|mount| mount.is_of(device) && mount.kind.starts_with("ext"))
+        else {
+            return false;
+        };
+        let vitals = self
+            .host
+            .vitals(quick(), &device.mounted_part(mount), mount)
+            .await;
+        vitals.is_ok_and(|vitals| vitals.rejects_writes)
+    }
+
     pub(super) async fn mounts(&self, call: CallContext<'_>) -> Result<Vec<Mount>> {
         self.host.mounts(quick()).await.map_err(call.failed())
     }

@@ -77,7 +77,9 @@ impl Publisher {
             Access::Block => mounts_of(&device, &mounts, &[]),
             Access::Mount { .. } => Vec::new(),
         };
+        let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
         Ok(PublishObservation {
+            rejects_writes,
             filesystem_mounts,
             device,
             staging,

@@ -148,7 +148,9 @@ impl Stager {
             .capabilities(quick())
             .await
             .map_err(call.failed())?;
+        let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
         let seen = StageObservation {
+            rejects_writes,
             ext_grows_mounted: capabilities.has(Capability::SysResource),
             partition_grows: device.partition_of.is_some() && plan::partition_grows(disk),
             device,

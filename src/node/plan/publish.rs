@@ -13,6 +13,8 @@ use crate::model::{Filesystem, MountFlags};
 pub(in crate::node) struct PublishObservation {
     pub(in crate::node) device: Device,
     pub(in crate::node) staging: PathState,
+    /// Whether the staged filesystem rejects writes after an error.
+    pub(in crate::node) rejects_writes: bool,
     pub(in crate::node) target: PathState,
     /// Mounts of the filesystem on a volume that is published as a block device.
     pub(in crate::node) filesystem_mounts: Vec<Mount>,
@@ -55,7 +57,7 @@ fn publish_mount(
         let found = format!("as {}", staged.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
-    if staged.was_remounted_read_only() && !read_only {
+    if (staged.was_remounted_read_only() || observed.rejects_writes) && !read_only {
         return Err(PlanError::RemountedReadOnly { staging });
     }
     if staged.is_read_only() && !read_only {

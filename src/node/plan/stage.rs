@@ -17,6 +17,8 @@ pub(in crate::node) struct StageObservation {
     /// Whether the device is a partition that ends well before the disk.
     pub(in crate::node) partition_grows: bool,
     pub(in crate::node) staging: PathState,
+    /// Whether the staged filesystem rejects writes after an error.
+    pub(in crate::node) rejects_writes: bool,
     /// Other mounts of the device's filesystem.
     pub(in crate::node) elsewhere: Vec<Mount>,
     /// `None` if the device is in use.
@@ -91,7 +93,7 @@ fn stage_mounted(
         let found = format!("as {}", mount.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
-    if mount.was_remounted_read_only() && !read_only {
+    if (mount.was_remounted_read_only() || observed.rejects_writes) && !read_only {
         let staging = observed.staging.path.clone();
         return Err(PlanError::RemountedReadOnly { staging });
     }

@@ -40,6 +40,7 @@ fn mount_access(filesystem: Filesystem) -> Access {
 
 fn stage_observation(content: Content) -> StageObservation {
     StageObservation {
+        rejects_writes: false,
         partition_grows: false,
         device: disk("vdb", 16, "bp1"),
         staging: path_state("/staging", Entry::Directory, None),
@@ -96,6 +97,7 @@ fn step_names(steps: &[Step]) -> Vec<&'static str> {
 fn publish_observation(target: PathState, staged: Option<&str>) -> PublishObservation {
     let device = disk("vdb", 16, "bp1");
     PublishObservation {
+        rejects_writes: false,
         staging: path_state(
             "/staging",
             Entry::Directory,

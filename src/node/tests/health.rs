@@ -55,6 +55,19 @@ async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
     assert_eq!(found[0].reason(), "RemountedReadOnly");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_filesystem_that_rejects_writes_is_reported_although_its_mount_is_writable() {
+    let state = State {
+        errors: Some("1 error".to_owned()),
+        rejects_writes: true,
+        ..staged()
+    };
+    let (_, node) = world(state);
+    let found = node.health.health(&health(&[]), soon()).await.unwrap();
+    let reasons: Vec<_> = found.iter().map(HealthIssue::reason).collect();
+    assert_eq!(reasons, ["RemountedReadOnly", "FilesystemErrors"]);
+}
+
 #[tokio::test]
 async fn the_advice_matches_the_fsck_attribute() {
     for (fsck, advice) in [

@@ -60,6 +60,14 @@ fn a_filesystem_that_the_kernel_remounted_read_only_is_not_used_again() {
         );
         assert!(publish(requested(&ext4(), true), false, &observed).is_ok());
     }
+    // The mount table does not show it.
+    let observed = PublishObservation {
+        rejects_writes: true,
+        ..publish_observation(path_state("/target", Entry::Missing, None), Some("rw"))
+    };
+    let published = publish(requested(&ext4(), false), false, &observed);
+    let is_rejected = matches!(published, Err(PlanError::RemountedReadOnly { .. }));
+    assert!(is_rejected, "{published:?}");
 }
 
 #[test]
