@@ -15,10 +15,15 @@ const BLOCK: usize = 4096;
 /// errno(3) on Linux.
 const EIO: u8 = 5;
 
+/// Requests that [`Kind::VirtioShortQueue`] accepts at a time.
+pub(crate) const SHORT_QUEUE: usize = 8;
+
 /// How the guest sees a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Virtio,
+    /// virtio with room for few requests: reads that wait for the disk keep others, also that for the serial, waiting.
+    VirtioShortQueue,
     Nvme,
 }
 
@@ -31,6 +36,10 @@ pub(crate) enum Mood {
     Fails,
     /// It answers no more, until it is well again.
     Hangs,
+    /// It completes one write, and then none until it is well again.
+    WritesHang,
+    /// It writes this many bytes a second.
+    WritesSlowly(u32),
 }
 
 /// A disk of the cloud.
@@ -66,6 +75,12 @@ impl Disk {
         image
             .and_then(|image| image.set_len(size))
             .expect("the image is there");
+    }
+
+    /// Whether anything but zeros was written to the disk.
+    pub(crate) fn has_content(&self) -> bool {
+        let bytes = std::fs::read(&self.image).expect("the image is there");
+        bytes.chunks(BLOCK).any(|block| *block != [0; BLOCK])
     }
 
     /// How many blocks of the disk have this text.
@@ -134,11 +149,15 @@ impl Guest {
                                "read-only": read_only, "throttle-group": format!("{id}-group") });
         self.qmp.run("blockdev-add", throttle).await;
         let driver = match disk.kind {
-            Kind::Virtio => "virtio-blk-pci",
+            Kind::Virtio | Kind::VirtioShortQueue => "virtio-blk-pci",
             Kind::Nvme => "nvme",
         };
-        let device = json!({ "driver": driver, "id": format!("{id}-device"), "bus": format!("port{port}"),
+        let mut device = json!({ "driver": driver, "id": format!("{id}-device"), "bus": format!("port{port}"),
                              "drive": id, "serial": serial });
+        if disk.kind == Kind::VirtioShortQueue {
+            device["num-queues"] = json!(1);
+            device["queue-size"] = json!(SHORT_QUEUE);
+        }
         self.qmp.run("device_add", device).await;
         Attached {
             disk: disk.clone(),
@@ -152,7 +171,7 @@ impl Guest {
 fn top(id: &str, read_only: bool, mood: Mood) -> Value {
     let below = match mood {
         Mood::Fails => "faults",
-        Mood::Well | Mood::Hangs => "file",
+        Mood::Well | Mood::Hangs | Mood::WritesHang | Mood::WritesSlowly(_) => "file",
     };
     json!({ "driver": "raw", "node-name": format!("{id}-raw"), "file": format!("{id}-{below}"),
             "read-only": read_only })
@@ -195,9 +214,14 @@ impl Attached<'_> {
         let Disk { id, .. } = &self.disk;
         let qmp = &self.guest.qmp;
         // Nothing gets through at one byte a second; what waits goes on when the limit is gone.
-        let bytes = if mood == Mood::Hangs { 1 } else { 0 };
+        let (all, writes) = match mood {
+            Mood::Hangs => (1, 0),
+            Mood::WritesHang => (0, 1),
+            Mood::WritesSlowly(bytes) => (0, bytes),
+            Mood::Well | Mood::Fails => (0, 0),
+        };
         let limits = json!({ "path": format!("/objects/{id}-group"), "property": "limits",
-                             "value": { "bps-total": bytes } });
+                             "value": { "bps-total": all, "bps-write": writes } });
         qmp.run("qom-set", limits).await;
         qmp.run(
             "blockdev-reopen",

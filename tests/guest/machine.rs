@@ -19,14 +19,14 @@ use crate::common::wait::until;
 static SLOTS: Semaphore = Semaphore::const_new(2);
 
 /// Longer than a boot takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Slots for disks: PCI bridges, eight to a device.
 pub(crate) const PORTS: usize = 24;
 
 /// Ports inside the guest, as its init has them.
-const CSI: u16 = 7000;
-const SHELL: u16 = 7001;
+pub(super) const CSI: u16 = 7000;
+pub(super) const SHELL: u16 = 7001;
 
 /// A running guest. Dropping it ends it, with all that it had.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub(crate) struct Guest {
     /// Free bridges, and the number of the next disk.
     pub(super) ports: Mutex<Vec<usize>>,
     pub(super) next: Mutex<u32>,
-    qemu: Process,
-    home: TempDir,
+    pub(super) qemu: Process,
+    pub(super) home: TempDir,
     _slot: Option<SemaphorePermit<'static>>,
 }
 
@@ -73,22 +73,7 @@ impl Guest {
     /// Starts QEMU; the guest need not run yet.
     pub(crate) async fn start(begin: Begin<'_>) -> Self {
         let home = tempfile::tempdir().expect("there is a place for temporary files");
-        let socket = home.path().join("qmp");
-        let arguments = arguments(&home, &begin);
-        // Also a test process that is killed leaves none behind.
-        let mut qemu = Start::of("setpriv")
-            .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
-            .args(arguments)
-            .spawn();
-        let qmp = until("QEMU answers", PATIENCE, async || {
-            assert!(
-                !qemu.is_over(),
-                "QEMU ended at the start: {}",
-                qemu.stderr()
-            );
-            Qmp::connect(&socket).await
-        })
-        .await;
+        let (qemu, qmp) = launch(&home, &begin).await;
         let forwards = qmp.monitor("info usernet").await;
         Self {
             csi: forwarded(&forwards, CSI),
@@ -168,6 +153,26 @@ pub(crate) fn hardware() -> Vec<String> {
     arguments
 }
 
+/// Starts QEMU and connects to it.
+pub(super) async fn launch(home: &TempDir, begin: &Begin<'_>) -> (Process, Qmp) {
+    let socket = home.path().join("qmp");
+    // Also a test process that is killed leaves none behind.
+    let mut qemu = Start::of("setpriv")
+        .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
+        .args(arguments(home, begin))
+        .spawn();
+    let qmp = until("QEMU answers", PATIENCE, async || {
+        assert!(
+            !qemu.is_over(),
+            "QEMU ended at the start: {}",
+            qemu.stderr()
+        );
+        Qmp::connect(&socket).await
+    })
+    .await;
+    (qemu, qmp)
+}
+
 fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
     let file = |name: &str| home.path().join(name).display().to_string();
     let mut arguments = hardware();
@@ -205,7 +210,7 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
 
 /// The port on this side that leads to this one in the guest. A line is
 /// `TCP[HOST_FORWARD]  11       127.0.0.1 38231       10.0.2.15  7000     0     0`.
-fn forwarded(table: &str, inside: u16) -> u16 {
+pub(super) fn forwarded(table: &str, inside: u16) -> u16 {
     let rows = table
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>());

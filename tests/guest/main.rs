@@ -14,6 +14,7 @@ mod common;
 mod disk;
 mod machine;
 mod node;
+mod power;
 mod qmp;
 mod saved;
 mod shell;

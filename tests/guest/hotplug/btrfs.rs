@@ -37,6 +37,9 @@ async fn a_copy_of_a_mounted_btrfs_is_rejected_and_mounted_after_its_source_is_u
         .await;
     if can_mount_both.code == 0 {
         restored.come().await;
+        let name = guest.read(&format!("{}/name", volume.target)).await;
+        assert_eq!(name, "after the snapshot");
+        volume.leave().await;
     } else {
         let error = restored.stage().await.unwrap_err();
         assert!(error.message().contains("DUPLICATE_FILESYSTEM"), "{error}");

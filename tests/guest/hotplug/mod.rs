@@ -3,9 +3,15 @@
 mod broken;
 mod btrfs;
 mod burst;
+mod filesystem_error;
+mod filesystems;
 mod find;
 mod grow;
+mod interrupted_mkfs;
+mod late_serial;
 mod life;
+mod partition;
+mod reboot;
 mod unplug;
 
 use crate::machine::Guest;

@@ -1,0 +1,122 @@
+//! Filesystems that this guest's tools create, on this guest's kernel.
+
+use tonic::Code;
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+const SIZE: u64 = 320 * MIB;
+
+/// The check that must find nothing.
+fn check(fs_type: &str) -> String {
+    let program = match fs_type {
+        "ext4" => "e2fsck -fn",
+        "xfs" => "xfs_repair -n",
+        _ => "btrfs check --readonly",
+    };
+    format!("{program} /dev/vda > /dev/null")
+}
+
+/// A volume that the driver formats can be mounted, expanded, and staged again, and is clean afterwards.
+async fn is_formatted_and_expanded(fs_type: &str) {
+    let test = format!("{fs_type}_is_formatted_and_expanded");
+    let Some(guest) = Guest::fresh(&test).await else {
+        return;
+    };
+    eprintln!("{}", guest.sh("uname -r").await);
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE)
+        .await;
+    let volume = node.volume(&attached.disk, filesystem(fs_type));
+    volume.come().await;
+    let file = format!("{}/file", volume.target);
+    guest.write(&file, "before the expansion").await;
+    let (expanded, ()) = tokio::join!(volume.expand(2 * SIZE), attached.grow(2 * SIZE));
+    assert_eq!(expanded.unwrap(), i64::try_from(2 * SIZE).unwrap());
+    let total = volume.stats().await.unwrap().usage[0].total;
+    assert!(u64::try_from(total).unwrap() > SIZE * 3 / 2, "{total}");
+    assert_eq!(volume.health().await.unwrap(), []);
+    volume.leave().await;
+    guest.sh(&check(fs_type)).await;
+    volume.come().await;
+    assert_eq!(guest.read(&file).await, "before the expansion");
+    volume.leave().await;
+    guest.has_no_mounts().await;
+    attached.detach().await;
+}
+
+#[tokio::test]
+async fn ext4_is_formatted_and_expanded() {
+    is_formatted_and_expanded("ext4").await;
+}
+
+#[tokio::test]
+async fn xfs_is_formatted_and_expanded() {
+    is_formatted_and_expanded("xfs").await;
+}
+
+#[tokio::test]
+async fn btrfs_is_formatted_and_expanded() {
+    is_formatted_and_expanded("btrfs").await;
+}
+
+/// A filesystem with this feature, which somebody else created, is staged if the kernel supports it. Else the error
+/// names the feature and the kernel, and the disk is unchanged.
+async fn is_staged_or_named(fs_type: &str, mkfs: &str, feature: &str) {
+    let test = format!("{fs_type}_with_{feature}");
+    let Some(guest) = Guest::fresh(&test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1feature0000000001", SIZE)
+        .await;
+    let made = guest.try_sh(&format!("udevadm settle; {mkfs}")).await;
+    if made.code != 0 {
+        eprintln!("these tools do not know {feature}: {}", made.text);
+        return;
+    }
+    let can_mount = "mount /dev/vda /mnt && echo 'from elsewhere' > /mnt/file && umount /mnt";
+    let is_supported = guest.try_sh(&format!("mkdir /mnt; {can_mount}")).await;
+    let volume = node.volume(&attached.disk, filesystem(fs_type));
+    if is_supported.code == 0 {
+        volume.come().await;
+        let file = format!("{}/file", volume.target);
+        assert_eq!(guest.read(&file).await, "from elsewhere");
+        volume.leave().await;
+        attached.detach().await;
+        return;
+    }
+    let version = guest.sh("uname -r").await;
+    eprintln!("Linux {version} does not mount {fs_type} with {feature}");
+    let before = std::fs::read(&attached.disk.image).unwrap();
+    let error = volume.stage().await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    let (minor, _) = version.match_indices('.').nth(1).unwrap();
+    for part in ["FEATURES_UNSUPPORTED", feature, &version[..minor]] {
+        assert!(error.message().contains(part), "{part}: {error}");
+    }
+    guest.has_no_mounts().await;
+    let disk = attached.detach().await;
+    let is_same = std::fs::read(&disk.image).unwrap() == before;
+    assert!(is_same, "the disk was changed");
+}
+
+#[tokio::test]
+async fn ext4_with_a_feature_of_linux_5_15_is_staged_or_named() {
+    let mkfs = "mkfs.ext4 -q -O orphan_file,metadata_csum_seed /dev/vda";
+    is_staged_or_named("ext4", mkfs, "orphan_file").await;
+}
+
+#[tokio::test]
+async fn xfs_with_a_feature_of_linux_5_19_is_staged_or_named() {
+    is_staged_or_named("xfs", "mkfs.xfs -q -i nrext64=1 /dev/vda", "nrext64").await;
+}
+
+#[tokio::test]
+async fn btrfs_with_a_feature_of_linux_6_1_is_staged_or_named() {
+    let mkfs = "mkfs.btrfs -q -O block-group-tree /dev/vda";
+    is_staged_or_named("btrfs", mkfs, "block-group-tree").await;
+}

@@ -1,0 +1,120 @@
+//! The node plugin and its mkfs are killed while mkfs writes, as when kubelet's container runtime kills the pod. Linux
+//! before 5.15 has no diskseq to recognize the device afterwards.
+
+use tonic::Code;
+
+use crate::common::wait::until;
+use crate::disk::{Attached, Kind, MIB, Mood};
+use crate::machine::Guest;
+use crate::node::{AMPLE, Node, filesystem};
+
+const SIZE: u64 = 320 * MIB;
+const REPEATED: &str = "mkfs was interrupted on this disk, which was blank before";
+
+/// Kills node plugin and mkfs after mkfs has written a part, which is on the disk afterwards.
+async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type: &str) {
+    let volume = node.volume(&attached.disk, filesystem(fs_type));
+    // Writers wait for the disk as soon as this much is dirty. mkfs.btrfs writes 4 MiB of zeros and then, at once, the rest.
+    let (dirty, mood) = match fs_type {
+        "btrfs" => (5 << 20, Mood::WritesHang),
+        _ => (64 << 10, Mood::WritesSlowly(1 << 20)),
+    };
+    let limit = format!(
+        "udevadm settle; echo {} > /proc/sys/vm/dirty_background_bytes; echo {dirty} > /proc/sys/vm/dirty_bytes",
+        dirty / 2
+    );
+    guest.sh(&limit).await;
+    attached.be(mood).await;
+    let kill = async {
+        if mood != Mood::WritesHang {
+            until("mkfs has written to the disk", AMPLE, async || {
+                attached.disk.has_content().then_some(())
+            })
+            .await;
+        }
+        let kill = format!(
+            "until pid=$(busybox pidof mkfs.{fs_type}) && grep -q ') D ' /proc/$pid/task/*/stat &&
+                 grep -q '^write_bytes: [1-9]' /proc/$pid/io; do sleep 0.02; done
+             kill -9 $(cat /run/node.pid) $pid"
+        );
+        guest.sh(&kill).await;
+    };
+    let (staged, ()) = tokio::join!(volume.stage(), kill);
+    staged.unwrap_err();
+    attached.be(Mood::Well).await;
+    let flush = format!(
+        "while busybox pidof mkfs.{fs_type} > /dev/null; do sleep 0.05; done; blockdev --flushbufs /dev/vda
+         echo 10 > /proc/sys/vm/dirty_background_ratio; echo 20 > /proc/sys/vm/dirty_ratio"
+    );
+    guest.sh(&flush).await;
+    assert!(attached.disk.has_content(), "nothing was written");
+}
+
+async fn is_completed(fs_type: &str) {
+    let test = format!("an_interrupted_mkfs_{fs_type}_is_completed");
+    let Some(guest) = Guest::fresh(&test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1interrupted000001", SIZE)
+        .await;
+    interrupt(&guest, &node, &attached, fs_type).await;
+    let node = guest.node().await;
+    let volume = node.volume(&attached.disk, filesystem(fs_type));
+    volume.come().await;
+    until("the log states why mkfs is repeated", AMPLE, async || {
+        guest.log().contains(REPEATED).then_some(())
+    })
+    .await;
+    let file = format!("{}/file", volume.target);
+    guest.write(&file, "after the repeated mkfs").await;
+    volume.leave().await;
+    guest.has_no_mounts().await;
+    let disk = attached.detach().await;
+    assert_ne!(disk.count("after the repeated mkfs"), 0);
+    let _attached = guest.attach(&disk).await;
+    volume.come().await;
+    assert_eq!(guest.read(&file).await, "after the repeated mkfs");
+    volume.leave().await;
+}
+
+#[tokio::test]
+async fn an_interrupted_mkfs_of_ext4_is_completed_by_the_next_stage() {
+    is_completed("ext4").await;
+}
+
+#[tokio::test]
+async fn an_interrupted_mkfs_of_xfs_is_completed_by_the_next_stage() {
+    is_completed("xfs").await;
+}
+
+#[tokio::test]
+async fn an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage() {
+    is_completed("btrfs").await;
+}
+
+/// The disk was away, and another machine may have written what it holds.
+#[tokio::test]
+async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
+    let test = "an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached";
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1interrupted000002", SIZE)
+        .await;
+    interrupt(&guest, &node, &attached, "xfs").await;
+    let disk = attached.detach().await;
+    let before = std::fs::read(&disk.image).unwrap();
+    let attached = guest.attach(&disk).await;
+    let node = guest.node().await;
+    let volume = node.volume(&disk, filesystem("xfs"));
+    let error = volume.stage().await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    let is_named = error.message().starts_with("FORMAT_INTERRUPTED");
+    assert!(is_named, "{error}");
+    let is_same = std::fs::read(&attached.disk.image).unwrap() == before;
+    assert!(is_same, "the disk was changed");
+}

@@ -1,0 +1,81 @@
+//! A virtio disk that does not report its serial in time, after a restart of the node plugin.
+
+use tonic::{Code, Status};
+
+use crate::disk::{Attached, Kind, MIB, Mood, SHORT_QUEUE};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+const SIZE: u64 = 64 * MIB;
+
+/// Fills the queue of the disk, so that it does not report its serial either.
+async fn block_serial(guest: &Guest, attached: &Attached<'_>) {
+    attached.be(Mood::Hangs).await;
+    // Twice the reads that the queue takes; the others wait for room in it.
+    let reads = format!(
+        "for block in $(seq {}); do
+             dd if=/dev/vda of=/dev/null bs=4096 skip=$((block * 64)) count=1 iflag=direct > /dev/null 2>&1 &
+         done
+         until [[ $(grep -ls '(dd) D' /proc/[0-9]*/stat | wc -l) -gt {SHORT_QUEUE} ]]; do sleep 0.05; done",
+        2 * SHORT_QUEUE
+    );
+    guest.sh(&reads).await;
+}
+
+async fn release_serial(guest: &Guest, attached: &Attached<'_>) {
+    attached.be(Mood::Well).await;
+    guest
+        .sh("until [[ $(cat /sys/block/vda/serial) == bp1lateserial0000001 ]]; do sleep 0.05; done")
+        .await;
+}
+
+fn is_unidentified(result: Result<(), Status>) {
+    let error = result.unwrap_err();
+    assert_eq!(error.code(), Code::Unavailable, "{error}");
+    let is_named = error.message().starts_with("DEVICE_UNIDENTIFIED");
+    assert!(is_named, "{error}");
+    assert!(error.message().contains("/dev/vda"), "{error}");
+}
+
+/// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be taken as absence.
+#[tokio::test]
+async fn a_disk_with_a_late_serial_is_not_taken_as_absent() {
+    let Some(guest) = Guest::fresh("a_disk_with_a_late_serial_is_not_taken_as_absent").await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::VirtioShortQueue, "bp1lateserial0000001", SIZE)
+        .await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    volume.come().await;
+    let file = format!("{}/file", volume.target);
+    guest.write(&file, "on the disk").await;
+    // Without its record, only the serial identifies the disk.
+    let forget = "kill -9 $(cat /run/node.pid); rm -r /var/lib/diskplugin";
+    guest.sh(forget).await;
+    block_serial(&guest, &attached).await;
+    let node = guest.node().await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    is_unidentified(volume.unpublish().await);
+    is_unidentified(volume.unstage().await);
+    assert_eq!(guest.read(&file).await, "on the disk");
+    release_serial(&guest, &attached).await;
+    volume.leave().await;
+    guest.has_no_mounts().await;
+
+    // Nothing is mounted at the staging path, but elsewhere, so that the disk must not be detached.
+    guest
+        .sh("mkdir /mnt; mount /dev/vda /mnt; kill -9 $(cat /run/node.pid)")
+        .await;
+    block_serial(&guest, &attached).await;
+    let node = guest.node().await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    is_unidentified(volume.unstage().await);
+    release_serial(&guest, &attached).await;
+    let error = volume.unstage().await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    guest.sh("umount /mnt").await;
+    volume.unstage().await.unwrap();
+    attached.detach().await;
+}

@@ -1,0 +1,81 @@
+//! A disk from elsewhere whose filesystem is in its only partition.
+
+use tonic::Code;
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+async fn is_used_on_request(fs_type: &str) {
+    let test = format!("the_partition_with_{fs_type}_is_used_on_request");
+    let Some(guest) = Guest::fresh(&test).await else {
+        return;
+    };
+    let size = 320 * MIB;
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1partition00000001", size)
+        .await;
+    let make = format!(
+        "udevadm settle; printf 'label: gpt\\n,\\n' | sfdisk --quiet /dev/vda; udevadm settle
+         mkfs.{fs_type} -q /dev/vda1; mkdir /mnt; mount /dev/vda1 /mnt
+         echo 'from elsewhere' > /mnt/file; umount /mnt; blockdev --flushbufs /dev/vda"
+    );
+    guest.sh(&make).await;
+    let mut volume = node.volume(&attached.disk, filesystem(fs_type));
+    let before = std::fs::read(&attached.disk.image).unwrap();
+    let error = volume.stage().await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
+    let is_named = error.message().starts_with("FOREIGN_DATA");
+    assert!(is_named, "{error}");
+    let is_same = std::fs::read(&attached.disk.image).unwrap() == before;
+    assert!(is_same, "the disk was changed");
+
+    volume
+        .context
+        .insert("partition".to_owned(), "1".to_owned());
+    volume.come().await;
+    let file = format!("{}/file", volume.target);
+    assert_eq!(guest.read(&file).await, "from elsewhere");
+    guest.write(&format!("{file}.new"), "from the pod").await;
+    // It is written to during the expansion.
+    let load = format!(
+        "(until [[ -e /run/stop ]]; do head -c 100000 /dev/urandom > {0}; sync {0}; done; touch /run/end) > /dev/null 2>&1 &",
+        format_args!("{}/load", volume.target)
+    );
+    guest.sh(&load).await;
+    for larger in [512 * MIB, 1024 * MIB] {
+        let (expanded, ()) = tokio::join!(volume.expand(larger), attached.grow(larger));
+        let expanded = u64::try_from(expanded.unwrap()).unwrap();
+        assert!(expanded > larger - 4 * MIB, "{expanded}");
+        let total = volume.stats().await.unwrap().usage[0].total;
+        let total = u64::try_from(total).unwrap();
+        assert!(total > larger * 8 / 10, "{total} of {larger}");
+    }
+    guest
+        .sh("touch /run/stop; until [[ -e /run/end ]]; do sleep 0.05; done")
+        .await;
+    assert_eq!(volume.health().await.unwrap(), []);
+    volume.leave().await;
+    guest.has_no_mounts().await;
+    // The table is valid, also for the guest that sees the disk for the first time.
+    let disk = attached.detach().await;
+    let attached = guest.attach(&disk).await;
+    volume.come().await;
+    guest.sh("sfdisk --verify /dev/vda").await;
+    assert_eq!(guest.read(&file).await, "from elsewhere");
+    assert_eq!(guest.read(&format!("{file}.new")).await, "from the pod");
+    volume.leave().await;
+    guest.has_no_mounts().await;
+    attached.detach().await;
+}
+
+#[tokio::test]
+async fn a_partition_with_ext4_is_staged_and_expanded_only_on_request() {
+    is_used_on_request("ext4").await;
+}
+
+#[tokio::test]
+async fn a_partition_with_xfs_is_staged_and_expanded_only_on_request() {
+    is_used_on_request("xfs").await;
+}

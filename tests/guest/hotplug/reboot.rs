@@ -1,0 +1,213 @@
+//! A node that loses power with staged and published volumes. Kubelet's directories and the driver's records are on a
+//! disk; the attached disks have other names after the boot.
+
+use std::time::Duration;
+
+use crate::disk::{Disk, Kind, MIB};
+use crate::machine::Guest;
+use crate::node::{Node, Volume, block, filesystem};
+
+const SIZE: u64 = 320 * MIB;
+
+/// For a call that waits for a device in vain.
+const BRIEF: Duration = Duration::from_secs(2);
+
+/// Mounts the node's own disk; it is the first one that is attached.
+async fn mount_node_disk(guest: &Guest) {
+    let mount = "udevadm settle; mount /dev/disk/by-id/virtio-nodedisk /var/lib/kubelet
+         mkdir -p /var/lib/kubelet/diskplugin /var/lib/diskplugin
+         mount --bind /var/lib/kubelet/diskplugin /var/lib/diskplugin
+         mount --make-shared /var/lib/kubelet";
+    guest.sh(mount).await;
+}
+
+const SECOND_EXISTS: &str = "until [[ -e /sys/block/vdb/serial ]]; do sleep 0.05; done";
+
+/// The names and UUIDs of the volumes' disks by serial.
+async fn describe(guest: &Guest, serial: &str) -> (String, String) {
+    let script = format!(
+        "name=$(readlink -f /dev/disk/by-id/*{serial}); echo $name; blkid -p -s UUID -o value $name || true"
+    );
+    let text = guest.sh(&script).await;
+    let (name, uuid) = text.split_once('\n').unwrap_or((&text, ""));
+    (name.to_owned(), uuid.to_owned())
+}
+
+struct World {
+    guest: Guest,
+    disks: Vec<Disk>,
+    /// A disk without serial that was mapped before the power loss, and is not attached after it.
+    mapped: Disk,
+    /// A blank disk without serial at the name of the mapped one.
+    stranger: Disk,
+}
+
+const KINDS: [(&str, Kind, &str); 5] = [
+    ("bp1reboot000000ext4", Kind::Virtio, "ext4"),
+    ("bp1reboot0000000xfs", Kind::Virtio, "xfs"),
+    ("bp1reboot00000btrfs", Kind::Virtio, "btrfs"),
+    ("bp1reboot00000block", Kind::Virtio, "block"),
+    ("bp1reboot000000nvme", Kind::Nvme, "ext4"),
+];
+
+fn volumes(node: &Node, disks: &[Disk]) -> Vec<Volume> {
+    let volumes = disks.iter().zip(KINDS);
+    volumes
+        .map(|(disk, (_, _, fs_type))| match fs_type {
+            "block" => node.volume(disk, block()),
+            _ => node.volume(disk, filesystem(fs_type)),
+        })
+        .collect()
+}
+
+/// The text that the volume holds.
+async fn content(guest: &Guest, volume: &Volume, fs_type: &str) -> String {
+    match fs_type {
+        "block" => {
+            let read = format!("head -c 4096 {} | tr -d '\\0'", volume.target);
+            guest.sh(&read).await
+        }
+        _ => guest.read(&format!("{}/file", volume.target)).await,
+    }
+}
+
+fn text(volume: &Volume) -> String {
+    format!("content of {}", volume.id)
+}
+
+/// Stages and publishes volumes, loses power and boots, with the disks attached in another order.
+async fn rebooted(test: &str) -> Option<World> {
+    let mut guest = Guest::fresh(test).await?;
+    let node_disk = guest.disk(Kind::Virtio, "nodedisk", 128 * MIB);
+    let mapped = guest.disk(Kind::Virtio, "", SIZE);
+    let disks: Vec<Disk> = KINDS
+        .iter()
+        .map(|(serial, kind, _)| guest.disk(*kind, serial, SIZE))
+        .collect();
+    let boot = "cat /proc/sys/kernel/random/boot_id";
+    let boot_before = guest.sh(boot).await;
+    guest.attach(&node_disk).await;
+    guest
+        .sh("udevadm settle; mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk")
+        .await;
+    mount_node_disk(&guest).await;
+    // The second disk has no serial, and an operator mapped it.
+    guest.attach(&mapped).await;
+    guest.sh(SECOND_EXISTS).await;
+    for disk in &disks {
+        guest.attach(disk).await;
+    }
+    let node = guest.node().await;
+    let mapped_volume = node.volume(&mapped, filesystem("ext4"));
+    let map = format!(
+        "udevadm settle; diskplugin map {} /dev/vdb",
+        mapped_volume.id
+    );
+    guest.sh(&map).await;
+    mapped_volume.come().await;
+    let mut before = Vec::new();
+    for (volume, (serial, _, fs_type)) in volumes(&node, &disks).iter().zip(KINDS) {
+        volume.come().await;
+        let text = text(volume);
+        let write = match fs_type {
+            "block" => format!(
+                "echo '{text}' | dd of={} conv=fsync,notrunc status=none",
+                volume.target
+            ),
+            _ => format!("echo '{text}' > {0}/file; sync {0}/file", volume.target),
+        };
+        guest.sh(&write).await;
+        before.push(describe(&guest, serial).await);
+    }
+    guest.sh("sync -f /var/lib/kubelet").await;
+
+    guest.power_cycle().await;
+    assert_ne!(guest.sh(boot).await, boot_before);
+    guest.attach(&node_disk).await;
+    mount_node_disk(&guest).await;
+    // Another blank disk without serial has the place of the mapped one.
+    let stranger = guest.disk(Kind::Virtio, "", SIZE);
+    guest.attach(&stranger).await;
+    guest.sh(SECOND_EXISTS).await;
+    for disk in disks.iter().rev() {
+        guest.attach(disk).await;
+    }
+    guest.sh("udevadm settle").await;
+    let mut moved = 0;
+    for ((serial, _, _), (name, uuid)) in KINDS.iter().zip(&before) {
+        let (now, uuid_now) = describe(&guest, serial).await;
+        assert_eq!(uuid_now, *uuid, "{serial}");
+        moved += usize::from(now != *name);
+    }
+    assert!(moved >= 2, "the disks have the same names as before");
+    let records = guest
+        .sh("ls -R /var/lib/diskplugin | grep -c bp1reboot")
+        .await;
+    assert_eq!(records, KINDS.len().to_string());
+    Some(World {
+        guest,
+        disks,
+        mapped,
+        stranger,
+    })
+}
+
+impl World {
+    /// The volumes hold what they held, and nothing was formatted.
+    async fn check(&self, volumes: &[Volume]) {
+        let Self { guest, .. } = self;
+        for (volume, (_, _, fs_type)) in volumes.iter().zip(KINDS) {
+            assert_eq!(content(guest, volume, fs_type).await, text(volume));
+            assert_eq!(volume.health().await.unwrap(), []);
+        }
+        for volume in volumes {
+            volume.leave().await;
+        }
+        guest.sh("umount /var/lib/diskplugin").await;
+        guest
+            .sh("! grep -E 'kubelet/(pods|plugins)' /proc/self/mountinfo")
+            .await;
+        let log = guest.log();
+        assert!(!log.contains("create a filesystem"), "{log}");
+        let bytes = std::fs::read(&self.stranger.image).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "it was written to");
+    }
+}
+
+/// Kubelet finds the directories of pods that no longer exist.
+#[tokio::test]
+async fn after_a_power_loss_stale_volumes_are_unstaged_and_staged_again() {
+    let test = "after_a_power_loss_stale_volumes_are_unstaged_and_staged_again";
+    let Some(world) = rebooted(test).await else {
+        return;
+    };
+    let node = world.guest.node().await;
+    let volumes = volumes(&node, &world.disks);
+    for volume in &volumes {
+        volume.leave().await;
+        volume.leave().await;
+    }
+    for volume in &volumes {
+        volume.come().await;
+    }
+    world.check(&volumes).await;
+}
+
+/// The same pods start again.
+#[tokio::test]
+async fn after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths() {
+    let test = "after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths";
+    let Some(world) = rebooted(test).await else {
+        return;
+    };
+    let node = world.guest.node().await;
+    // Its mapping is of the time before, when another disk had the name.
+    let mapped = node.volume(&world.mapped, filesystem("ext4"));
+    let error = mapped.stage_within(BRIEF).await.unwrap_err();
+    eprintln!("staging a disk with a stale mapping: {error}");
+    let volumes = volumes(&node, &world.disks);
+    for volume in &volumes {
+        volume.come().await;
+    }
+    world.check(&volumes).await;
+}
