@@ -73,7 +73,8 @@ async fn is_staged_or_named(fs_type: &str, mkfs: &str, feature: &str) {
     let attached = guest
         .attach_new(Kind::Virtio, "bp1feature0000000001", SIZE)
         .await;
-    let made = guest.try_sh(&format!("udevadm settle; {mkfs}")).await;
+    guest.has_device("/dev/vda").await;
+    let made = guest.try_sh(mkfs).await;
     if made.code != 0 {
         eprintln!("these tools do not know {feature}: {}", made.text);
         return;

@@ -20,9 +20,10 @@ async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type:
         _ => (64 << 10, Mood::WritesSlowly(1 << 20)),
     };
     let limit = format!(
-        "udevadm settle; echo {} > /proc/sys/vm/dirty_background_bytes; echo {dirty} > /proc/sys/vm/dirty_bytes",
+        "echo {} > /proc/sys/vm/dirty_background_bytes; echo {dirty} > /proc/sys/vm/dirty_bytes",
         dirty / 2
     );
+    guest.has_device("/dev/vda").await;
     guest.sh(&limit).await;
     attached.be(mood).await;
     let kill = async {

@@ -59,8 +59,11 @@ async fn a_disk_with_a_late_serial_is_not_taken_as_absent() {
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     is_unidentified(volume.unpublish().await);
     is_unidentified(volume.unstage().await);
-    assert_eq!(guest.read(&file).await, "on the disk");
+    for path in [&volume.staging, &volume.target] {
+        guest.sh(&format!("grep {path} /proc/self/mountinfo")).await;
+    }
     release_serial(&guest, &attached).await;
+    assert_eq!(guest.read(&file).await, "on the disk");
     volume.leave().await;
     guest.has_no_mounts().await;
 

@@ -16,9 +16,15 @@ async fn is_used_on_request(fs_type: &str) {
     let attached = guest
         .attach_new(Kind::Virtio, "bp1partition00000001", size)
         .await;
+    // The tools may be newer than the kernel.
+    let mkfs = match fs_type {
+        "xfs" => "mkfs.xfs -q -i nrext64=0",
+        _ => "mkfs.ext4 -q -O ^orphan_file,^metadata_csum_seed",
+    };
+    guest.has_device("/dev/vda").await;
     let make = format!(
-        "udevadm settle; printf 'label: gpt\\n,\\n' | sfdisk --quiet /dev/vda; udevadm settle
-         mkfs.{fs_type} -q /dev/vda1; mkdir /mnt; mount /dev/vda1 /mnt
+        "printf 'label: gpt\\n,\\n' | sfdisk --quiet /dev/vda; udevadm settle
+         {mkfs} /dev/vda1; mkdir /mnt; mount /dev/vda1 /mnt
          echo 'from elsewhere' > /mnt/file; umount /mnt; blockdev --flushbufs /dev/vda"
     );
     guest.sh(&make).await;

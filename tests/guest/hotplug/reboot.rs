@@ -14,19 +14,21 @@ const BRIEF: Duration = Duration::from_secs(2);
 
 /// Mounts the node's own disk; it is the first one that is attached.
 async fn mount_node_disk(guest: &Guest) {
-    let mount = "udevadm settle; mount /dev/disk/by-id/virtio-nodedisk /var/lib/kubelet
+    guest.has_device("/dev/disk/by-id/virtio-nodedisk").await;
+    let mount = "mount /dev/disk/by-id/virtio-nodedisk /var/lib/kubelet
          mkdir -p /var/lib/kubelet/diskplugin /var/lib/diskplugin
          mount --bind /var/lib/kubelet/diskplugin /var/lib/diskplugin
          mount --make-shared /var/lib/kubelet";
     guest.sh(mount).await;
 }
 
-const SECOND_EXISTS: &str = "until [[ -e /sys/block/vdb/serial ]]; do sleep 0.05; done";
+const SECOND_EXISTS: &str =
+    "until [[ -e /sys/block/vdb/serial && -b /dev/vdb ]]; do sleep 0.05; done";
 
 /// The names and UUIDs of the volumes' disks by serial.
 async fn describe(guest: &Guest, serial: &str) -> (String, String) {
     let script = format!(
-        "name=$(readlink -f /dev/disk/by-id/*{serial}); echo $name; blkid -p -s UUID -o value $name || true"
+        "until name=$(readlink -e /dev/disk/by-id/*{serial}); do sleep 0.05; done; echo $name; blkid -p -s UUID -o value $name || true"
     );
     let text = guest.sh(&script).await;
     let (name, uuid) = text.split_once('\n').unwrap_or((&text, ""));
@@ -87,8 +89,9 @@ async fn rebooted(test: &str) -> Option<World> {
     let boot = "cat /proc/sys/kernel/random/boot_id";
     let boot_before = guest.sh(boot).await;
     guest.attach(&node_disk).await;
+    guest.has_device("/dev/disk/by-id/virtio-nodedisk").await;
     guest
-        .sh("udevadm settle; mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk")
+        .sh("mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk")
         .await;
     mount_node_disk(&guest).await;
     // The second disk has no serial, and an operator mapped it.
