@@ -35,6 +35,12 @@ async fn describe(guest: &Guest, serial: &str) -> (String, String) {
     (name.to_owned(), uuid.to_owned())
 }
 
+/// The kernel names disks in the order in which it finds them.
+async fn attach_and_wait(guest: &Guest, disk: &Disk) {
+    guest.attach(disk).await;
+    describe(guest, &disk.serial).await;
+}
+
 struct World {
     guest: Guest,
     disks: Vec<Disk>,
@@ -98,7 +104,7 @@ async fn rebooted(test: &str) -> Option<World> {
     guest.attach(&mapped).await;
     guest.sh(SECOND_EXISTS).await;
     for disk in &disks {
-        guest.attach(disk).await;
+        attach_and_wait(&guest, disk).await;
     }
     let node = guest.node().await;
     let mapped_volume = node.volume(&mapped, filesystem("ext4"));
@@ -133,7 +139,7 @@ async fn rebooted(test: &str) -> Option<World> {
     guest.attach(&stranger).await;
     guest.sh(SECOND_EXISTS).await;
     for disk in disks.iter().rev() {
-        guest.attach(disk).await;
+        attach_and_wait(&guest, disk).await;
     }
     guest.sh("udevadm settle").await;
     let mut moved = 0;
