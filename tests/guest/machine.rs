@@ -16,7 +16,7 @@ use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 
 /// Guests at a time: each keeps one processor busy.
-static SLOTS: Semaphore = Semaphore::const_new(2);
+pub(super) static SLOTS: Semaphore = Semaphore::const_new(2);
 
 /// Longer than a boot takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
@@ -41,7 +41,7 @@ pub(crate) struct Guest {
     pub(super) next: Mutex<u32>,
     pub(super) qemu: Process,
     pub(super) home: TempDir,
-    _slot: Option<SemaphorePermit<'static>>,
+    pub(super) _slot: Option<SemaphorePermit<'static>>,
 }
 
 /// How a guest begins.
@@ -198,7 +198,10 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
             "-initrd".to_owned(),
             root.initrd.display().to_string(),
             "-append".to_owned(),
-            "console=ttyS0 quiet net.ifnames=0 panic=-1".to_owned(),
+            format!(
+                "console=ttyS0 quiet net.ifnames=0 panic=-1 {}",
+                root.parameters
+            ),
         ]),
         Begin::Restore(saved) => arguments.extend([
             "-incoming".to_owned(),

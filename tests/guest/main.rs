@@ -11,6 +11,7 @@
 #[expect(dead_code, reason = "other suites use the rest")]
 mod common;
 
+mod boot;
 mod disk;
 mod machine;
 mod node;

@@ -35,9 +35,11 @@ pub(crate) struct Volume {
     node: Node,
     pub(crate) id: String,
     serial: String,
-    capability: VolumeCapability,
+    pub(super) capability: VolumeCapability,
     /// What the class says of it.
     pub(crate) context: HashMap<String, String>,
+    /// Whether kubelet publishes it read-only, as a pod can ask for it.
+    pub(crate) readonly: bool,
     pub(crate) staging: String,
     pub(crate) target: String,
 }
@@ -117,6 +119,7 @@ impl Node {
             target: format!("/var/lib/kubelet/pods/{id}/volumes/kubernetes.io~csi/{id}/mount"),
             capability,
             context: HashMap::new(),
+            readonly: false,
             id,
         }
     }
@@ -150,6 +153,7 @@ impl Volume {
             volume_id: self.id.clone(),
             staging_target_path: self.staging.clone(),
             target_path: self.target.clone(),
+            readonly: self.readonly,
             volume_capability: Some(self.capability.clone()),
             volume_context: self.context.clone(),
             publish_context: [("serial".to_owned(), self.serial.clone())].into(),

@@ -25,6 +25,7 @@ impl Guest {
         let root = Root {
             kernel: made.join("vmlinuz"),
             initrd: made.join("initrd.cpio"),
+            parameters: String::new(),
         };
         (self.qemu, self.qmp) = launch(&self.home, &Begin::Boot(&root)).await;
         let forwards = self.qmp.monitor("info usernet").await;

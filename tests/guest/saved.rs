@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Root {
     pub(crate) kernel: PathBuf,
     pub(crate) initrd: PathBuf,
+    /// Parameters of the kernel beside those of every guest.
+    pub(crate) parameters: String,
 }
 
 /// The state of a guest that has booted.
@@ -107,6 +109,23 @@ async fn fingerprint(home: &Path, program: &Path) -> u64 {
     hasher.finish()
 }
 
+/// Boots a guest from the root in this folder.
+pub(super) async fn booted(home: &Path, parameters: &str) -> Guest {
+    let root = Root {
+        kernel: home.join("vmlinuz"),
+        initrd: home.join("initrd.cpio"),
+        parameters: parameters.to_owned(),
+    };
+    let mut guest = Guest::start(Begin::Boot(&root)).await;
+    until("the guest has booted", PATIENCE, async || {
+        guest.check();
+        guest.console().contains("guest: ready").then_some(())
+    })
+    .await;
+    guest.sh("udevadm settle").await;
+    guest
+}
+
 /// Boots a guest and saves it.
 async fn boot(home: &Path, program: &Path, path: &Path) {
     let initrd = home.join("initrd.cpio");
@@ -122,14 +141,7 @@ async fn boot(home: &Path, program: &Path, path: &Path) {
         .ended();
     let packed = packed.await;
     assert_eq!(packed.code, Some(0), "no initrd: {}", packed.stderr);
-    let kernel = home.join("vmlinuz");
-    let mut guest = Guest::start(Begin::Boot(&Root { kernel, initrd })).await;
-    until("the guest has booted", PATIENCE, async || {
-        guest.check();
-        guest.console().contains("guest: ready").then_some(())
-    })
-    .await;
-    guest.sh("udevadm settle").await;
+    let guest = booted(home, "").await;
     let part = path.with_extension("part");
     guest.qmp.run("stop", json!({})).await;
     let to = json!({ "uri": format!("exec:cat > '{}'", part.display()) });

@@ -12,6 +12,7 @@ mod late_serial;
 mod life;
 mod partition;
 mod reboot;
+mod selinux;
 mod unplug;
 
 use crate::machine::Guest;

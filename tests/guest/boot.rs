@@ -1,0 +1,17 @@
+//! Guests with parameters that the kernel accepts only when it boots.
+
+use super::machine::{Guest, SLOTS};
+use super::saved;
+
+impl Guest {
+    /// Boots a guest with these kernel parameters beside those of every guest; none, with a message, where guests are
+    /// not possible.
+    pub(crate) async fn booted(test: &str, parameters: &str) -> Option<Self> {
+        let saved = saved::state(test).await?;
+        let slot = SLOTS.acquire().await.expect("never closed");
+        let home = saved.path.parent().expect("the state is in a folder");
+        let mut guest = saved::booted(home, parameters).await;
+        guest._slot = Some(slot);
+        Some(guest)
+    }
+}

@@ -1,0 +1,152 @@
+//! SELinux labels in mount options, as kubelet sends them (`context="…"`) for a CSIDriver with `seLinuxMount: true`, on
+//! a kernel that enforces a policy.
+
+use diskplugin::csi::proto::VolumeCapability;
+use diskplugin::csi::proto::volume_capability::AccessType;
+use tonic::Code;
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::{Volume, filesystem, read_only};
+
+/// Levels as they are requested, and as the kernel prints them. OpenShift assigns categories in descending order.
+const LEVELS: [(&str, &str); 3] = [
+    ("s0:c26,c5", "s0:c5,c26"),
+    ("s0:c3,c2,c1", "s0:c1.c3"),
+    ("s0-s0:c1023,c0.c1022", "s0-s0:c0.c1023"),
+];
+
+/// Boots a guest that enforces the policy of `policy.conf`.
+async fn enforcing(test: &str) -> Option<Guest> {
+    let guest = Guest::booted(test, "security=selinux enforcing=1").await?;
+    let categories: String = (0..1024).map(|n| format!("category c{n};\n")).collect();
+    let policy = include_str!("policy.conf").replace("CATEGORIES\n", &categories);
+    // The kernel reads a policy in one write. Linux 5.10 supports version 31.
+    let load = format!(
+        "cat > /run/policy.conf <<'END'\n{policy}END\n\
+         checkpolicy -M -U allow -c 31 -o /run/policy /run/policy.conf > /dev/null
+         mount -t selinuxfs selinuxfs /sys/fs/selinux
+         dd if=/run/policy of=/sys/fs/selinux/load bs=16M status=none
+         cat /sys/fs/selinux/enforce"
+    );
+    assert_eq!(guest.sh(&load).await, "1");
+    Some(guest)
+}
+
+fn label(level: &str) -> String {
+    format!("system_u:object_r:container_file_t:{level}")
+}
+
+/// The capability with a label for all files, as kubelet writes it.
+fn labeled(mut capability: VolumeCapability, level: &str) -> VolumeCapability {
+    if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
+        mount.mount_flags = vec![format!("context=\"{}\"", label(level))];
+    }
+    capability
+}
+
+impl Volume {
+    fn at_level(&self, level: &str) -> Self {
+        let mut volume = self.clone();
+        volume.capability = labeled(volume.capability, level);
+        volume
+    }
+
+    /// Stages and publishes it, each call twice, and checks that it is mounted only once at each path.
+    async fn come_twice(&self, guest: &Guest) {
+        self.come().await;
+        self.come().await;
+        for path in [&self.staging, &self.target] {
+            let count = format!("grep -c ' {path} ' /proc/self/mountinfo");
+            assert_eq!(guest.sh(&count).await, "1", "{path}");
+        }
+    }
+}
+
+/// Runs a command as a container of this level.
+fn in_container(level: &str, command: &str) -> String {
+    format!(
+        "bash -c \"echo -n system_u:system_r:container_t:{level} > /proc/self/attr/exec; exec bash -c '{command}'\""
+    )
+}
+
+async fn labels_are_compared_by_meaning(test: &str, fs_type: &str, size: u64) {
+    let Some(guest) = enforcing(test).await else {
+        return;
+    };
+    let mut node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1selinux0000000001", size)
+        .await;
+    for (requested, printed) in LEVELS {
+        eprintln!("level {requested}");
+        let plain = node.volume(&attached.disk, filesystem(fs_type));
+        let volume = plain.at_level(requested);
+        volume.come_twice(&guest).await;
+        let options = format!("findmnt -rno FS-OPTIONS -M {} | tr -d '\"'", volume.staging);
+        let options = guest.sh(&options).await;
+        let context = format!("context={}", label(printed));
+        assert!(options.contains(&context), "{options}");
+
+        // The kernel's spelling is the same label; another label, or a subset of the categories, is not.
+        plain.at_level(printed).come_twice(&guest).await;
+        for other in ["s0:c5", "s0:c1,c3"] {
+            let other = plain.at_level(other);
+            for result in [other.stage().await, other.publish().await] {
+                let error = result.unwrap_err();
+                assert_eq!(error.code(), Code::AlreadyExists, "{error}");
+                assert!(error.message().contains(&label(printed)), "{error}");
+            }
+        }
+
+        guest.sh("kill -9 $(cat /run/node.pid)").await;
+        node = guest.node().await;
+        let volume = node
+            .volume(&attached.disk, filesystem(fs_type))
+            .at_level(requested);
+        volume.come_twice(&guest).await;
+
+        volume.unpublish().await.unwrap();
+        let mut reader = volume.clone();
+        reader.readonly = true;
+        reader.come_twice(&guest).await;
+        let write = format!("echo x > {}/other", reader.target);
+        assert_ne!(guest.try_sh(&write).await.code, 0);
+        reader.leave().await;
+
+        let reader = node.volume(&attached.disk, read_only(filesystem(fs_type)));
+        let reader = reader.at_level(requested);
+        reader.come_twice(&guest).await;
+        reader.leave().await;
+        guest.has_no_mounts().await;
+    }
+    a_container_needs_the_categories(&guest, &node.volume(&attached.disk, filesystem(fs_type)))
+        .await;
+}
+
+/// The policy is enforced: only a container with the categories of the volume reads it.
+async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
+    let volume = volume.at_level("s0:c26,c5");
+    volume.come().await;
+    let file = format!("{}/file", volume.target);
+    let write = in_container("s0:c5,c26", &format!("echo text > {file}"));
+    guest.sh(&write).await;
+    let read = format!("cat {file}");
+    assert_eq!(guest.sh(&in_container("s0:c5,c26", &read)).await, "text");
+    let denied = guest.try_sh(&in_container("s0:c5,c27", &read)).await;
+    assert!(denied.text.contains("Permission denied"), "{}", denied.text);
+    volume.leave().await;
+    guest.has_no_mounts().await;
+}
+
+#[tokio::test]
+async fn selinux_labels_of_ext4_are_compared_by_meaning() {
+    let test = "selinux_labels_of_ext4_are_compared_by_meaning";
+    labels_are_compared_by_meaning(test, "ext4", 64 * MIB).await;
+}
+
+#[tokio::test]
+async fn selinux_labels_of_xfs_are_compared_by_meaning() {
+    let test = "selinux_labels_of_xfs_are_compared_by_meaning";
+    labels_are_compared_by_meaning(test, "xfs", 320 * MIB).await;
+}
