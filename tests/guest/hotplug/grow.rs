@@ -5,11 +5,11 @@ use crate::machine::Guest;
 use crate::node::{Volume, block, filesystem};
 
 /// Files that the load writes, over and over.
-const FILES: u32 = 24;
+pub(super) const FILES: u32 = 24;
 
 /// Writes until /run/stop is there. Each file's content follows from the number of its writing, which
 /// is kept elsewhere.
-fn load(target: &str) -> String {
+pub(super) fn load(target: &str) -> String {
     format!(
         "rm -f /run/stop /run/load.*; mkdir -p {target}/load
          (i=0; while [[ ! -e /run/stop ]]; do
@@ -21,7 +21,7 @@ fn load(target: &str) -> String {
 }
 
 /// Compares all that the load has written.
-fn compare(target: &str) -> String {
+pub(super) fn compare(target: &str) -> String {
     format!(
         "for f in {target}/load/*; do
              cmp $f <(yes \"writing $(cat /run/load.${{f##*/}})\" 2> /dev/null | head -c 300001)
@@ -77,12 +77,12 @@ async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) {
     assert_eq!(grown.unwrap(), i64::try_from(size).unwrap());
 }
 
-async fn total(volume: &Volume) -> u64 {
+pub(super) async fn total(volume: &Volume) -> u64 {
     u64::try_from(volume.stats().await.unwrap().usage[0].total).unwrap()
 }
 
 /// How often the load has written.
-async fn writings(guest: &Guest) -> u32 {
+pub(super) async fn writings(guest: &Guest) -> u32 {
     let script = "until ls /run/load.[0-9]* > /dev/null 2>&1; do sleep 0.1; done; cat /run/load.[0-9]* | sort -n | tail -n 1";
     guest.sh(script).await.parse().unwrap()
 }

@@ -10,6 +10,7 @@ mod grow;
 mod interrupted_mkfs;
 mod late_serial;
 mod life;
+mod nvme;
 mod partition;
 mod reboot;
 mod selinux;

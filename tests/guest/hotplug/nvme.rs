@@ -1,0 +1,149 @@
+//! NVMe disks that grow while they are mounted. QEMU's NVMe devices cannot grow, so the guest exports a virtio disk as a
+//! namespace of the kernel's NVMe target and connects to it over TCP on its loopback interface.
+
+use tonic::Status;
+
+use super::grow::{FILES, compare, load, total, writings};
+use crate::disk::{Attached, Kind, MIB};
+use crate::machine::Guest;
+use crate::node::{Node, Volume, filesystem};
+
+/// Linux 5.10 takes a serial as a hexadecimal number, and reports its bytes in reverse order.
+const SERIAL: &str = "1d1d1d1d1d1d1d1d";
+
+const TARGET: &str = "/sys/kernel/config/nvmet";
+
+/// Exports /dev/vda and connects to it.
+fn connect() -> String {
+    format!(
+        "modprobe -a nvmet-tcp nvme-tcp
+         mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+         cd {TARGET}
+         mkdir subsystems/disk subsystems/disk/namespaces/1 ports/1
+         cd subsystems/disk
+         echo 1 > attr_allow_any_host
+         echo {SERIAL} > attr_serial
+         echo 'Alibaba Cloud Elastic Block Storage' > attr_model
+         echo /dev/vda > namespaces/1/device_path
+         echo 1 > namespaces/1/enable
+         cd ../../ports/1
+         echo ipv4 > addr_adrfam; echo tcp > addr_trtype; echo 127.0.0.1 > addr_traddr; echo 4420 > addr_trsvcid
+         ln -s {TARGET}/subsystems/disk subsystems/disk
+         exec 3<> /dev/nvme-fabrics
+         echo -n nqn=disk,transport=tcp,traddr=127.0.0.1,trsvcid=4420 >&3
+         until [[ -b /dev/nvme0n1 ]]; do sleep 0.02; done
+         udevadm settle"
+    )
+}
+
+/// Disconnects, and takes the target down.
+const DISCONNECT: &str = "echo 1 > /sys/class/nvme/nvme0/delete_controller
+     until [[ ! -e /dev/nvme0n1 ]]; do sleep 0.02; done
+     cd /sys/kernel/config/nvmet
+     rm ports/1/subsystems/disk
+     echo 0 > subsystems/disk/namespaces/1/enable
+     rmdir subsystems/disk/namespaces/1 subsystems/disk ports/1";
+
+/// The cloud makes the disk larger while kubelet calls. The controller announces it with an asynchronous event.
+async fn grow(
+    guest: &Guest,
+    volume: &Volume,
+    attached: &Attached<'_>,
+    size: u64,
+) -> Result<i64, Status> {
+    let announce = format!(
+        "until [[ $(cat /sys/block/vda/size) == {} ]]; do sleep 0.02; done
+         echo 1 > {TARGET}/subsystems/disk/namespaces/1/revalidate_size",
+        size / 512
+    );
+    let (grown, ()) = tokio::join!(volume.expand(size), async {
+        attached.grow(size).await;
+        guest.sh(&announce).await;
+    });
+    grown
+}
+
+async fn grows_under_load(
+    guest: &Guest,
+    node: &Node,
+    parent: &str,
+    fs_type: &str,
+    [size, larger]: [u64; 2],
+) {
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1backing0000000001", size)
+        .await;
+    guest
+        .sh("until [[ -b /dev/vda ]]; do sleep 0.02; done")
+        .await;
+    guest.sh(&connect()).await;
+    let found = guest
+        .sh("basename $(realpath /sys/block/nvme0n1/device)")
+        .await;
+    assert_eq!(found, parent);
+    let mut disk = attached.disk.clone();
+    SERIAL.clone_into(&mut disk.serial);
+    let volume = node.volume(&disk, filesystem(fs_type));
+    volume.come().await;
+    let source = format!("findmnt -rno SOURCE -M {}", volume.target);
+    assert_eq!(guest.sh(&source).await, "/dev/nvme0n1");
+    guest.sh(&load(&volume.target)).await;
+    let before = total(&volume).await;
+    let written: u32 = writings(guest).await;
+    let grown = grow(guest, &volume, &attached, larger).await.unwrap();
+    assert_eq!(grown, i64::try_from(larger).unwrap());
+    let after = total(&volume).await;
+    assert!(
+        after > before && after > larger * 7 / 10,
+        "{before} became {after}, not {larger}"
+    );
+    // What follows is written into the grown filesystem.
+    let enough = format!(
+        "until [[ $(cat /run/load.[0-9]* | sort -n | tail -n 1) -gt {} ]]; do sleep 0.1; done",
+        written + FILES
+    );
+    guest.sh(&enough).await;
+    guest
+        .sh("touch /run/stop; until [[ -e /run/load.end ]]; do sleep 0.1; done; cat /run/load.log")
+        .await;
+    assert_eq!(guest.sh(&compare(&volume.target)).await, FILES.to_string());
+    volume.leave().await;
+    guest.sh(DISCONNECT).await;
+    guest.sh(&connect()).await;
+    volume.come().await;
+    assert_eq!(guest.sh(&compare(&volume.target)).await, FILES.to_string());
+    volume.leave().await;
+    guest.sh(DISCONNECT).await;
+    guest.has_no_mounts().await;
+    attached.detach().await;
+}
+
+/// Both filesystems, on a disk whose parent in sysfs is this.
+async fn filesystems_grow(guest: &Guest, parent: &str) {
+    let node = guest.node().await;
+    for (fs_type, sizes) in [
+        ("ext4", [64 * MIB, 512 * MIB]),
+        ("xfs", [320 * MIB, 1024 * MIB]),
+    ] {
+        eprintln!("{fs_type}");
+        grows_under_load(guest, &node, parent, fs_type, sizes).await;
+    }
+}
+
+#[tokio::test]
+async fn an_nvme_disk_with_multipath_grows_under_load() {
+    let test = "an_nvme_disk_with_multipath_grows_under_load";
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    filesystems_grow(&guest, "nvme-subsys0").await;
+}
+
+#[tokio::test]
+async fn an_nvme_disk_without_multipath_grows_under_load() {
+    let test = "an_nvme_disk_without_multipath_grows_under_load";
+    let Some(guest) = Guest::booted(test, "nvme_core.multipath=N").await else {
+        return;
+    };
+    filesystems_grow(&guest, "nvme0").await;
+}
