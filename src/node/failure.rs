@@ -70,6 +70,7 @@ fn plan_failure(error: &PlanError) -> Failure {
         PlanError::PathInUse { .. } | PlanError::WrongPathType { .. } => Failure::TargetConflict,
         PlanError::NotStaged { .. } => Failure::NotStaged,
         PlanError::RemountedReadOnly { .. } => Failure::RemountedReadOnly,
+        PlanError::FilesystemShutDown { .. } => Failure::FilesystemShutDown,
         PlanError::StagedReadOnly { .. }
         | PlanError::AlreadyPublished { .. }
         | PlanError::MixedAccess { .. } => Failure::AccessModeConflict,

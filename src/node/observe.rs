@@ -72,6 +72,14 @@ pub(super) struct PathState {
     pub(super) dead: bool,
 }
 
+impl PathState {
+    /// Whether the mounted filesystem has shut down. The kernel shows the option only for some filesystems and versions.
+    pub(super) fn is_shut_down(&self) -> bool {
+        let is_shown = |mount: &Mount| mount.has_super_option("shutdown");
+        self.dead || self.mount.as_ref().is_some_and(is_shown)
+    }
+}
+
 /// Reads mounts, paths and devices for one call. Paths are restricted to kubelet's directory.
 #[derive(Debug, Clone)]
 pub(super) struct Observer {

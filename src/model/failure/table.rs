@@ -336,6 +336,9 @@ failures! {
     RemountedReadOnly "REMOUNTED_READ_ONLY" FailedPrecondition
         "the kernel remounted the filesystem read-only after an error, so it cannot be used by another pod",
         "stop all pods that use the volume (scale the workload to 0), so that it is unstaged, and start them again";
+    FilesystemShutDown "FILESYSTEM_SHUT_DOWN" FailedPrecondition
+        "all I/O of the staged filesystem fails, because it has shut down after an error",
+        "check the node's kernel log; stop all pods that use the volume (scale the workload to 0), so that it is unstaged, and start them again";
     AccessModeConflict "ACCESS_MODE_CONFLICT" FailedPrecondition
         "the access mode does not allow a second use, or not this combination",
         "use an access mode that allows it, or stop the other pod";

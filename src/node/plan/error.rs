@@ -89,6 +89,12 @@ pub enum PlanError {
          used again", staging.display()
     )]
     RemountedReadOnly { staging: PathBuf },
+    /// The filesystem has shut down, or all I/O of its device fails.
+    #[error(
+        "the filesystem at {} has shut down after an error, and all I/O fails; it must be unstaged before it can be \
+         used again", staging.display()
+    )]
+    FilesystemShutDown { staging: PathBuf },
     /// The access mode allows only one target path.
     #[error(
         "the access mode allows one target path, and the volume is already published at {paths}"

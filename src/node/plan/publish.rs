@@ -57,6 +57,9 @@ fn publish_mount(
         let found = format!("as {}", staged.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
+    if observed.staging.is_shut_down() {
+        return Err(PlanError::FilesystemShutDown { staging });
+    }
     if (staged.was_remounted_read_only() || observed.rejects_writes) && !read_only {
         return Err(PlanError::RemountedReadOnly { staging });
     }

@@ -93,6 +93,10 @@ fn stage_mounted(
         let found = format!("as {}", mount.kind);
         return Err(incompatible(&observed.staging, found, filesystem.as_str()));
     }
+    if observed.staging.is_shut_down() {
+        let staging = observed.staging.path.clone();
+        return Err(PlanError::FilesystemShutDown { staging });
+    }
     if (mount.was_remounted_read_only() || observed.rejects_writes) && !read_only {
         let staging = observed.staging.path.clone();
         return Err(PlanError::RemountedReadOnly { staging });

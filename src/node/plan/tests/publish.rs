@@ -71,6 +71,26 @@ fn a_filesystem_that_the_kernel_remounted_read_only_is_not_used_again() {
 }
 
 #[test]
+fn a_filesystem_that_has_shut_down_is_not_used_again() {
+    let target = || path_state("/target", Entry::Missing, None);
+    let mut dead = publish_observation(target(), Some("rw"));
+    dead.staging.dead = true;
+    let mut shut_down = publish_observation(target(), Some("rw"));
+    let mut mount = shut_down.staging.mount.take().unwrap();
+    mount.super_options = "rw,shutdown".to_owned();
+    shut_down.staging.mount = Some(mount);
+    for observed in [dead, shut_down] {
+        for read_only in [false, true] {
+            let published = publish(requested(&ext4(), read_only), false, &observed);
+            assert!(
+                matches!(published, Err(PlanError::FilesystemShutDown { .. })),
+                "{published:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn publishing_again_completes_an_interrupted_read_only_remount() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
