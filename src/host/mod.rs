@@ -19,6 +19,7 @@ pub mod device;
 pub mod device_changes;
 pub mod device_incarnation;
 pub mod device_lock;
+mod direct_read;
 mod directory_watch;
 pub mod entry;
 pub mod error;

@@ -30,6 +30,12 @@ pub struct Vitals {
 /// Looks; this may never return.
 pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
+    if filesystem.is_some()
+        && let Err(error) = super::direct_read::read_first_block(&device.path)
+    {
+        // The purpose of the read is to block if the device does not respond: everything below may be in the page cache.
+        tracing::debug!(device = %device, error = %error, "cannot read the device directly");
+    }
     let stated = filesystem.and_then(|_| content::read_superblocks(&device.path, device.size).ok());
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {

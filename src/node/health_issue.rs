@@ -90,7 +90,7 @@ impl fmt::Display for HealthIssue {
             Self::FilesystemHangs { path, since } => write!(
                 f,
                 "the filesystem at {} has not responded for {} s: check the disk in the console and the \
-                 kernel log; if it persists, move the pod to another node",
+                 kernel log; if it persists, stop the instance, because the volume can only be released then",
                 path.display(),
                 since.as_secs()
             ),
