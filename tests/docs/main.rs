@@ -6,6 +6,10 @@
 mod complete;
 mod errors;
 mod examples;
+#[path = "../common/failure_table.rs"]
+#[expect(dead_code, reason = "this suite only needs the names of the failures")]
+mod failure_table;
+mod failures;
 mod flags;
 mod guides;
 mod lanes;

@@ -169,6 +169,16 @@ impl ExportedImage {
         Disk::from_image(home, &self.served, self.serial).await
     }
 
+    /// Removes the content of the disk from the page cache of the file behind its device, which a real disk does not
+    /// have. The page cache of the device remains.
+    pub(crate) async fn drop_file_cache(&self, mount: &Path) {
+        let (served, mount) = (self.served.display(), mount.display());
+        sh(&format!(
+            "sync -f {mount}; dd if=/dev/null of={served} oflag=nocache conv=notrunc,fdatasync status=none"
+        ))
+        .await;
+    }
+
     pub(crate) fn stop(&self) {
         self.server.signal(Signal::SIGSTOP);
     }

@@ -9,25 +9,30 @@
 )]
 mod common;
 mod disk;
+#[path = "../common/failure_table.rs"]
+mod failure_table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use diskplugin::csi::proto::node_client::NodeClient;
+use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
-    NodeGetVolumeStatsRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
+    NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
+    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest,
 };
 use nix::sys::signal::Signal;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Response, Status};
 
 use common::csi::{capability, endpoint};
 use common::machine::{TestDir, has_devices};
 use common::process::Process;
 use common::wait::until;
 use disk::{Disk, ExportedImage, FreezableFilesystem};
+use failure_table::{FailureRow, Observed};
 
 /// Timeout of calls that must not block.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60);
@@ -87,10 +92,14 @@ impl Plugin {
     }
 
     async fn publish(&self, disk: &Disk) -> Result<(), Status> {
+        self.publish_at(disk, "target").await
+    }
+
+    async fn publish_at(&self, disk: &Disk, target: &str) -> Result<(), Status> {
         let request = NodePublishVolumeRequest {
             volume_id: disk.volume(),
             staging_target_path: text(&disk.path("staging")),
-            target_path: text(&disk.path("target")),
+            target_path: text(&disk.path(target)),
             volume_capability: Some(capability()),
             ..NodePublishVolumeRequest::default()
         };
@@ -101,9 +110,13 @@ impl Plugin {
     }
 
     async fn unpublish(&self, disk: &Disk) -> Result<(), Status> {
+        self.unpublish_at(disk, "target").await
+    }
+
+    async fn unpublish_at(&self, disk: &Disk, target: &str) -> Result<(), Status> {
         let request = NodeUnpublishVolumeRequest {
             volume_id: disk.volume(),
-            target_path: text(&disk.path("target")),
+            target_path: text(&disk.path(target)),
         };
         self.node()
             .node_unpublish_volume(with_timeout(request, LONG_TIMEOUT))
@@ -122,7 +135,11 @@ impl Plugin {
             .map(drop)
     }
 
-    async fn stats(&self, disk: &Disk, time: Duration) -> Result<(), Status> {
+    async fn stats(
+        &self,
+        disk: &Disk,
+        time: Duration,
+    ) -> Result<NodeGetVolumeStatsResponse, Status> {
         let request = NodeGetVolumeStatsRequest {
             volume_id: disk.volume(),
             volume_path: text(&disk.path("target")),
@@ -131,7 +148,22 @@ impl Plugin {
         self.node()
             .node_get_volume_stats(with_timeout(request, time))
             .await
-            .map(drop)
+            .map(Response::into_inner)
+    }
+
+    async fn health(&self, disk: &Disk) -> Vec<VolumeHealthEntry> {
+        let request = NodeGetVolumeHealthRequest {
+            volume_id: disk.volume(),
+            volume_publish_path: text(&disk.path("target")),
+            staging_target_path: text(&disk.path("staging")),
+        };
+        let response = self
+            .node()
+            .node_get_volume_health(with_timeout(request, LONG_TIMEOUT))
+            .await
+            .unwrap();
+        let health = response.into_inner().volume_health;
+        health.unwrap().health_statuses
     }
 
     /// Runs the lifecycle of a volume, which a hung disk must not delay.
@@ -266,4 +298,54 @@ async fn retries_for_a_hung_disk_do_not_add_threads() {
     for disk in [&hung, &other] {
         disk.detach().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hung_disk_in_use_looks_as_documented() {
+    if !has_devices("node_hung").await || !ExportedImage::is_supported().await {
+        return;
+    }
+    let row = FailureRow::of("hung disk");
+    let home = home();
+    let export = ExportedImage::new(&home, "hunginuse").await;
+    let hung = export.disk(&home).await;
+    let plugin = Plugin::start(&home).await;
+    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
+    plugin.publish(&hung).await.unwrap();
+    // kubelet repeats these calls, so that the kernel has cached what they read.
+    for _ in 0..2 {
+        plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
+        assert_eq!(plugin.health(&hung).await, []);
+    }
+    fs::write(hung.path("target").join("file"), "kept").unwrap();
+
+    export.drop_file_cache(&hung.path("target")).await;
+    export.stop();
+    let health = plugin.health(&hung).await;
+    let stats = plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
+    let publish = plugin.publish_at(&hung, "second").await;
+    for target in ["second", "target"] {
+        plugin.unpublish_at(&hung, target).await.unwrap();
+    }
+    plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
+    let unstage = plugin.unstage(&hung, LONG_TIMEOUT).await;
+    export.resume();
+    row.check(&Observed {
+        publish,
+        unstage,
+        health,
+        stats,
+    });
+
+    until("the disk is unstaged", LONG_TIMEOUT, async || {
+        plugin.unstage(&hung, LONG_TIMEOUT).await.ok()
+    })
+    .await;
+    plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
+    let kept = fs::read_to_string(hung.path("staging").join("file"));
+    assert_eq!(kept.unwrap(), "kept");
+    plugin.unstage(&hung, LONG_TIMEOUT).await.unwrap();
+    plugin.process.signal(Signal::SIGTERM);
+    assert_eq!(plugin.process.ended().await.code, Some(0));
+    hung.detach().await;
 }

@@ -10,9 +10,11 @@ use diskplugin::csi::node::Service;
 use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
-    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
-    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
+    CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest,
+    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest,
+    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
 use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::DriverName;
@@ -185,15 +187,27 @@ impl World {
         target: &str,
         readonly: bool,
     ) -> Result<(), Status> {
-        let request = NodePublishVolumeRequest {
+        self.publish_within(LONG_TIMEOUT, capability, target, readonly)
+            .await
+    }
+
+    pub(crate) async fn publish_within(
+        &self,
+        time: Duration,
+        capability: &VolumeCapability,
+        target: &str,
+        readonly: bool,
+    ) -> Result<(), Status> {
+        let mut request = Request::new(NodePublishVolumeRequest {
             volume_id: self.volume(),
             staging_target_path: self.text("staging"),
             target_path: self.text(target),
             volume_capability: Some(capability.clone()),
             readonly,
             ..Default::default()
-        };
-        let response = self.service.node_publish_volume(Request::new(request));
+        });
+        request.set_timeout(time);
+        let response = self.service.node_publish_volume(request);
         response.await.map(drop)
     }
 
@@ -253,15 +267,31 @@ impl World {
         Ok(response.into_inner().capacity_bytes)
     }
 
-    /// Returns the total bytes that the volume statistics report.
-    pub(crate) async fn total_bytes(&self, path: &str) -> Result<u64, Status> {
+    pub(crate) async fn stats(&self, path: &str) -> Result<NodeGetVolumeStatsResponse, Status> {
         let request = NodeGetVolumeStatsRequest {
             volume_id: self.volume(),
             volume_path: self.text(path),
             ..Default::default()
         };
         let response = self.service.node_get_volume_stats(Request::new(request));
-        Ok(u64::try_from(response.await?.into_inner().usage[0].total).unwrap())
+        Ok(response.await?.into_inner())
+    }
+
+    /// Returns the total bytes that the volume statistics report.
+    pub(crate) async fn total_bytes(&self, path: &str) -> Result<u64, Status> {
+        Ok(u64::try_from(self.stats(path).await?.usage[0].total).unwrap())
+    }
+
+    /// The health issues that are reported for the volume at a path.
+    pub(crate) async fn health(&self, path: &str) -> Result<Vec<VolumeHealthEntry>, Status> {
+        let request = NodeGetVolumeHealthRequest {
+            volume_id: self.volume(),
+            volume_publish_path: self.text(path),
+            staging_target_path: self.text("staging"),
+        };
+        let response = self.service.node_get_volume_health(Request::new(request));
+        let health = response.await?.into_inner().volume_health;
+        Ok(health.unwrap().health_statuses)
     }
 
     pub(crate) async fn grow_device(&self, size: u64) {

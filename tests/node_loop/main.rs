@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod expand;
+#[path = "../common/failure_table.rs"]
+mod failure_table;
+mod failures;
 mod kit;
 mod lifecycle;
 #[path = "../common/loop_device.rs"]
