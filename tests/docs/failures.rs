@@ -8,7 +8,7 @@ use crate::page::root;
 use crate::report;
 
 /// How a test reads the row that it compares.
-const CALL: &str = "FailureRow::of(";
+const CALL: &str = concat!("FailureRow", "::of(");
 
 #[test]
 fn every_failure_in_the_table_has_a_test_that_compares_its_row() {

@@ -149,6 +149,10 @@ impl Volume {
     }
 
     pub(crate) async fn publish(&self) -> Result<(), Status> {
+        self.publish_within(AMPLE).await
+    }
+
+    pub(crate) async fn publish_within(&self, time: Duration) -> Result<(), Status> {
         let mut request = Request::new(NodePublishVolumeRequest {
             volume_id: self.id.clone(),
             staging_target_path: self.staging.clone(),
@@ -159,7 +163,7 @@ impl Volume {
             publish_context: [("serial".to_owned(), self.serial.clone())].into(),
             ..Default::default()
         });
-        request.set_timeout(AMPLE);
+        request.set_timeout(time);
         self.node
             .client
             .clone()

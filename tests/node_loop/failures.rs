@@ -153,9 +153,6 @@ async fn recorded_errors_look_as_documented() {
     sh("echo 1 > /proc/sys/vm/drop_caches").await;
     assert!(fs::read(&file).is_err());
     row.check(&observe(&world, &capability).await);
-    let device = world.device();
-    let advice = row.advice().replace("DEVICE", device.to_str().unwrap());
-    eprintln!("{advice}");
 }
 
 #[tokio::test]
