@@ -356,13 +356,13 @@ failures! {
         "grant the capability in the message";
     BlockSettingRejected "BLOCK_SETTING_REJECTED" FailedPrecondition
         "the kernel does not have a setting of `sysConfig`, or rejects its value for this device",
-        "remove the setting from the PersistentVolume's attributes by creating it again, or use nodes with another kernel";
+        "recreate the PersistentVolume without the setting, or use nodes with another kernel; for new volumes, use a class without it";
     MountOptionsRejected "MOUNT_OPTIONS_REJECTED" InvalidArgument
         "the kernel rejects the mount options",
         "correct mountOptions of the StorageClass or the volume";
     FeaturesUnsupported "FEATURES_UNSUPPORTED" FailedPrecondition
         "the filesystem has features that the kernel of this node does not support",
-        "move the pod to a node with a newer kernel, or disable the features there (tune2fs -O ^FEATURE); if the class requests them in mkfsOptions, remove them for new volumes";
+        "move the pod to a node with a newer kernel; ext3 and ext4: or disable the features while the disk is not mounted (tune2fs -O ^FEATURE); if the class requests them in mkfsOptions, use a class without them for new volumes";
     InvalidSettingsFile "INVALID_SETTINGS_FILE" FailedPrecondition
         "a settings file of the node plugin is invalid",
         "correct the field of the file in the message, or remove the flag";

@@ -41,7 +41,7 @@ pub enum PlanError {
     /// The disk has partitions, and the volume is the whole disk.
     #[error(
         "{device} has the partitions {partitions}, but the volume is the whole disk; to mount the only partition of a disk \
-         from elsewhere, set the volume attribute `partition: \"1\"`"
+         that the driver did not format, recreate the PersistentVolume with the volume attribute `partition: \"1\"`"
     )]
     Partitioned { device: String, partitions: String },
     /// The volume attribute `partition` requires exactly one partition with a filesystem.
