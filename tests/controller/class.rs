@@ -57,7 +57,7 @@ async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
     let stage = Stage::new(&[]);
     let tuned = [
         ("fsType", "ext4"),
-        ("FSCK", "preen"),
+        ("FSCK", "journal"),
         ("discard", "both"),
         ("projectQuota", "yes"),
         ("blockSize", "4k"),
@@ -69,7 +69,7 @@ async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
     let volume = stage.create(request(&tuned, None)).await.unwrap();
     let context = [
         ("fsType", "ext4"),
-        ("fsck", "preen"),
+        ("fsck", "journal"),
         ("discard", "both"),
         ("projectQuota", "true"),
         ("blockSize", "4096"),

@@ -25,7 +25,7 @@ const TAGS: &str = "disktags/";
 const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops, burstingEnabled, \
                        multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
                        encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
-                       bytesPerInode, label, mkfsOptions, sysConfig and csi.storage.k8s.io/*";
+                       bytesPerInode, label, mkfsOptions, sysConfig, partition and csi.storage.k8s.io/*";
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 type Map = HashMap<String, String>;
