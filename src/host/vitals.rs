@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::content;
 use super::device::Device;
 use super::error::Result;
+use super::io_progress;
 use super::mountinfo::Mount;
 use super::stats::{self, Usage};
 use crate::model::{Bytes, Filesystem};
@@ -30,11 +31,9 @@ pub struct Vitals {
 /// Looks; this may never return.
 pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
-    if filesystem.is_some()
-        && let Err(error) = super::direct_read::read_first_block(&device.path)
-    {
-        // The purpose of the read is to block if the device does not respond: everything below may be in the page cache.
-        tracing::debug!(device = %device, error = %error, "cannot read the device directly");
+    if filesystem.is_some() {
+        // What follows may be in the page cache of a device that does not respond.
+        io_progress::wait(sys, device.partition_of.as_ref().unwrap_or(&device.name));
     }
     let stated = filesystem.and_then(|_| content::read_superblocks(&device.path, device.size).ok());
     let errors = match filesystem {
@@ -71,7 +70,8 @@ fn has_ext_stopped(errors: Option<&str>, mount: &Mount, by_default: bool) -> boo
     let is_ext = matches!(mount.kind.parse(), Ok(Filesystem::Ext4 | Filesystem::Ext3));
     let stops = mount.has_super_option("errors=remount-ro")
         || by_default && !mount.has_super_option("errors=continue");
-    is_ext && stops && errors.is_some()
+    // A filesystem that was mounted read-only keeps the errors of its last writable mount.
+    is_ext && stops && errors.is_some() && !mount.is_super_read_only()
 }
 
 /// Errors since the mount: the count lasts from mount to mount, until a check takes it back.
@@ -164,6 +164,8 @@ mod tests {
         mount.super_options = "rw,errors=remount-ro".to_owned();
         assert!(stopped(&mount, Some("1 error"), false));
         mount.super_options = "rw,errors=continue".to_owned();
+        assert!(!stopped(&mount, Some("1 error"), true));
+        mount.super_options = "ro,errors=remount-ro".to_owned();
         assert!(!stopped(&mount, Some("1 error"), true));
         mount.super_options = "rw".to_owned();
         mount.kind = "btrfs".to_owned();

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::find::DeviceFinder;
 use super::health_issue::{HealthIssue, Recovery};
 use super::health_log::HealthLog;
 use super::kubelet_path::as_not_found;
-use super::observe::{CallContext, Observer, quick};
+use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
 use super::request::{HealthRequest, Volume};
 use super::staged::StagedRecords;
 use super::stats::{VolumeStats, VolumeUsage};
@@ -19,9 +18,6 @@ use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};
 use crate::model::{Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
-
-/// Timeout of filesystem calls.
-const FILESYSTEM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reports usage and health of volumes on this node.
 #[derive(Debug, Clone)]

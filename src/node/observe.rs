@@ -15,6 +15,9 @@ use crate::model::DiskId;
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
 
+/// Timeout of a call that a filesystem answers.
+pub(super) const FILESYSTEM_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The deadline of such a call. It is independent of the deadline of the RPC: an operation that has started continues
 /// to a consistent state.
 pub(super) fn quick() -> Deadline {
@@ -129,7 +132,11 @@ impl Observer {
         };
         let vitals = self
             .host
-            .vitals(quick(), &device.mounted_part(mount), mount)
+            .vitals(
+                Deadline::after(FILESYSTEM_TIMEOUT),
+                &device.mounted_part(mount),
+                mount,
+            )
             .await;
         vitals.is_ok_and(|vitals| vitals.rejects_writes)
     }

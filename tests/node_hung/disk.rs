@@ -61,6 +61,27 @@ impl Disk {
         self.home.join("kubelet").join(self.serial).join(name)
     }
 
+    /// Reads from the device without the page cache, as the I/O of a pod. Returns once the read is in flight.
+    pub(crate) async fn read_directly(&self) -> Process {
+        let source = format!("if={}", self.device);
+        let arguments = ["of=/dev/null", "bs=4096", "count=1", "iflag=direct"];
+        let reader = Start::of("dd")
+            .args([source.as_str()])
+            .args(arguments)
+            .spawn();
+        let name = self.device.trim_start_matches("/dev/");
+        let file = format!("/sys/block/{name}/inflight");
+        until("the read is in flight", TIMEOUT, async || {
+            let counts = fs::read_to_string(&file).unwrap();
+            counts
+                .split_whitespace()
+                .any(|count| count != "0")
+                .then_some(())
+        })
+        .await;
+        reader
+    }
+
     /// Detaches the disk, which must be unused.
     pub(crate) async fn detach(&self) {
         sh(&format!("losetup --detach {}", self.device)).await;

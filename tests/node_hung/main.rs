@@ -321,6 +321,7 @@ async fn a_hung_disk_in_use_looks_as_documented() {
 
     export.drop_file_cache(&hung.path("target")).await;
     export.stop();
+    let reader = hung.read_directly().await;
     let health = plugin.health(&hung).await;
     let stats = plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
     let publish = plugin.publish_at(&hung, "second").await;
@@ -330,6 +331,7 @@ async fn a_hung_disk_in_use_looks_as_documented() {
     plugin.unstage(&hung, SHORT_TIMEOUT).await.unwrap_err();
     let unstage = plugin.unstage(&hung, LONG_TIMEOUT).await;
     export.resume();
+    assert_eq!(reader.ended().await.code, Some(0));
     row.check(&Observed {
         publish,
         unstage,
