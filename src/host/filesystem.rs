@@ -13,6 +13,8 @@ pub enum CheckResult {
     Repaired,
     /// Errors remain, which an operator must repair.
     Damaged,
+    /// The filesystem was not checked, for example because the device is in use, or the tool was killed.
+    NotChecked,
 }
 
 /// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands then
@@ -78,14 +80,15 @@ pub fn has_check(filesystem: Filesystem) -> bool {
     matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
-/// Interprets the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected"; 4 and above mean that errors remain
-/// or that the check failed).
+/// Interprets the exit code of [`check`] (e2fsck(8): bits 1 and 2 mean "corrected", 4 means that errors remain; other bits
+/// mean that the check itself failed).
 #[must_use]
 pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
         Some(0) => CheckResult::Clean,
         Some(1..=3) => CheckResult::Repaired,
-        Some(_) | None => CheckResult::Damaged,
+        Some(code) if code & 4 != 0 => CheckResult::Damaged,
+        Some(_) | None => CheckResult::NotChecked,
     }
 }
 
@@ -167,11 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_leaves_errors_or_was_killed_is_damaged() {
+    fn a_filesystem_is_damaged_only_if_the_check_leaves_errors() {
         assert_eq!(check_result(Some(0)), CheckResult::Clean);
         assert_eq!(check_result(Some(1)), CheckResult::Repaired);
-        for code in [Some(4), Some(8), Some(12), Some(32), None] {
-            assert_eq!(check_result(code), CheckResult::Damaged, "{code:?}");
+        for code in [4, 5, 12] {
+            assert_eq!(check_result(Some(code)), CheckResult::Damaged, "{code}");
+        }
+        for code in [Some(8), Some(16), Some(32), None] {
+            assert_eq!(check_result(code), CheckResult::NotChecked, "{code:?}");
         }
     }
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
+use crate::base::error_chain;
 use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device, Host};
+use crate::host::{Command, Device, ExecFailure, FlushOutcome, Host};
 use crate::model::{Filesystem, Fsck};
 
 #[derive(Debug, Clone)]
@@ -29,10 +30,25 @@ impl FilesystemChecker {
         device: &Device,
     ) -> Result<()> {
         match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => self.preen(call, device, &command).await,
+            (Fsck::Preen, Some(command)) => match self.preen(call, device, &command).await {
+                // Another mount namespace still has the filesystem mounted, or a process has a file of it open. The mount
+                // shares that filesystem, which is consistent.
+                Err(error) if self.is_in_use(call, device).await? => {
+                    let error = error_chain(&error);
+                    tracing::warn!(disk.id = %call.id(), error, "the filesystem is in use and is not checked");
+                    Ok(())
+                }
+                checked => checked,
+            },
             (Fsck::Journal, Some(_)) => self.check_error_flag(call, filesystem, device).await,
             (Fsck::None, _) | (_, None) => Ok(()),
         }
+    }
+
+    /// Whether the kernel uses the device, in whatever mount namespace.
+    async fn is_in_use(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
+        let flushed = self.host.flush_if_free(quick(), device).await;
+        Ok(flushed.map_err(call.failed())? == FlushOutcome::InUse)
     }
 
     async fn check_error_flag(
@@ -103,11 +119,24 @@ impl FilesystemChecker {
                 Ok(())
             }
             // The kernel may be newer than the tool; if it is not, the mount names the features.
-            CheckResult::Damaged if filesystem::is_unsupported(&output_text) => {
+            CheckResult::Damaged | CheckResult::NotChecked
+                if filesystem::is_unsupported(&output_text) =>
+            {
                 tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
                 Ok(())
             }
-            CheckResult::Damaged => {
+            CheckResult::NotChecked if output.code.is_none() => {
+                let killed = command.error(ExecFailure::Exit {
+                    code: None,
+                    stderr: output_text,
+                });
+                Err(Error::Tool {
+                    volume: call.id().clone(),
+                    step: "check the filesystem",
+                    source: killed,
+                })
+            }
+            CheckResult::Damaged | CheckResult::NotChecked => {
                 let reason = format!(
                     "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
                     output.code

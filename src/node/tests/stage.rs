@@ -102,6 +102,22 @@ async fn a_damaged_filesystem_is_not_mounted() {
     }
 }
 
+/// A process in another mount namespace has a file open, so that e2fsck cannot open the device.
+#[tokio::test(start_paused = true)]
+async fn a_filesystem_in_use_elsewhere_is_mounted_without_a_check() {
+    for in_use in [true, false] {
+        let (fake, node) = world(with_disk(Content::Filesystem {
+            filesystem: Filesystem::Ext4,
+            size: Some(Bytes(1 << 30)),
+        }));
+        fake.state().exit_codes.insert("e2fsck", 8);
+        fake.state().in_use = in_use;
+        let staged = node.stager.stage(stage_request(), soon()).await;
+        assert_eq!(staged.is_ok(), in_use, "{staged:?}");
+        assert_eq!(fake.state().mounts.is_empty(), !in_use);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_fsck_attribute_decides_about_a_filesystem_with_errors() {
     let content = Content::Filesystem {
