@@ -82,11 +82,25 @@ pub struct Partition {
     pub holders: Vec<String>,
 }
 
+/// A DOS partition table has 32-bit sector numbers.
+const DOS_LIMIT: u64 = (1 << 32) * SECTOR;
+
 impl Partition {
     /// The space between its end and that of the device, if this is the last partition.
     #[must_use]
     pub fn room(&self, device: &Device) -> Bytes {
-        Bytes(device.size.0.saturating_sub(self.start.0 + self.size.0))
+        Bytes(device.size.0.saturating_sub(self.end()))
+    }
+
+    /// Whether it ends at the last sector that a DOS partition table can address. A GPT keeps the last sectors of a disk
+    /// for its backup, so that no partition of a disk of 2 TiB ends there.
+    #[must_use]
+    pub fn is_at_dos_limit(&self) -> bool {
+        (DOS_LIMIT - 2 * SECTOR..=DOS_LIMIT).contains(&self.end())
+    }
+
+    fn end(&self) -> u64 {
+        self.start.0 + self.size.0
     }
 }
 

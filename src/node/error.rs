@@ -100,8 +100,8 @@ pub enum Error {
     },
     /// The partition table did not grow with the disk.
     #[error(
-        "volume {volume}: its partition {partition} still ends more than {tolerance} before the end of the disk: a DOS \
-         partition table ends at 2 TiB"
+        "volume {volume}: its partition {partition} still ends more than {tolerance} before the end of the disk; a DOS \
+         partition table ends at 2 TiB: convert it to GPT, or copy the data to a new volume"
     )]
     PartitionNotGrown {
         volume: DiskId,

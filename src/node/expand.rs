@@ -64,6 +64,8 @@ impl Expander {
         let steps = plan::expand(&mounted, &mounts, size, partition_grows);
         let steps = steps.map_err(call.refused())?;
         self.runner.run(call, &mounted, &steps, None).await?;
+        let partition_grower = &self.runner.partition_grower;
+        partition_grower.check_grown(call, &mounted).await?;
         Ok(device.size)
     }
 

@@ -19,7 +19,7 @@ impl PartitionGrower {
     /// Grows the partition in the table and in the kernel.
     ///
     /// # Errors
-    /// A tool fails, or the table cannot address the end of the disk.
+    /// A tool fails, or the partition did not grow.
     pub(super) async fn grow(&self, call: CallContext<'_>, partition: &Device) -> Result<()> {
         let Some(disk) = self.disk(call, partition).await? else {
             return Ok(());
@@ -28,11 +28,22 @@ impl PartitionGrower {
             self.tools.run(call, "grow the partition", &command).await?;
         }
         match self.disk(call, partition).await? {
-            Some(disk) if plan::partition_grows(&disk) => Err(Error::PartitionNotGrown {
-                volume: call.id().clone(),
-                partition: partition.to_string(),
-                tolerance: GROW_TOLERANCE,
-            }),
+            Some(disk) if plan::partition_grows(&disk) => Err(not_grown(call, partition)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that the partition reaches the end of the disk.
+    ///
+    /// # Errors
+    /// The partition table cannot address the end of the disk.
+    pub(super) async fn check_grown(
+        &self,
+        call: CallContext<'_>,
+        partition: &Device,
+    ) -> Result<()> {
+        match self.disk(call, partition).await? {
+            Some(disk) if plan::partition_has_room(&disk) => Err(not_grown(call, partition)),
             Some(_) | None => Ok(()),
         }
     }
@@ -43,5 +54,13 @@ impl PartitionGrower {
         };
         let disk = self.host.device(quick(), name).await;
         disk.map_err(call.failed())
+    }
+}
+
+fn not_grown(call: CallContext<'_>, partition: &Device) -> Error {
+    Error::PartitionNotGrown {
+        volume: call.id().clone(),
+        partition: partition.to_string(),
+        tolerance: GROW_TOLERANCE,
     }
 }

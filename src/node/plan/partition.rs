@@ -2,7 +2,7 @@
 
 use super::PlanError;
 use crate::host::filesystem::GROW_TOLERANCE;
-use crate::host::{Content, Device};
+use crate::host::{Content, Device, Partition};
 
 /// The only partition of the disk as a device.
 ///
@@ -49,8 +49,17 @@ pub(super) fn check_not_partitioned(device: &Device) -> Result<(), PlanError> {
 }
 
 /// Whether the only partition of the disk ends well before the disk.
-pub(in crate::node) fn partition_grows(disk: &Device) -> bool {
+pub(in crate::node) fn partition_has_room(disk: &Device) -> bool {
     matches!(disk.partitions.as_slice(), [partition] if partition.room(disk) > GROW_TOLERANCE)
+}
+
+/// Whether the only partition of the disk can grow.
+pub(in crate::node) fn partition_grows(disk: &Device) -> bool {
+    let at_limit = disk
+        .partitions
+        .first()
+        .is_some_and(Partition::is_at_dos_limit);
+    partition_has_room(disk) && !at_limit
 }
 
 fn not_single(device: &Device, found: String) -> PlanError {
