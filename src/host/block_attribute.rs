@@ -17,7 +17,15 @@ pub(super) fn read(sys: &Path, device: &Device, name: &str) -> Result<Option<Str
     let path = path(sys, device, name);
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some(selected(text.trim()).to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // wbt_lat_usec cannot be read without writeback throttling.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(HostError::io("read", &path, error)),
     }
 }

@@ -15,13 +15,14 @@ use super::error::{HostError, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceSequence {
-    /// The `diskseq` attribute (Linux 5.15).
-    Diskseq(u64),
     /// The inode number of the device's directory in sysfs, for older kernels. Since Linux 5.5 it is the 64-bit ID of
     /// the directory, which is assigned cyclically with a generation in the upper half (`kernfs_new_node` in
     /// fs/kernfs/dir.c), and the directory is created with the device. Loop devices keep theirs when the backing file
     /// changes, so it identifies only devices of which the kernel creates one per disk.
     SysfsInode(u64),
+    /// The `diskseq` attribute (Linux 5.15). Recorded as a bare number, as in records of earlier versions.
+    #[serde(untagged)]
+    Diskseq(u64),
 }
 
 impl DeviceSequence {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::device_check::DeviceCheck;
 use super::observe::{CallContext, quick};
 use super::staged::{OriginalSettings, StagedRecords};
 use super::{Error, Result};
@@ -13,6 +14,7 @@ use crate::model::BlockSettings;
 pub(super) struct BlockSettingsApplier {
     pub(super) host: Arc<dyn Host>,
     pub(super) staged: StagedRecords,
+    pub(super) device_check: DeviceCheck,
 }
 
 impl BlockSettingsApplier {
@@ -55,6 +57,8 @@ impl BlockSettingsApplier {
             return Ok(());
         }
         self.staged.put_settings(call, device, originals).await?;
+        // The name may belong to another disk meanwhile.
+        self.device_check.verify(call, device).await?;
         for (name, value) in changes {
             tracing::info!(disk.id = %call.id(), %device, "{}: set {name} to {value}", call.operation);
             if let Err(error) = self
@@ -72,6 +76,9 @@ impl BlockSettingsApplier {
     /// Restores the recorded values. Failures are logged only: the settings do not outlive the device.
     pub(super) async fn restore(&self, call: CallContext<'_>, device: &Device) {
         let settings = self.staged.settings(call.volume, device).await;
+        if settings.is_empty() || self.device_check.verify(call, device).await.is_err() {
+            return;
+        }
         for (name, value) in scheduler_first(settings.iter()) {
             tracing::info!(disk.id = %call.id(), %device, "{}: reset {name} to {value}", call.operation);
             if let Err(error) = self

@@ -98,6 +98,7 @@ impl NodeServices {
         let block_settings = BlockSettingsApplier {
             host: Arc::clone(&host),
             staged: staged.clone(),
+            device_check: device_check.clone(),
         };
         let runner = StepRunner {
             host: Arc::clone(&host),
