@@ -121,6 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn records_of_both_numbers_are_read() {
+        for (text, sequence) in [
+            ("7", DeviceSequence::Diskseq(7)),
+            (r#"{"sysfs_inode":7}"#, DeviceSequence::SysfsInode(7)),
+        ] {
+            assert_eq!(serde_json::to_string(&sequence).unwrap(), text);
+            let read: DeviceSequence = serde_json::from_str(text).unwrap();
+            assert_eq!(read, sequence);
+        }
+    }
+
+    #[test]
     fn without_diskseq_a_disk_has_an_inode_and_a_loop_device_nothing() {
         let sys = tempfile::tempdir().unwrap();
         let of = |name: &str| {

@@ -59,6 +59,28 @@ async fn expand_waits_for_the_device_size() {
     assert_eq!(fake.state().calls, ["resize2fs /dev/vdb"]);
 }
 
+/// The disk is larger than a DOS partition table can address.
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_cannot_reach_the_end_of_the_disk_is_an_error() {
+    let mut whole = disk("vdb", 16, "bp1");
+    whole.partitions = vec![partition(&whole)];
+    let part = whole.as_partition(&whole.partitions[0]);
+    whole.size = Bytes(3 << 40);
+    whole.partitions[0].size = Bytes((2 << 40) - (1 << 20));
+    let (_, node) = world(State {
+        stated_size: Some(whole.partitions[0].size),
+        devices: vec![whole],
+        mounts: vec![mount_of(&part, "/staging", "rw")],
+        ..staged()
+    });
+    let error = node
+        .expander
+        .expand(expand_request(3 << 40), soon())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::PartitionNotGrown { .. }), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn stats_rejects_a_path_of_another_volume() {
     let (fake, node) = world(staged());

@@ -251,6 +251,21 @@ fn a_partition_grows_with_its_disk_while_it_is_mounted() {
     assert_eq!(step_names(&steps), ["grow-partition", "grow-mounted"]);
 }
 
+/// A DOS partition table has 32-bit sector numbers, and a GPT has its backup in the last 33 sectors.
+#[test]
+fn a_partition_at_the_end_of_a_dos_partition_table_does_not_grow() {
+    const SECTOR: u64 = 512;
+    let mut disk = disk("vdb", 16, "bp1");
+    disk.size = Bytes(3 << 40);
+    for (sectors_after, grows) in [(0, false), (1, false), (34, true), (1 << 30, true)] {
+        let mut last = partition(&disk);
+        last.size = Bytes((2 << 40) - last.start.0 - sectors_after * SECTOR);
+        disk.partitions = vec![last];
+        assert!(partition_has_room(&disk), "{sectors_after}");
+        assert_eq!(partition_grows(&disk), grows, "{sectors_after}");
+    }
+}
+
 #[test]
 fn staging_again_succeeds_if_compatible_and_fails_otherwise() {
     let device = disk("vdb", 16, "bp1");
