@@ -133,6 +133,8 @@ pub(crate) struct State {
     pub(crate) failing_call: Option<&'static str>,
     /// Exit codes of programs; 0 if not set.
     pub(crate) exit_codes: HashMap<&'static str, i32>,
+    /// The program that a signal terminates.
+    pub(crate) killed_program: Option<&'static str>,
     /// The state directory of the node.
     pub(crate) state_dir: Option<tempfile::TempDir>,
     /// All mutating calls, in order.
@@ -189,8 +191,11 @@ impl Exec for FakeHost {
             .program()
             .to_str()
             .and_then(|program| state.exit_codes.get(program).copied());
+        let is_killed = state
+            .killed_program
+            .is_some_and(|name| command.program() == name);
         Ok(Output {
-            code: Some(code.unwrap_or(0)),
+            code: (!is_killed).then_some(code.unwrap_or(0)),
             stdout: String::new(),
             stderr: "fake stderr".to_owned(),
         })

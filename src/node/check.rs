@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
-use crate::base::error_chain;
 use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device, ExecFailure, FlushOutcome, Host};
+use crate::host::{Command, Device, ExecFailure, FlushOutcome, Host, Output};
 use crate::model::{Filesystem, Fsck};
+
+const STEP: &str = "check the filesystem";
 
 #[derive(Debug, Clone)]
 pub(super) struct FilesystemChecker {
@@ -30,19 +31,29 @@ impl FilesystemChecker {
         device: &Device,
     ) -> Result<()> {
         match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => match self.preen(call, device, &command).await {
-                // Another mount namespace still has the filesystem mounted, or a process has a file of it open. The mount
-                // shares that filesystem, which is consistent.
-                Err(error) if self.is_in_use(call, device).await? => {
-                    let error = error_chain(&error);
-                    tracing::warn!(disk.id = %call.id(), error, "the filesystem is in use and is not checked");
-                    Ok(())
-                }
-                checked => checked,
-            },
+            (Fsck::Preen, Some(command)) => self.preen_unless_in_use(call, device, &command).await,
             (Fsck::Journal, Some(_)) => self.check_error_flag(call, filesystem, device).await,
             (Fsck::None, _) | (_, None) => Ok(()),
         }
+    }
+
+    /// Runs the check before a mount. It cannot run while another mount namespace has the filesystem mounted, or a process
+    /// has a file of it open. The mount then shares that filesystem, which is consistent.
+    async fn preen_unless_in_use(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        command: &Command,
+    ) -> Result<()> {
+        let output = self.output(call, command).await?;
+        if filesystem::check_result(output.code) == CheckResult::NotChecked
+            && self.is_in_use(call, device).await?
+        {
+            let output = text(&output);
+            tracing::warn!(disk.id = %call.id(), output, "the filesystem is in use and is not checked");
+            return Ok(());
+        }
+        accept(call, device, command, &output)
     }
 
     /// Whether the kernel uses the device, in whatever mount namespace.
@@ -85,10 +96,7 @@ impl FilesystemChecker {
             self.preen(call, device, &filesystem::replay_journal(path))
                 .await?;
             let check = filesystem::check_read_only(path);
-            let output = self
-                .tools
-                .output(call, "check the filesystem", &check)
-                .await?;
+            let output = self.tools.output(call, STEP, &check).await?;
             if output.code != Some(0) {
                 let stdout = output.stdout.trim();
                 let reason = format!(
@@ -107,44 +115,56 @@ impl FilesystemChecker {
 
     /// Runs a check that repairs what is safe to repair.
     async fn preen(&self, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
-        let output = self
-            .tools
-            .output(call, "check the filesystem", command)
-            .await?;
-        let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
-        match filesystem::check_result(output.code) {
-            CheckResult::Clean => Ok(()),
-            CheckResult::Repaired => {
-                tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
-                Ok(())
-            }
-            // The kernel may be newer than the tool; if it is not, the mount names the features.
-            CheckResult::Damaged | CheckResult::NotChecked
-                if filesystem::is_unsupported(&output_text) =>
-            {
-                tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
-                Ok(())
-            }
-            CheckResult::NotChecked if output.code.is_none() => {
-                let killed = command.error(ExecFailure::Exit {
-                    code: None,
-                    stderr: output_text,
-                });
-                Err(Error::Tool {
-                    volume: call.id().clone(),
-                    step: "check the filesystem",
-                    source: killed,
-                })
-            }
-            CheckResult::Damaged | CheckResult::NotChecked => {
-                let reason = format!(
-                    "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
-                    output.code
-                );
-                Err(damaged(call, device, &reason))
-            }
+        let output = self.output(call, command).await?;
+        accept(call, device, command, &output)
+    }
+
+    async fn output(&self, call: CallContext<'_>, command: &Command) -> Result<Output> {
+        self.tools.output(call, STEP, command).await
+    }
+}
+
+/// Accepts a filesystem that is clean or was repaired.
+fn accept(
+    call: CallContext<'_>,
+    device: &Device,
+    command: &Command,
+    output: &Output,
+) -> Result<()> {
+    let output_text = text(output);
+    match filesystem::check_result(output.code) {
+        CheckResult::Clean => Ok(()),
+        CheckResult::Repaired => {
+            tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
+            Ok(())
+        }
+        // The kernel may be newer than the tool; if it is not, the mount names the features.
+        CheckResult::Damaged | CheckResult::NotChecked
+            if filesystem::is_unsupported(&output_text) =>
+        {
+            tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
+            Ok(())
+        }
+        CheckResult::NotChecked if output.code.is_none() => Err(Error::Tool {
+            volume: call.id().clone(),
+            step: STEP,
+            source: command.error(ExecFailure::Exit {
+                code: None,
+                stderr: output_text,
+            }),
+        }),
+        CheckResult::Damaged | CheckResult::NotChecked => {
+            let reason = format!(
+                "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
+                output.code
+            );
+            Err(damaged(call, device, &reason))
         }
     }
+}
+
+fn text(output: &Output) -> String {
+    format!("{} {}", output.stdout.trim(), output.stderr.trim())
 }
 
 fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {
