@@ -230,9 +230,17 @@ async fn a_node_logs_at_the_start_what_is_missing() {
     let socket = socket(&dir);
     let tools = tools(&dir);
     std::fs::remove_file(tools.join("sfdisk")).unwrap();
-    let (node, _channel) = node(&socket).env("PATH", &tools).ready(&socket).await;
+    let start = node(&socket)
+        .env("PATH", &tools)
+        .args(["--device-dir=/nowhere"]);
+    let (node, _channel) = start.ready(&socket).await;
     let log = node.stderr();
-    for part in ["the node is not ready", "filesystem: sfdisk; use", "tools"] {
+    for part in [
+        "--device-dir /nowhere is not a directory yet",
+        "the node is not ready",
+        "filesystem: sfdisk; use",
+        "tools",
+    ] {
         assert!(log.contains(part), "no {part:?}: {log}");
     }
     assert!(!log.contains("Linux"), "{log}");
