@@ -1,6 +1,8 @@
 //! Checks and errors that several plans share.
 
-use super::{PathState, PathStep, Plan, PlanError};
+use std::path::Path;
+
+use super::{DeviceStep, PathState, PathStep, Plan, PlanError, Step};
 use crate::host::filesystem::GROW_TOLERANCE;
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};
@@ -8,6 +10,20 @@ use crate::model::{Bytes, Filesystem};
 /// Whether the filesystem leaves more than [`GROW_TOLERANCE`] of the device unused.
 pub(super) fn needs_growth(filesystem_size: Option<Bytes>, device: &Device) -> bool {
     filesystem_size.is_some_and(|size| device.size.0.saturating_sub(size.0) > GROW_TOLERANCE.0)
+}
+
+/// Grows a mounted filesystem, and before it the partition that it is on.
+pub(super) fn grow_mounted(
+    filesystem: Filesystem,
+    mount_point: &Path,
+    partition_grows: bool,
+) -> impl Iterator<Item = Step> {
+    let partition = partition_grows.then_some(DeviceStep::GrowPartition);
+    let grow = DeviceStep::GrowMounted {
+        filesystem,
+        mount_point: mount_point.to_owned(),
+    };
+    partition.into_iter().chain([grow]).map(Step::from)
 }
 
 /// Creates the directory of a mount point if it is missing.

@@ -1,7 +1,7 @@
 //! Plans online filesystem expansion.
 
-use super::common::needs_growth;
-use super::{DeviceStep, Plan, PlanError, Step};
+use super::common::{grow_mounted, needs_growth};
+use super::{Plan, PlanError};
 use crate::host::{Device, Mount};
 use crate::model::Bytes;
 
@@ -21,16 +21,7 @@ pub(in crate::node) fn expand(
     let filesystem = writable.and_then(|mount| mount.kind.parse().ok());
     match (writable, filesystem) {
         (Some(mount), Some(filesystem)) => {
-            let grow = DeviceStep::GrowMounted {
-                filesystem,
-                mount_point: mount.point.clone(),
-            };
-            let partition = partition_grows.then_some(DeviceStep::GrowPartition);
-            Ok(partition
-                .into_iter()
-                .chain([grow])
-                .map(Step::from)
-                .collect())
+            Ok(grow_mounted(filesystem, &mount.point, partition_grows).collect())
         }
         _ => Err(PlanError::GrowReadOnly {
             device: device.to_string(),

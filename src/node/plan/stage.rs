@@ -1,6 +1,8 @@
 //! Plans staging.
 
-use super::common::{access_name, ensure_directory, foreign_data, incompatible, needs_growth};
+use super::common::{
+    access_name, ensure_directory, foreign_data, grow_mounted, incompatible, needs_growth,
+};
 use super::mount_option::check_labels;
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
@@ -116,18 +118,8 @@ fn stage_mounted(
     if !grow || read_only {
         return Ok(Vec::new());
     }
-    let grow = DeviceStep::GrowMounted {
-        filesystem,
-        mount_point: observed.staging.path.clone(),
-    };
-    let partition = observed
-        .partition_grows
-        .then_some(DeviceStep::GrowPartition);
-    Ok(partition
-        .into_iter()
-        .chain([grow])
-        .map(Step::from)
-        .collect())
+    let staging = &observed.staging.path;
+    Ok(grow_mounted(filesystem, staging, observed.partition_grows).collect())
 }
 
 fn stage_unmounted(
@@ -154,7 +146,7 @@ fn stage_unmounted(
     if device.read_only && !read_only {
         steps.push(DeviceStep::SetReadOnly(false).into());
     }
-    let mut grow_mounted = false;
+    let mut grows_mounted = false;
     match &observed.content {
         Some(Content::Blank) if read_only => {
             return Err(PlanError::BlankReadOnly {
@@ -182,10 +174,10 @@ fn stage_unmounted(
                 steps.push(DeviceStep::Check(filesystem, tuning.fsck).into());
             }
             if observed.partition_grows {
-                grow_mounted = true;
+                grows_mounted = true;
             } else if needs_growth(*size, device) {
                 if observed.grows_mounted(filesystem) {
-                    grow_mounted = true;
+                    grows_mounted = true;
                 } else {
                     steps.push(DeviceStep::GrowUnmounted(filesystem, tuning.fsck).into());
                 }
@@ -209,15 +201,8 @@ fn stage_unmounted(
         read_only,
     };
     steps.push(mount.into());
-    if observed.partition_grows && !read_only {
-        steps.push(DeviceStep::GrowPartition.into());
-    }
-    if grow_mounted {
-        let grow = DeviceStep::GrowMounted {
-            filesystem,
-            mount_point: target,
-        };
-        steps.push(grow.into());
+    if grows_mounted {
+        steps.extend(grow_mounted(filesystem, &target, observed.partition_grows));
     }
     Ok(steps)
 }
