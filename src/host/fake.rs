@@ -279,6 +279,11 @@ impl Host for FakeHost {
             if let Some(next) = state.next_devices.take() {
                 state.devices = next;
             }
+            // The device is opened exclusively.
+            if state.in_use {
+                let busy = io::Error::from(io::ErrorKind::ResourceBusy);
+                return Err(HostError::io("read", &device.path, busy));
+            }
             state.content_reads += 1;
             let content = state.content.clone();
             if let Some(next) = state.next_content.take() {

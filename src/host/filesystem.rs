@@ -13,8 +13,8 @@ pub enum CheckResult {
     Repaired,
     /// Errors remain, which an operator must repair.
     Damaged,
-    /// The filesystem was not checked, for example because the device is in use, or the tool was killed.
-    NotChecked,
+    /// A signal terminated the check.
+    Killed,
 }
 
 /// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands then
@@ -80,15 +80,15 @@ pub fn has_check(filesystem: Filesystem) -> bool {
     matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
-/// Interprets the exit code of [`check`] (e2fsck(8): bits 1 and 2 mean "corrected", 4 means that errors remain; other bits
-/// mean that the check itself failed).
+/// Interprets the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected"; 4 and above mean that errors remain
+/// or that the check failed).
 #[must_use]
 pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
         Some(0) => CheckResult::Clean,
         Some(1..=3) => CheckResult::Repaired,
-        Some(code) if code & 4 != 0 => CheckResult::Damaged,
-        Some(_) | None => CheckResult::NotChecked,
+        Some(_) => CheckResult::Damaged,
+        None => CheckResult::Killed,
     }
 }
 
@@ -170,14 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_filesystem_is_damaged_only_if_the_check_leaves_errors() {
+    fn a_check_that_leaves_errors_or_failed_is_damaged() {
         assert_eq!(check_result(Some(0)), CheckResult::Clean);
         assert_eq!(check_result(Some(1)), CheckResult::Repaired);
-        for code in [4, 5, 12] {
+        for code in [4, 5, 8, 12, 32] {
             assert_eq!(check_result(Some(code)), CheckResult::Damaged, "{code}");
         }
-        for code in [Some(8), Some(16), Some(32), None] {
-            assert_eq!(check_result(code), CheckResult::NotChecked, "{code:?}");
-        }
+        assert_eq!(check_result(None), CheckResult::Killed);
     }
 }

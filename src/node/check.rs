@@ -10,7 +10,7 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device, ExecFailure, FlushOutcome, Host, Output};
+use crate::host::{Command, Device, ExecFailure, Host};
 use crate::model::{Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
@@ -31,35 +31,10 @@ impl FilesystemChecker {
         device: &Device,
     ) -> Result<()> {
         match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => self.preen_unless_in_use(call, device, &command).await,
+            (Fsck::Preen, Some(command)) => self.preen(call, device, &command).await,
             (Fsck::Journal, Some(_)) => self.check_error_flag(call, filesystem, device).await,
             (Fsck::None, _) | (_, None) => Ok(()),
         }
-    }
-
-    /// Runs the check before a mount. It cannot run while another mount namespace has the filesystem mounted, or a process
-    /// has a file of it open. The mount then shares that filesystem, which is consistent.
-    async fn preen_unless_in_use(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        command: &Command,
-    ) -> Result<()> {
-        let output = self.output(call, command).await?;
-        if filesystem::check_result(output.code) == CheckResult::NotChecked
-            && self.is_in_use(call, device).await?
-        {
-            let output = text(&output);
-            tracing::warn!(disk.id = %call.id(), output, "the filesystem is in use and is not checked");
-            return Ok(());
-        }
-        accept(call, device, command, &output)
-    }
-
-    /// Whether the kernel uses the device, in whatever mount namespace.
-    async fn is_in_use(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
-        let flushed = self.host.flush_if_free(quick(), device).await;
-        Ok(flushed.map_err(call.failed())? == FlushOutcome::InUse)
     }
 
     async fn check_error_flag(
@@ -115,56 +90,37 @@ impl FilesystemChecker {
 
     /// Runs a check that repairs what is safe to repair.
     async fn preen(&self, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
-        let output = self.output(call, command).await?;
-        accept(call, device, command, &output)
-    }
-
-    async fn output(&self, call: CallContext<'_>, command: &Command) -> Result<Output> {
-        self.tools.output(call, STEP, command).await
-    }
-}
-
-/// Accepts a filesystem that is clean or was repaired.
-fn accept(
-    call: CallContext<'_>,
-    device: &Device,
-    command: &Command,
-    output: &Output,
-) -> Result<()> {
-    let output_text = text(output);
-    match filesystem::check_result(output.code) {
-        CheckResult::Clean => Ok(()),
-        CheckResult::Repaired => {
-            tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
-            Ok(())
-        }
-        // The kernel may be newer than the tool; if it is not, the mount names the features.
-        CheckResult::Damaged | CheckResult::NotChecked
-            if filesystem::is_unsupported(&output_text) =>
-        {
-            tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
-            Ok(())
-        }
-        CheckResult::NotChecked if output.code.is_none() => Err(Error::Tool {
-            volume: call.id().clone(),
-            step: STEP,
-            source: command.error(ExecFailure::Exit {
-                code: None,
-                stderr: output_text,
+        let output = self.tools.output(call, STEP, command).await?;
+        let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
+        match filesystem::check_result(output.code) {
+            CheckResult::Clean => Ok(()),
+            CheckResult::Repaired => {
+                tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
+                Ok(())
+            }
+            // The kernel may be newer than the tool; if it is not, the mount names the features.
+            CheckResult::Damaged if filesystem::is_unsupported(&output_text) => {
+                tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
+                Ok(())
+            }
+            CheckResult::Damaged => {
+                let reason = format!(
+                    "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
+                    output.code
+                );
+                Err(damaged(call, device, &reason))
+            }
+            // Such as by the OOM killer.
+            CheckResult::Killed => Err(Error::Tool {
+                volume: call.id().clone(),
+                step: STEP,
+                source: command.error(ExecFailure::Exit {
+                    code: None,
+                    stderr: output_text,
+                }),
             }),
-        }),
-        CheckResult::Damaged | CheckResult::NotChecked => {
-            let reason = format!(
-                "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
-                output.code
-            );
-            Err(damaged(call, device, &reason))
         }
     }
-}
-
-fn text(output: &Output) -> String {
-    format!("{} {}", output.stdout.trim(), output.stderr.trim())
 }
 
 fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {

@@ -24,6 +24,7 @@ pub mod health;
 mod health_issue;
 mod health_log;
 mod identify;
+mod in_use;
 pub mod info;
 mod kubelet_path;
 pub mod map;

@@ -1,14 +1,16 @@
 //! Proof that a device is blank, and how long it is valid. A process that reads a device, waits and then writes
 //! would overwrite data written in between.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Result;
+use super::in_use::in_use;
 use super::observe::{CallContext, Observer};
 use crate::base::Deadline;
-use crate::host::{Content, Device, DeviceLock};
+use crate::host::{Content, Device, DeviceLock, Sought};
 
 /// How long a proof is valid. Planning and writing records take a few milliseconds. On a busy node or with a slow
 /// disk the proof expires, and the device is read again.
@@ -59,8 +61,14 @@ impl Observer {
         let device_lock = self.host.lock_if_blank(deadline, device).await;
         let device_lock = device_lock.map_err(call.failed())?;
         let read_at = Instant::now();
-        let content = self.host.content(deadline, device).await;
-        let content = content.map_err(call.failed())?;
+        let content = match self.host.content(deadline, device).await {
+            // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
+            Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
+                let sought = Sought::device(device);
+                return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
+            }
+            content => content.map_err(call.failed())?,
+        };
         let device_lock = device_lock.filter(|_| content == Content::Blank);
         let proof = device_lock.map(|device_lock| BlankProof::new(device_lock, read_at));
         Ok((content, proof))

@@ -6,16 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Result;
 use super::device_check::DeviceCheck;
+use super::in_use::{SEARCH_TIMEOUT, in_use};
 use super::observe::{CallContext, quick};
 use super::tools::TOOL_TIMEOUT;
-use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
-
-/// Timeout of the search for holders. The wait ends this long before the deadline, so that the
-/// error is returned in time.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.
@@ -50,7 +47,7 @@ impl Unmounter {
                 let top: Option<&Mount> = mounts.iter().rfind(|mount| mount.point == path);
                 let Some(top) = top else { continue };
                 let what = format!("the mount at {}", path.display());
-                return Err(self.in_use(call, what, &Sought::mount(top)).await);
+                return Err(in_use(self.host.as_ref(), call, what, &Sought::mount(top)).await);
             }
         }
     }
@@ -73,7 +70,7 @@ impl Unmounter {
                 ) {
                     // Mounts below would be detached too, and their filesystems may still be usable.
                     let what = format!("the mount at {}", path.display());
-                    return Err(self.in_use(call, what, &Sought::mount(top)).await);
+                    return Err(in_use(self.host.as_ref(), call, what, &Sought::mount(top)).await);
                 }
                 tracing::warn!(
                     disk.id = %call.id(),
@@ -128,7 +125,7 @@ impl Unmounter {
             }
             if !self.wait_for_retry(deadline, call).await? {
                 let sought = Sought::device(device);
-                return Err(self.in_use(call, device.to_string(), &sought).await);
+                return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
             }
         }
     }
@@ -143,22 +140,5 @@ impl Unmounter {
             .mounts_change(deadline.at_most(RETRY_INTERVAL))
             .await;
         changed.map(|()| true).map_err(call.failed())
-    }
-
-    async fn in_use(&self, call: CallContext<'_>, what: String, sought: &Sought) -> Error {
-        let holders = self
-            .host
-            .holders(Deadline::after(SEARCH_TIMEOUT), sought)
-            .await;
-        let by = match holders {
-            Ok(holders) => crate::host::holder::list(&holders),
-            Err(error) => format!("an unknown holder ({})", crate::base::error_chain(&error)),
-        };
-        Error::DeviceInUse {
-            volume: call.id().clone(),
-            operation: call.operation,
-            resource: what,
-            by,
-        }
     }
 }

@@ -213,10 +213,21 @@ async fn an_open_file_in_another_namespace_blocks_unstaging() {
             "{error}"
         );
     }
+    // kubelet starts the next pod on this node.
+    let error = world.stage(&writer_capability("ext4")).await.unwrap_err();
+    let names = [
+        "DEVICE_IN_USE",
+        "staging",
+        &format!("process {holder} (sleep)"),
+    ];
+    for name in names {
+        assert!(error.message().contains(name), "no {name:?}: {error}");
+    }
     let end = format!("kill {holder} {pid}");
     let (unstaged, _) = tokio::join!(world.unstage(), sh(&end));
     unstaged.unwrap();
     let device = world.device();
+    sh(&format!("e2fsck -f -n {}", device.display())).await;
     sh(&format!("mkfs.ext4 -q -F {}", device.display())).await;
 }
 

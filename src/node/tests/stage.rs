@@ -102,30 +102,38 @@ async fn a_damaged_filesystem_is_not_mounted() {
     }
 }
 
-/// A process in another mount namespace has a file open, so that e2fsck cannot open the device.
+/// A process in another mount namespace has a file open.
 #[tokio::test(start_paused = true)]
-async fn a_filesystem_in_use_elsewhere_is_mounted_only_if_it_could_not_be_checked() {
-    let with_check = async |in_use, code, killed_program| {
-        let (fake, node) = world(with_disk(Content::Filesystem {
-            filesystem: Filesystem::Ext4,
-            size: Some(Bytes(1 << 30)),
-        }));
-        fake.state().exit_codes.insert("e2fsck", code);
-        fake.state().killed_program = killed_program;
-        fake.state().in_use = in_use;
-        let staged = node.stager.stage(stage_request(), soon()).await;
-        assert_eq!(fake.state().mounts.is_empty(), staged.is_err());
-        staged
-    };
-    with_check(true, 8, None).await.unwrap();
-    for (in_use, code) in [(false, 8), (false, 16), (false, 4), (true, 4), (true, 12)] {
-        let error = with_check(in_use, code, None).await.unwrap_err();
-        let is_damaged = matches!(error, Error::FilesystemDamaged { .. });
-        assert!(is_damaged, "{in_use} {code}: {error}");
-    }
-    // Such as by the OOM killer.
-    let error = with_check(false, 0, Some("e2fsck")).await.unwrap_err();
+async fn a_filesystem_in_use_elsewhere_is_neither_checked_nor_mounted() {
+    let (fake, node) = world(with_disk(Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 30)),
+    }));
+    fake.state().in_use = true;
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::DeviceInUse { .. }), "{error}");
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+}
+
+/// Such as by the OOM killer.
+#[tokio::test(start_paused = true)]
+async fn a_killed_check_is_not_reported_as_damage() {
+    let (fake, node) = world(with_disk(Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: Some(Bytes(1 << 30)),
+    }));
+    fake.state().killed_program = Some("e2fsck");
+    let error = node
+        .stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Tool { .. }), "{error}");
+    assert!(fake.state().mounts.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
