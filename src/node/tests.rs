@@ -14,9 +14,12 @@ use crate::host::feature::FeatureFlags;
 use crate::host::{Capabilities, Content, Entry};
 use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 
+mod block_settings;
+mod btrfs;
 mod expand;
 mod find;
 mod format;
+mod fsck;
 mod health;
 mod stage;
 mod unmount;

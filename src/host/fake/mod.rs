@@ -1,147 +1,28 @@
 //! A fake host for unit tests: its state is set, changes are recorded, and calls can be made to fail.
 
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::device_changes::Notifications;
-use super::device_incarnation::DeviceSequence;
-use super::feature::FeatureFlags;
 use super::{
     Amount, Candidates, Capabilities, Command, Content, Device, DeviceChanges, DeviceLock,
     DeviceNumber, Entry, Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel,
-    KernelVersion, Link, Mount, MountDevice, Output, Partition, Result, SearchQuery, Sought,
-    Superblocks, Usage, Vitals,
+    KernelVersion, Link, Mount, MountDevice, Output, Result, SearchQuery, Sought, Superblocks,
+    Usage, Vitals,
 };
 use crate::base::Deadline;
-use crate::model::{Bytes, Filesystem, MountFlags, Serial};
+use crate::model::{Filesystem, MountFlags, Serial};
 
-/// A whole virtio disk of 1 GiB.
-pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
-    Device {
-        name: name.to_owned(),
-        path: Path::new("/dev").join(name),
-        number: DeviceNumber { major: 254, minor },
-        sequence: Some(DeviceSequence::Diskseq(minor)),
-        size: Bytes(1 << 30),
-        serial: Serial::new(serial),
-        model: None,
-        serial_pending: false,
-        backing_file: None,
-        read_only: false,
-        partitions: Vec::new(),
-        holders: Vec::new(),
-        partition_of: None,
-    }
-}
+mod samples;
+mod state;
 
-/// The only partition of a device, from 1 MiB to its end.
-pub(crate) fn partition(device: &Device) -> Partition {
-    Partition {
-        name: format!("{}1", device.name),
-        index: 1,
-        number: DeviceNumber {
-            minor: device.number.minor + 1,
-            ..device.number
-        },
-        start: Bytes(1 << 20),
-        size: Bytes(device.size.0 - (1 << 20)),
-        holders: Vec::new(),
-    }
-}
-
-/// A mount of the root of the device's filesystem.
-pub(crate) fn mount_of(device: &Device, point: &str, options: &str) -> Mount {
-    Mount {
-        number: device.number,
-        root: "/".into(),
-        point: point.into(),
-        options: options.to_owned(),
-        kind: "ext4".to_owned(),
-        source: device.path.clone(),
-        super_options: "rw".to_owned(),
-        is_of_dev: false,
-        is_shared: false,
-    }
-}
-
-/// The state of the host, and the recorded calls.
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    pub(crate) devices: Vec<Device>,
-    pub(crate) mounts: Vec<Mount>,
-    pub(crate) entries: HashMap<PathBuf, Entry>,
-    pub(crate) content: Option<Content>,
-    /// Number of reads of the content.
-    pub(crate) content_reads: usize,
-    /// Duration of a read of the content, after its result is determined.
-    pub(crate) content_read_duration: Duration,
-    /// The content after the first read, if it changes.
-    pub(crate) next_content: Option<Content>,
-    /// Whether devices have no node in `/dev`.
-    pub(crate) lacks_nodes: bool,
-    /// The lock of a device that this process holds.
-    pub(crate) lock: Weak<File>,
-    /// The time until which another process locks the devices.
-    pub(crate) locked_until: Option<Instant>,
-    /// The devices after the first read of the content, if they change.
-    pub(crate) next_devices: Option<Vec<Device>>,
-    pub(crate) stated_size: Option<Bytes>,
-    pub(crate) has_errors: bool,
-    pub(crate) capabilities: Capabilities,
-    /// Whether calls on filesystems hang.
-    pub(crate) hangs: bool,
-    /// The errno with which a query of a filesystem fails.
-    pub(crate) errno: Option<i32>,
-    /// The errors recorded in filesystems.
-    pub(crate) errors: Option<String>,
-    /// Whether filesystems reject writes after an error.
-    pub(crate) rejects_writes: bool,
-    /// Ages of device nodes; unlimited if not set.
-    pub(crate) ages: HashMap<String, Duration>,
-    pub(crate) files: HashMap<PathBuf, String>,
-    /// Mount points that are in use.
-    pub(crate) busy: HashSet<PathBuf>,
-    /// Whether the kernel uses the devices.
-    pub(crate) in_use: bool,
-    /// The directory whose removal ends the kernel's use of the devices.
-    pub(crate) in_use_until_removed: Option<PathBuf>,
-    /// Settings of the block devices, by their names.
-    pub(crate) block_settings: HashMap<String, String>,
-    /// Whether the kernel mounts the filesystem of another device.
-    pub(crate) mounts_another_device: bool,
-    /// The devices of the mounted btrfs with the same UUID.
-    pub(crate) same_uuid: Vec<String>,
-    /// The features in the superblock. With them, mounting fails with `EINVAL`.
-    pub(crate) features: Option<(Filesystem, FeatureFlags)>,
-    /// The release of the kernel; 6.1 if not set.
-    pub(crate) kernel_release: Option<&'static str>,
-    /// Number of mounts that fail with `EEXIST`.
-    pub(crate) duplicate_mounts: u32,
-    /// Number of waits after which mounts and devices are free; never if not set.
-    pub(crate) free_after: Option<u32>,
-    /// Number of waits so far.
-    pub(crate) waits: u32,
-    /// The call that fails, by its name in [`State::calls`].
-    pub(crate) failing_call: Option<&'static str>,
-    /// Exit codes of programs; 0 if not set.
-    pub(crate) exit_codes: HashMap<&'static str, i32>,
-    /// The program that a signal terminates.
-    pub(crate) killed_program: Option<&'static str>,
-    /// The state directory of the node.
-    pub(crate) state_dir: Option<tempfile::TempDir>,
-    /// All mutating calls, in order.
-    pub(crate) calls: Vec<String>,
-    /// Number of searches for a disk.
-    pub(crate) searches: usize,
-}
+pub(crate) use samples::{disk, mount_of, partition};
+pub(crate) use state::State;
 
 /// The fake host. It is also the fake [`Exec`], so that commands are recorded in the same list.
 #[derive(Debug)]
