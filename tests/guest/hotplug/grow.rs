@@ -1,5 +1,9 @@
 //! Growing while it is used.
 
+use std::future::Future;
+
+use tonic::Status;
+
 use crate::disk::{Attached, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::{Volume, block, filesystem};
@@ -43,25 +47,9 @@ async fn grows_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
     let target = &volume.target;
     guest.sh(&load(target)).await;
     for size in &sizes[1..] {
-        let before = total(&volume).await;
-        let written: u32 = writings(&guest).await;
-        grow(&volume, &attached, *size).await;
-        let after = total(&volume).await;
-        assert!(
-            after > before && after > size * 7 / 10,
-            "{before} became {after}, not {size}"
-        );
-        // What follows is written into the grown filesystem.
-        let enough = format!(
-            "until [[ $(cat /run/load.[0-9]* | sort -n | tail -n 1) -gt {} ]]; do sleep 0.1; done",
-            written + FILES
-        );
-        guest.sh(&enough).await;
+        assert_grows(&guest, &volume, *size, grow(&volume, &attached, *size)).await;
     }
-    guest
-        .sh("touch /run/stop; until [[ -e /run/load.end ]]; do sleep 0.1; done; cat /run/load.log")
-        .await;
-    assert_eq!(guest.sh(&compare(target)).await, FILES.to_string());
+    end_load(&guest, target).await;
     volume.leave().await;
     let disk = attached.detach().await;
     let attached = guest.attach(&disk).await;
@@ -72,17 +60,47 @@ async fn grows_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
 }
 
 /// The cloud makes the disk larger; kubelet's call may come before the guest knows.
-async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) {
+async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
     let (grown, ()) = tokio::join!(volume.expand(size), attached.grow(size));
-    assert_eq!(grown.unwrap(), i64::try_from(size).unwrap());
+    grown
 }
 
-pub(super) async fn total(volume: &Volume) -> u64 {
+/// Grows the volume to this size while it is written to: the filesystem grows, and the writes continue in it.
+pub(super) async fn assert_grows(
+    guest: &Guest,
+    volume: &Volume,
+    size: u64,
+    grow: impl Future<Output = Result<i64, Status>>,
+) {
+    let before = total(volume).await;
+    let written: u32 = writings(guest).await;
+    assert_eq!(grow.await.unwrap(), i64::try_from(size).unwrap());
+    let after = total(volume).await;
+    assert!(
+        after > before && after > size * 7 / 10,
+        "{before} became {after}, not {size}"
+    );
+    let enough = format!(
+        "until [[ $(cat /run/load.[0-9]* | sort -n | tail -n 1) -gt {} ]]; do sleep 0.1; done",
+        written + FILES
+    );
+    guest.sh(&enough).await;
+}
+
+/// Ends the writes, and compares what was written.
+pub(super) async fn end_load(guest: &Guest, target: &str) {
+    guest
+        .sh("touch /run/stop; until [[ -e /run/load.end ]]; do sleep 0.1; done; cat /run/load.log")
+        .await;
+    assert_eq!(guest.sh(&compare(target)).await, FILES.to_string());
+}
+
+async fn total(volume: &Volume) -> u64 {
     u64::try_from(volume.stats().await.unwrap().usage[0].total).unwrap()
 }
 
 /// How often the load has written.
-pub(super) async fn writings(guest: &Guest) -> u32 {
+async fn writings(guest: &Guest) -> u32 {
     let script = "until ls /run/load.[0-9]* > /dev/null 2>&1; do sleep 0.1; done; cat /run/load.[0-9]* | sort -n | tail -n 1";
     guest.sh(script).await.parse().unwrap()
 }
@@ -149,7 +167,8 @@ async fn a_raw_block_volume_grows_while_it_is_open() {
             volume.target
         ))
         .await;
-    grow(&volume, &attached, 96 * MIB).await;
+    let grown = grow(&volume, &attached, 96 * MIB).await;
+    assert_eq!(grown.unwrap(), i64::try_from(96 * MIB).unwrap());
     assert_eq!(total(&volume).await, 96 * MIB);
     let script = format!(
         "echo beyond | dd of={} bs=1M seek=95 conv=fsync,notrunc status=none",

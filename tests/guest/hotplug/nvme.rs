@@ -3,7 +3,7 @@
 
 use tonic::Status;
 
-use super::grow::{FILES, compare, load, total, writings};
+use super::grow::{FILES, assert_grows, compare, end_load, load};
 use crate::disk::{Attached, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::{Node, Volume, filesystem};
@@ -88,25 +88,14 @@ async fn grows_under_load(
     let source = format!("findmnt -rno SOURCE -M {}", volume.target);
     assert_eq!(guest.sh(&source).await, "/dev/nvme0n1");
     guest.sh(&load(&volume.target)).await;
-    let before = total(&volume).await;
-    let written: u32 = writings(guest).await;
-    let grown = grow(guest, &volume, &attached, larger).await.unwrap();
-    assert_eq!(grown, i64::try_from(larger).unwrap());
-    let after = total(&volume).await;
-    assert!(
-        after > before && after > larger * 7 / 10,
-        "{before} became {after}, not {larger}"
-    );
-    // What follows is written into the grown filesystem.
-    let enough = format!(
-        "until [[ $(cat /run/load.[0-9]* | sort -n | tail -n 1) -gt {} ]]; do sleep 0.1; done",
-        written + FILES
-    );
-    guest.sh(&enough).await;
-    guest
-        .sh("touch /run/stop; until [[ -e /run/load.end ]]; do sleep 0.1; done; cat /run/load.log")
-        .await;
-    assert_eq!(guest.sh(&compare(&volume.target)).await, FILES.to_string());
+    assert_grows(
+        guest,
+        &volume,
+        larger,
+        grow(guest, &volume, &attached, larger),
+    )
+    .await;
+    end_load(guest, &volume.target).await;
     volume.leave().await;
     guest.sh(DISCONNECT).await;
     guest.sh(&connect()).await;
