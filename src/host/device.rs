@@ -118,6 +118,12 @@ impl Device {
         partition.map_or_else(|| self.clone(), |partition| self.as_partition(partition))
     }
 
+    /// The name of the whole device.
+    #[must_use]
+    pub fn whole_name(&self) -> &str {
+        self.partition_of.as_deref().unwrap_or(&self.name)
+    }
+
     /// The partition as a device: with the serial and the incarnation of the whole device.
     #[must_use]
     pub fn as_partition(&self, partition: &Partition) -> Self {

@@ -54,6 +54,12 @@ impl Mount {
         has(&self.super_options, "ro")
     }
 
+    /// Whether the filesystem shows that it has shut down: only some do, and not on all kernels.
+    #[must_use]
+    pub fn shows_shutdown(&self) -> bool {
+        self.has_super_option("shutdown")
+    }
+
     /// Whether the kernel stopped writing after an error: the filesystem was mounted read-write and is read-only now. One
     /// that was mounted read-only has that option at its mount, too. Since Linux 6.15 ext4 reports `emergency_ro` instead.
     #[must_use]

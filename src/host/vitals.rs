@@ -33,7 +33,7 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
     if filesystem.is_some() {
         // What follows may be in the page cache of a device that does not respond.
-        io_progress::wait(sys, device.partition_of.as_ref().unwrap_or(&device.name));
+        io_progress::wait(sys, device.whole_name());
     }
     let stated = filesystem.and_then(|_| content::read_superblocks(&device.path, device.size).ok());
     let errors = match filesystem {

@@ -17,8 +17,7 @@ impl DeviceCheck {
     /// # Errors
     /// [`HostError::DeviceChanged`] if the device was removed or replaced.
     pub(super) async fn verify(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let whole = device.partition_of.as_ref().unwrap_or(&device.name);
-        let now = self.host.device(quick(), whole).await;
+        let now = self.host.device(quick(), device.whole_name()).await;
         let now = now
             .map_err(call.failed())?
             .and_then(|now| part(now, device));

@@ -182,7 +182,7 @@ impl HealthReporter {
             }
             Err(error) => return Err(call.failed()(error)),
         };
-        if health_issues.is_empty() && mount.has_super_option("shutdown") {
+        if health_issues.is_empty() && mount.shows_shutdown() {
             push_shut_down(&mut health_issues);
         }
         if vitals.rejects_writes && health_issues.is_empty() {

@@ -76,10 +76,9 @@ pub(super) struct PathState {
 }
 
 impl PathState {
-    /// Whether the mounted filesystem has shut down. The kernel shows the option only for some filesystems and versions.
+    /// Whether the mounted filesystem has shut down, or all I/O of its device fails.
     pub(super) fn is_shut_down(&self) -> bool {
-        let is_shown = |mount: &Mount| mount.has_super_option("shutdown");
-        self.dead || self.mount.as_ref().is_some_and(is_shown)
+        self.dead || self.mount.as_ref().is_some_and(Mount::shows_shutdown)
     }
 }
 

@@ -67,8 +67,7 @@ pub(in crate::node) fn mount_owner(observed: &MountObservation<'_>) -> MountOwne
 /// Whether the filesystem is shut down permanently: xfs then fails even to stat its root, which is always in memory,
 /// and ext4 has the option `shutdown`. Data that was not written is already lost.
 fn is_shut_down(path_state: &PathState, mount: &Mount) -> bool {
-    path_state.dead && mount.kind == "xfs"
-        || mount.super_options.split(',').any(|o| o == "shutdown")
+    path_state.dead && mount.kind == "xfs" || mount.shows_shutdown()
 }
 
 /// The name of the mount's disk, if this driver may have mounted it: always by its node under
