@@ -1,20 +1,20 @@
-//! How much the driver weighs, with the fake cloud in it and without: `cargo bench --bench footprint`,
-//! or `make bench`; `cargo bench --bench footprint -- WITH WITHOUT NODE` measures those that are there.
+//! Size, startup time and memory of the programs: `cargo bench --bench footprint`, or `make bench`;
+//! `cargo bench --bench footprint -- WITH WITHOUT CONTROLLER NODE` measures existing programs.
 //!
-//! Builds for release, as an image carries it, with the C library in it: `diskplugin` in both ways, and `diskplugin-node`. An
-//! image needs nothing else then, and pages of a library that are touched once do not count. Each is copied in pieces of
-//! 32 KiB, as an image is unpacked: the kernel maps what it holds of a file in pieces like those in which that was written.
-//! It tells of each:
+//! Builds for release, statically linked as for the image: `diskplugin` with and without the fake cloud, and the programs that
+//! the chart starts, `diskplugin-controller` and `diskplugin-node`. These two are copied in pieces of 32 KiB, as a container
+//! runtime unpacks an image: the page cache then holds the file in pages of that size, which determines how many pages of it
+//! the kernel maps.
+//!
+//! Printed are:
 //! * size: the bytes of the file, stripped as the release profile says;
-//! * ready: from the start of the process to the first `Probe` that answers ready, on a connection
-//!   that is tried every millisecond; the controller, with region, zone and cloud given by flags;
-//!   the median of 20 starts;
-//! * idle: `VmRSS` of `/proc/PID/status` 2 s after that, of the controller, which has called no cloud
-//!   yet, and of the node;
-//! * of `diskplugin-node`, which the chart starts on nodes, beside what it may be: the node idle, and the peak (`VmHWM`) of staging 20 blank disks at once (ext4 on loop devices, which needs root), as
-//!   on 2 and on 64 processors. What depends on their number is the runtime's threads, by
-//!   `TOKIO_WORKER_THREADS` unless they are fixed, and the C library's arenas: 8 for each (glibc,
-//!   `arena_get2`), which `GLIBC_TUNABLES` sets as a machine with so many would.
+//! * ready: from the start of the controller to the first `Probe` with ready, on a connection that is tried every
+//!   millisecond, with region, zone and cloud given by flags; the median of 20 starts;
+//! * controller, node: `VmRSS` of `/proc/PID/status` 2 s after that. The controller has not called the cloud yet;
+//! * of `diskplugin-node`, next to what is allowed: the node idle, and the peak (`VmHWM`) while it stages 20 blank disks in
+//!   parallel (ext4 on loop devices, which needs root), as on 2 and on 64 processors: threads of the runtime by
+//!   `TOKIO_WORKER_THREADS` unless they are fixed, and arenas of the C library, 8 per processor (glibc, `arena_get2`), by
+//!   `GLIBC_TUNABLES`.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -48,26 +48,35 @@ struct Figures {
 fn main() -> anyhow::Result<()> {
     common::run(async {
         let kept = tempfile::tempdir()?;
-        let [full, lean, node] = match common::named().as_slice() {
-            [full, lean, node] => [full.clone(), lean.clone(), node.clone()],
+        let [full, lean, controller, node] = match common::named().as_slice() {
+            [full, lean, controller, node] => [full, lean, controller, node].map(Clone::clone),
             _ => {
                 let bare = &["--no-default-features"];
                 [
                     build("diskplugin", &[], &kept.path().join("full")).await?,
                     build("diskplugin", bare, &kept.path().join("lean")).await?,
+                    build(
+                        "diskplugin-controller",
+                        bare,
+                        &kept.path().join("controller"),
+                    )
+                    .await?,
                     build("diskplugin-node", bare, &kept.path().join("node")).await?,
                 ]
             }
         };
-        let node = unpacked(&node, kept.path())?;
+        let controller = unpacked(&controller, &kept.path().join("unpacked-controller"))?;
+        let node = unpacked(&node, &kept.path().join("unpacked-node"))?;
         // The fake cloud comes from the full build; both drivers are measured against it.
         let (fake, endpoint) = Program::fake_cloud(&full, kept.path(), &[]).await?;
-        println!("build                     size         ready    controller          node");
+        println!("build                        size         ready    controller          node");
         for (name, binary) in [("with mock-cloud", &full), ("without", &lean)] {
             measure(binary, &endpoint).await?.print(name);
         }
-        let bytes = std::fs::metadata(&node)?.len();
-        println!("diskplugin-node    {bytes:>9} bytes");
+        let (ready, kib) = measure_controller(&controller, &endpoint).await?;
+        print_controller("diskplugin-controller", size(&controller)?, ready, kib);
+        println!();
+        println!("diskplugin-node       {:>9} bytes", size(&node)?);
         fake.stop().await?;
         for processors in [2, 64] {
             load(&node, processors).await?;
@@ -101,20 +110,24 @@ async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBu
     Ok(copy.to_owned())
 }
 
-/// A copy as container runtimes unpack one, which writes what no cache has yet.
-fn unpacked(program: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
+/// A copy as container runtimes write it.
+fn unpacked(program: &Path, copy: &Path) -> anyhow::Result<PathBuf> {
     const PIECE: usize = 32 << 10;
     let bytes = std::fs::read(program).with_context(|| format!("no {}", program.display()))?;
-    let copy = dir.join("unpacked");
-    let mut file = std::fs::File::create(&copy)?;
+    let mut file = std::fs::File::create(copy)?;
     for piece in bytes.chunks(PIECE) {
         file.write_all(piece)?;
     }
     file.set_permissions(std::fs::Permissions::from_mode(0o755))?;
-    Ok(copy)
+    Ok(copy.to_owned())
 }
 
-async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {
+fn size(binary: &Path) -> anyhow::Result<u64> {
+    Ok(std::fs::metadata(binary)?.len())
+}
+
+/// The time until the controller is ready, and the memory in KiB that it holds idle.
+async fn measure_controller(binary: &Path, cloud: &str) -> anyhow::Result<(Duration, u64)> {
     let mut starts = Vec::with_capacity(STARTS);
     for _ in 0..STARTS {
         let dir = tempfile::tempdir()?;
@@ -127,15 +140,21 @@ async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {
     starts.sort_unstable();
     let dir = tempfile::tempdir()?;
     let controller = Program::controller(binary, dir.path(), cloud)?;
-    let controller_kib = idle(controller, &socket(dir.path(), "controller")).await?;
+    let kib = idle(controller, &socket(dir.path(), "controller")).await?;
+    Ok((starts[STARTS / 2], kib))
+}
+
+async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {
+    let (ready, controller_kib) = measure_controller(binary, cloud).await?;
+    let dir = tempfile::tempdir()?;
     let endpoint = socket(dir.path(), "node");
     let flag = format!("--endpoint=unix://{}", endpoint.display());
     let args = ["node", &flag, "--node-id=i-bench", "--zone", ZONE];
     let node = Program::start(binary, dir.path(), &args)?;
     let node_kib = idle(node, &endpoint).await?;
     Ok(Figures {
-        bytes: std::fs::metadata(binary)?.len(),
-        ready: starts[STARTS / 2],
+        bytes: size(binary)?,
+        ready,
         controller_kib,
         node_kib,
     })
@@ -152,14 +171,14 @@ async fn idle(mut program: Program, socket: &Path) -> anyhow::Result<u64> {
 
 impl Figures {
     fn print(&self, name: &str) {
-        println!(
-            "{name:<18} {:>9} bytes {:>8.1} ms {:>8} KiB {:>8} KiB",
-            self.bytes,
-            self.ready.as_secs_f64() * 1000.0,
-            self.controller_kib,
-            self.node_kib
-        );
+        print_controller(name, self.bytes, self.ready, self.controller_kib);
+        println!(" {:>8} KiB", self.node_kib);
     }
+}
+
+fn print_controller(name: &str, bytes: u64, ready: Duration, kib: u64) {
+    let ready = ready.as_secs_f64() * 1000.0;
+    print!("{name:<21} {bytes:>9} bytes {ready:>8.1} ms {kib:>8} KiB");
 }
 
 /// What the node may hold, in KiB.

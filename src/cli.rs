@@ -1,36 +1,74 @@
 //! The command line: one subcommand per role; every setting is also an environment variable.
 
-use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+mod bundle;
+mod config;
 mod credential;
+mod doctor;
+mod explain;
+mod http;
+mod kubectl;
 mod kubernetes;
+mod log;
 mod node;
+mod operator;
+mod orphans;
+mod output;
 mod program;
+mod rate_limits;
+mod timeline;
 
+pub use bundle::Bundle;
+pub use config::{
+    API_VERSION, CheckConfig, ConfigArgs, ConfigCommand, ConfigFile, ConfigSubcommand,
+    InvalidConfig, KINDS, RELOADED, Reloaded,
+};
 pub use credential::CredentialArgs;
+pub use doctor::{Doctor, NodeDoctor, Scope};
+pub use explain::Explain;
+pub use http::{HttpArgs, HttpAuthorization, PageArgs};
+pub use kubectl::{OPERATOR_COMMANDS, PLUGIN};
 pub use kubernetes::KubernetesArgs;
-pub use node::NodeArgs;
-pub use program::{Cli, LogArgs, LogFormat, NodeCli, NodeRole, Role, parse};
+pub use log::{InvalidLogLevel, LogArgs, LogFormat, LogLevel};
+pub use node::{NodeArgs, NodeDirectoryArgs};
+pub use operator::{KubeconfigArgs, ProcessArgs};
+pub use orphans::Orphans;
+pub use output::OutputFormat;
+pub use program::{
+    Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, NodeRole, Role, parse,
+    parse_program,
+};
+pub use timeline::Timeline;
 
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
+use crate::cloud::rate_limit::{ConfiguredLimit, ConfiguredLimits};
 use crate::cloud::sign::Scheme;
 use crate::cloud::transport::{BuildError, validate_endpoint};
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
 
-/// Settings of the CSI server of a role.
 #[derive(Debug, Args)]
-pub struct ServerArgs {
+pub struct DriverArgs {
     /// Name under which the driver is registered. Two drivers in one cluster need different names
     /// and different cluster IDs.
     #[arg(long, env = "DISKPLUGIN_DRIVER_NAME", default_value = DRIVER)]
     pub driver_name: DriverName,
+}
+
+/// Settings of the CSI server of a role.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    #[command(flatten)]
+    pub config: ConfigArgs,
+
+    #[command(flatten)]
+    pub driver: DriverArgs,
 
     /// The CSI socket: unix:///absolute/path.
     #[arg(
@@ -44,9 +82,8 @@ pub struct ServerArgs {
     #[arg(long, env = "DISKPLUGIN_DRAIN_TIMEOUT", default_value = "25s", value_parser = duration)]
     pub drain_timeout: Duration,
 
-    /// Address and port for /healthz and /readyz over HTTP, such as 0.0.0.0:9808. Default: not served.
-    #[arg(long, env = "DISKPLUGIN_HTTP_ADDRESS", value_parser = address)]
-    pub http_address: Option<SocketAddr>,
+    #[command(flatten, next_help_heading = "Options for the HTTP port")]
+    pub http: HttpArgs,
 }
 
 #[derive(Debug, Args)]
@@ -85,8 +122,26 @@ pub struct CloudArgs {
     #[arg(long, env = "DISKPLUGIN_SIGNATURE", value_enum, default_value_t)]
     pub signature: Scheme,
 
+    /// The most calls per second of actions, or of all calls as account, such as DescribeDisks=5,account=20: for a
+    /// quota that other programs of the account share. Default: only the quotas that throttling errors show.
+    #[arg(long, env = "DISKPLUGIN_RATE_LIMITS", value_name = "ACTION=RATE", value_delimiter = ',',
+          value_parser = rate_limits::rate_limit)]
+    pub rate_limits: Vec<ConfiguredLimit>,
+
     #[command(flatten)]
     pub credentials: CredentialArgs,
+}
+
+impl CloudArgs {
+    /// The configured limits.
+    ///
+    /// # Errors
+    /// An action has two limits.
+    pub fn limits(&self) -> Result<ConfiguredLimits, String> {
+        rate_limits::by_action(&self.rate_limits).map_err(|action| {
+            format!("--rate-limits has several limits of {action}; allowed: one of each action")
+        })
+    }
 }
 
 #[derive(Debug, Args)]
@@ -107,6 +162,12 @@ pub struct Controller {
     pub cloud: CloudArgs,
     #[command(flatten)]
     pub owner: OwnerArgs,
+    /// How often the disks of the cluster are listed to count them by state and category in /metrics: one call per 100
+    /// disks; 0s means never. Only with --http-address.
+    #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
+    pub metrics_inventory_interval: Interval,
+    #[command(flatten, next_help_heading = "Options for the HTTP port")]
+    pub pages: PageArgs,
 
     #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
     pub kubernetes: KubernetesArgs,
@@ -177,6 +238,12 @@ pub struct AllInOne {
     pub cloud: CloudArgs,
     #[command(flatten)]
     pub owner: OwnerArgs,
+    /// How often the disks of the cluster are listed to count them by state and category in /metrics: one call per 100
+    /// disks; 0s means never. Only with --http-address.
+    #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
+    pub metrics_inventory_interval: Interval,
+    #[command(flatten, next_help_heading = "Options for the HTTP port")]
+    pub pages: PageArgs,
     #[command(flatten)]
     pub node: NodeArgs,
     /// Cloud to use.
@@ -229,11 +296,6 @@ fn directory(text: &str) -> Result<PathBuf, String> {
     Ok(path.components().collect())
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let allowed = "allowed: ADDRESS:PORT, such as 0.0.0.0:9808 or [::]:9808 for all addresses";
-    text.parse().map_err(|_| allowed.to_owned())
-}
-
 fn category(text: &str) -> Result<Category, String> {
     let name = text.trim().to_ascii_lowercase();
     let mut known = Category::KNOWN.into_iter();
@@ -262,8 +324,21 @@ fn memory(text: &str) -> Result<Bytes, String> {
         .ok_or_else(|| "allowed: a whole number with Ki, Mi or Gi, at least 16Mi".to_owned())
 }
 
-fn duration(text: &str) -> Result<Duration, humantime::DurationError> {
-    humantime::parse_duration(text)
+/// The time between two repetitions; none if there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval(pub Option<Duration>);
+
+fn interval(text: &str) -> Result<Interval, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Ok(Interval(None)),
+        Ok(interval) if interval >= Duration::from_secs(10) => Ok(Interval(Some(interval))),
+        _ => Err("allowed: a duration such as 5m, at least 10s, or 0s for never".to_owned()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text);
+    parsed.map_err(|_| "allowed: a duration such as 500ms, 25s, 2m or 1h".to_owned())
 }
 
 #[cfg(test)]

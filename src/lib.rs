@@ -10,5 +10,6 @@ pub mod disk;
 pub mod host;
 pub mod model;
 pub mod node;
+pub mod ops;
 #[cfg(feature = "mock-cloud")]
 pub mod sim;

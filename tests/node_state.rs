@@ -80,7 +80,11 @@ impl World {
             .unwrap()
             .set_len(SIZE)
             .unwrap();
-        let device = sh(&format!("losetup -f --show {}", world.image().display())).await;
+        let device = sh(&format!(
+            "flock /dev losetup -f --show {}",
+            world.image().display()
+        ))
+        .await;
         symlink(device, devices.join(serial)).unwrap();
         world
     }

@@ -33,8 +33,8 @@ mod timing;
 struct Args {
     /// Rows; all, unless named.
     rows: Vec<String>,
-    /// The driver that is measured.
-    #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin"))]
+    /// The driver that is measured: the program that the chart starts.
+    #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin-controller"))]
     driver: PathBuf,
     /// The program whose `mock-cloud` is the cloud.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin"))]

@@ -2,40 +2,56 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cloud::CloudClient;
-use super::controller::{disks, owner, service};
+use super::config::Reload;
+use super::controller::{disks, inventory, owner, service};
 use super::health::Health;
+use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
+use super::metrics::{ControllerGauges, Metrics, NodeGauges};
 use super::node::{MAX_VOLUMES, max_volumes, node, registration};
 use super::node_checks::NodeChecks;
+use super::status::StatusPage;
+use super::telemetry::Telemetry;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
-use crate::cli::{self, CloudKind};
+use crate::cli::{self, CloudKind, ConfigFile};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
-use crate::csi::server::{self, Services};
+use crate::csi::server;
+use crate::csi::services::Services;
 use crate::model::{Bytes, ClusterId, RegionId};
 use crate::node::Settings;
 
 /// Controller and node of one driver process.
 pub(crate) struct Driver {
     pub(crate) server: cli::ServerArgs,
+    pub(crate) config: Option<ConfigFile>,
     pub(crate) cloud: CloudClient,
     pub(crate) registration: Option<Registration>,
     pub(crate) region: RegionId,
     pub(crate) cluster: ClusterId,
     pub(crate) node: Settings,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) pages: cli::PageArgs,
+    /// How often volumes are counted for metrics.
+    pub(crate) metrics_inventory_interval: Option<Duration>,
     /// Memory for filesystem tools; `None` derives it from the cgroup limit.
     pub(crate) tool_memory: Option<Bytes>,
 }
 
-pub(crate) async fn run(args: cli::AllInOne) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    args: cli::AllInOne,
+    config: Option<ConfigFile>,
+    telemetry: Telemetry,
+) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     match args.cloud_kind {
-        CloudKind::Real => real(args, stop).await,
+        CloudKind::Real => real(args, config, telemetry, stop).await,
         #[cfg(feature = "mock-cloud")]
-        CloudKind::Mock => mock::run(args, stop).await,
+        CloudKind::Mock => Box::pin(mock::run(args, config, telemetry, stop)).await,
     }
 }
 
@@ -43,42 +59,79 @@ impl Driver {
     /// Serves both services until `stop`.
     pub(crate) async fn serve(self, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
         let cli::ServerArgs {
-            driver_name,
+            driver: cli::DriverArgs { driver_name },
             endpoint,
             drain_timeout,
-            http_address,
+            http,
+            config: _,
         } = self.server;
-        let listener = http::bind(http_address).await?;
+        let port = http::bind(&http).await?;
+        let authorizer = http::authorizer(&self.pages).await?;
         let zone = Some(self.node.zone.clone());
         let node = node(self.node, driver_name.clone(), self.tool_memory);
         let tasks: Tasks = node.tasks().clone();
         let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
+        let interval = self.metrics_inventory_interval;
+        let access = self.cloud.access;
+        let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
+        let status = self.pages.status_page.then(|| -> Box<dyn Page> {
+            Box::new(StatusPage::new(
+                "all-in-one",
+                Arc::clone(&disks),
+                access.clone(),
+                inventory.clone(),
+            ))
+        });
+        let controller_gauges =
+            ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+        let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks);
         let checks = NodeChecks {
-            node: Arc::clone(&node),
+            prerequisites: node.prerequisites.clone(),
             require_shared_mounts: false,
         };
         checks.log_failed().await;
-        let health = Health {
-            endpoint: endpoint.clone(),
-            cloud: Some(self.cloud.access),
-            node: Some(checks),
-            registration: self.registration.clone(),
+        let node_gauges = NodeGauges::new(Arc::clone(&node));
+        let reload = Reload {
+            log: self.telemetry.log.clone(),
+            rate_limiter: Some(Arc::clone(&access.rate_limiter)),
         };
-        let services = Services {
-            name: driver_name,
-            controller: Some(controller),
-            node: Some(Service::new(node)),
-            registration: self.registration,
+        let metrics = Metrics::new(
+            "all-in-one",
+            &self.telemetry.metrics,
+            vec![Box::new(controller_gauges), Box::new(node_gauges)],
+        );
+        let site = Site {
+            metrics: metrics.with_config(reload.start(self.config)),
+            telemetry: self.telemetry,
+            status,
+            disks: Some(Box::new(cloud_disks)),
+            authorizer,
+            pages: http::page_limit(),
+            health: Health {
+                endpoint: endpoint.clone(),
+                cloud: Some(access),
+                node: Some(checks),
+                registration: self.registration.clone(),
+            },
         };
+        let services = Services::new(driver_name)
+            .with_controller(controller)
+            .with_node(Service::new(node))
+            .with_registration(self.registration);
         tokio::select! {
             served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),
-            never = http::serve(listener, health) => match never {},
+            never = http::serve(port, site) => match never {},
         }
     }
 }
 
-async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
+async fn real(
+    args: cli::AllInOne,
+    config: Option<ConfigFile>,
+    telemetry: Telemetry,
+    stop: impl Future<Output = ()> + Send,
+) -> anyhow::Result<()> {
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
@@ -99,6 +152,7 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
     };
     let driver = Driver {
         server: args.server,
+        config,
         cloud: cloud::client(args.cloud, metadata, &region)?,
         registration,
         region,
@@ -110,9 +164,12 @@ async fn real(args: cli::AllInOne, stop: impl Future<Output = ()> + Send) -> any
             categories: args.node.instance_categories,
             instance_types,
             device_dir: None,
-            kubelet_dir: args.node.kubelet_dir,
-            state_dir: args.node.state_dir,
+            kubelet_dir: args.node.directories.kubelet_dir,
+            state_dir: args.node.directories.state_dir,
         },
+        telemetry,
+        pages: args.pages,
+        metrics_inventory_interval: args.metrics_inventory_interval.0,
         tool_memory: args.node.tool_memory,
     };
     driver.serve(stop).await
@@ -126,7 +183,10 @@ mod mock {
 
     use anyhow::Context;
 
-    use super::{Driver, Future, MAX_VOLUMES, Settings, cli, max_volumes, registration};
+    use super::{
+        ConfigFile, Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes,
+        registration,
+    };
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::node::info::InstanceTypeSource;
@@ -137,6 +197,8 @@ mod mock {
 
     pub(super) async fn run(
         args: cli::AllInOne,
+        config: Option<ConfigFile>,
+        telemetry: Telemetry,
         stop: impl Future<Output = ()> + Send,
     ) -> anyhow::Result<()> {
         let max_volumes = max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok())?;
@@ -153,9 +215,15 @@ mod mock {
             let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
             tracing::info!(endpoint, "fake cloud");
             let cluster = args.owner.cluster_id;
+            let cloud = cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?;
+            cloud
+                .access
+                .rate_limiter
+                .configure(cloud::limits(&args.cloud)?);
             let driver = Driver {
                 server: args.server,
-                cloud: cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?,
+                config,
+                cloud,
                 registration,
                 region,
                 cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
@@ -169,9 +237,12 @@ mod mock {
                         file: args.node.instance_types_file,
                         instance_type: args.node.instance_type,
                     },
-                    kubelet_dir: args.node.kubelet_dir,
-                    state_dir: args.node.state_dir,
+                    kubelet_dir: args.node.directories.kubelet_dir,
+                    state_dir: args.node.directories.state_dir,
                 },
+                telemetry,
+                pages: args.pages,
+                metrics_inventory_interval: args.metrics_inventory_interval.0,
                 tool_memory: args.node.tool_memory,
             };
             driver.serve(stop).await

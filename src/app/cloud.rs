@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::InvalidSettings;
 use super::health::CloudAccess;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
@@ -9,27 +10,38 @@ use crate::cli;
 use crate::cloud::credential::{CredentialProvider, Selected};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::Metadata;
+use crate::cloud::rate_limit::ConfiguredLimits;
 use crate::cloud::transport::{Settings, Transport};
-use crate::cloud::{Client, EcsApi, endpoint};
+use crate::cloud::{Client, EcsApi, ServerClock, endpoint};
 use crate::model::RegionId;
 
 /// A client with its health.
 pub(crate) struct CloudClient {
     pub(crate) ecs: Arc<dyn EcsApi>,
     pub(crate) access: CloudAccess,
+    pub(crate) server_clock: ServerClock,
 }
 
 impl CloudClient {
     fn new(transport: Transport, provider: Arc<dyn CredentialProvider>) -> Self {
         let client = Client::new(transport);
         Self {
+            server_clock: client.server_clock(),
             access: CloudAccess {
                 api_health: client.api_health(),
+                rate_limiter: client.rate_limiter(),
                 provider,
+                clock: Arc::new(SystemClock),
             },
             ecs: Arc::new(client),
         }
     }
+}
+
+/// The limits of `--rate-limits`.
+pub(crate) fn limits(cloud: &cli::CloudArgs) -> Result<ConfiguredLimits, InvalidSettings> {
+    let limits = cloud.limits();
+    limits.map_err(|problem| InvalidSettings(vec![problem]))
 }
 
 /// The client that the flags describe. The credentials are requested in the background, without delaying the start.
@@ -48,6 +60,7 @@ pub(crate) fn client(
     }
     let endpoint = given.unwrap_or_else(|| endpoint::ecs_url(region, network));
     let scheme = cloud.signature;
+    let limits = limits(&cloud)?;
     let Selected { provider, source } = super::credential::selected(cloud, metadata, region)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
@@ -68,7 +81,9 @@ pub(crate) fn client(
         credentials: Arc::clone(&provider),
         clock: Arc::new(SystemClock),
     })?;
-    Ok(CloudClient::new(transport, provider))
+    let client = CloudClient::new(transport, provider);
+    client.access.rate_limiter.configure(limits);
+    Ok(client)
 }
 
 /// The client of an embedded fake cloud, through the same wire format.

@@ -1,7 +1,9 @@
 //! The controller features that use the API server of the cluster.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::metrics::{OrphanMetrics, count_orphans};
 use super::{InvalidSettings, instance_types_config_map};
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
@@ -12,14 +14,20 @@ use crate::cluster::instance_types::InstanceTypesConfigMap;
 use crate::cluster::nodes::{Nodes, WatchConfig};
 use crate::cluster::taint;
 use crate::disk::DiskServices;
-use crate::model::DriverName;
+use crate::model::{ClusterId, DriverName};
+use crate::ops::orphans::{Observer, Rules};
+
+/// Age from which a resource without an object in Kubernetes is counted, as by `diskplugin orphans`.
+const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
 /// Starts the enabled features. Neither startup nor shutdown waits for them: the API server may be unavailable.
 /// Fails if a feature is enabled and no API server is configured.
 pub(crate) async fn start(
     args: cli::KubernetesArgs,
     driver: &DriverName,
+    owner: &ClusterId,
     disks: &Arc<DiskServices>,
+    orphans: &OrphanMetrics,
 ) -> Result<EventRecorder, InvalidSettings> {
     let flags = args.enabled().join(", ");
     if flags.is_empty() {
@@ -59,6 +67,21 @@ pub(crate) async fn start(
             key,
             publishes,
         ));
+    }
+    if let Some(interval) = args.metrics_orphans_interval.0 {
+        let observer = Observer {
+            cluster: cluster.clone(),
+            disks: Arc::clone(disks),
+            driver: driver.clone(),
+            clock: Arc::new(SystemClock),
+        };
+        let rules = Rules {
+            cluster: owner.clone(),
+            min_age: ORPHAN_AGE,
+            // The API server is that of this cluster.
+            allow_unreferenced: true,
+        };
+        tasks.spawn(count_orphans(orphans.clone(), observer, rules, interval));
     }
     Ok(match args.events {
         true => EventRecorder::new(&cluster, nodes, driver),

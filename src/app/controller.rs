@@ -1,20 +1,31 @@
-//! `diskplugin controller`, the container of the Deployment.
+//! The role of the controller, in the Deployment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::cloud::CloudClient;
+use super::config::Reload;
 use super::health::Health;
+use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
-use super::{cloud, cluster, http, signal};
+use super::metrics::{ControllerGauges, InventoryMetrics, Metrics, OrphanMetrics};
+use super::status::StatusPage;
+use super::telemetry::Telemetry;
+use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
-use crate::cli;
+use crate::cli::{self, ConfigFile};
 use crate::cloud::EcsApi;
 use crate::csi::controller::{Service, Settings};
-use crate::csi::server::{self, Services};
+use crate::csi::server;
+use crate::csi::services::Services;
 use crate::disk::DiskServices;
 use crate::model::{ClusterId, RegionId, ZoneId};
 
-pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    args: cli::Controller,
+    config: Option<ConfigFile>,
+    telemetry: Telemetry,
+) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
@@ -25,28 +36,64 @@ pub(crate) async fn run(args: cli::Controller) -> anyhow::Result<()> {
         return Err(location.into_error().into());
     };
     let server = args.server;
-    let listener = http::bind(server.http_address).await?;
-    let CloudClient { ecs, access } = cloud::client(args.cloud, metadata, &region)?;
+    let port = http::bind(&server.http).await?;
+    let authorizer = http::authorizer(&args.pages).await?;
+    let CloudClient { ecs, access, .. } = cloud::client(args.cloud, metadata, &region)?;
     let tasks = Tasks::default();
     let disks = disks(ecs, cluster.clone(), &tasks);
-    let events = cluster::start(args.kubernetes, &server.driver_name, &disks).await?;
+    let orphans = OrphanMetrics::default();
+    let driver = &server.driver.driver_name;
+    let events = cluster::start(args.kubernetes, driver, &cluster, &disks, &orphans).await?;
+    let interval = args.metrics_inventory_interval.0;
+    let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
+    let status = args.pages.status_page.then(|| -> Box<dyn Page> {
+        Box::new(StatusPage::new(
+            "controller",
+            Arc::clone(&disks),
+            access.clone(),
+            inventory.clone(),
+        ))
+    });
+    let gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+    let cloud_disks = CloudDisks(Arc::clone(&disks));
     let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
-    let services = Services {
-        name: server.driver_name,
-        controller: Some(controller),
-        node: None,
-        registration: None,
+    let services = Services::new(server.driver.driver_name).with_controller(controller);
+    let reload = Reload {
+        log: telemetry.log.clone(),
+        rate_limiter: Some(Arc::clone(&access.rate_limiter)),
     };
-    let health = Health {
-        endpoint: server.endpoint.clone(),
-        cloud: Some(access),
-        node: None,
-        registration: None,
+    let metrics = Metrics::new("controller", &telemetry.metrics, vec![Box::new(gauges)]);
+    let site = Site {
+        metrics: metrics
+            .with_config(reload.start(config))
+            .with_orphans(&orphans),
+        telemetry,
+        status,
+        disks: Some(Box::new(cloud_disks)),
+        authorizer,
+        pages: http::page_limit(),
+        health: Health {
+            endpoint: server.endpoint.clone(),
+            cloud: Some(access),
+            node: None,
+            registration: None,
+        },
     };
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
-        never = http::serve(listener, health) => match never {},
+        never = http::serve(port, site) => match never {},
     }
+}
+
+/// The volumes of the cluster, listed with this interval, if any.
+pub(crate) fn inventory(disks: &Arc<DiskServices>, interval: Option<Duration>) -> InventoryMetrics {
+    let inventory = InventoryMetrics::default();
+    if let Some(interval) = interval {
+        let refresh = metrics::refresh(inventory.clone(), Arc::clone(disks), interval);
+        // Separate tasks: shutdown does not wait for it.
+        Tasks::default().spawn(refresh);
+    }
+    inventory
 }
 
 /// The cluster ID, which has no default: two clusters with the same ID would own each other's disks.

@@ -8,11 +8,12 @@ use tonic::transport::Endpoint as Channels;
 
 use super::health_check::{Check, TIMEOUT};
 use super::node_checks::NodeChecks;
-use crate::base::Deadline;
 use crate::base::error_chain;
+use crate::base::{Clock, Deadline};
 use crate::cloud::ApiHealth;
 use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, Report};
 use crate::cloud::credential::CredentialProvider;
+use crate::cloud::rate_limit::RateLimiter;
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
@@ -40,7 +41,10 @@ pub(crate) struct Health {
 #[derive(Debug, Clone)]
 pub(crate) struct CloudAccess {
     pub(crate) api_health: ApiHealth,
+    pub(crate) rate_limiter: Arc<RateLimiter>,
     pub(crate) provider: Arc<dyn CredentialProvider>,
+    /// The wall clock, for the lifetime of credentials.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -14,6 +14,9 @@ pub(crate) struct Check {
     pub(crate) ok: bool,
     /// The state and, if unhealthy, what to do.
     pub(crate) message: String,
+    /// Whether the message names a limitation, although the check is ok.
+    #[serde(skip)]
+    pub(crate) is_limited: bool,
 }
 
 impl Check {
@@ -23,6 +26,7 @@ impl Check {
             name,
             ok,
             message: outcome.unwrap_or_else(|message| message),
+            is_limited: false,
         }
     }
 }

@@ -3,29 +3,42 @@
 use std::process::ExitCode;
 
 use self::process::Process;
-use crate::cli::{Cli, NodeCli, NodeRole, Role};
+use self::telemetry::Telemetry;
+use crate::cli::{
+    self, Cli, ConfigFile, ConfigSubcommand, ControllerCli, ControllerProgramRole, NodeCli,
+    NodeProgramRole, NodeRole, Role,
+};
 
 mod all_in_one;
+mod bundle;
 mod cloud;
 mod cluster;
+mod config;
 mod controller;
 mod credential;
 #[cfg(feature = "mock-cloud")]
 mod demo;
+mod doctor;
+mod explain;
 mod health;
 mod health_check;
 mod http;
 mod instance_types_config_map;
+mod kubeconfig;
 mod location;
 mod map;
+pub mod metrics;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
 mod node;
 mod node_checks;
+mod orphans;
 mod process;
 mod reregistration;
 mod signal;
+mod status;
 mod telemetry;
+mod timeline;
 mod tools;
 
 /// All missing and invalid settings.
@@ -34,42 +47,66 @@ mod tools;
 pub(crate) struct InvalidSettings(pub(crate) Vec<String>);
 
 #[must_use]
-pub fn run(cli: Cli) -> ExitCode {
-    let process = Process::new(cli.log.log_format);
+pub fn run(cli: Cli, config: Option<ConfigFile>) -> ExitCode {
+    let process = Process::new(cli.program, cli.log);
+    let telemetry = Telemetry::default();
     match cli.role {
-        Role::Node(role) => run_node_role(role, process),
-        Role::Controller(args) => process.run(controller::run(*args)),
-        Role::AllInOne(args) => process.run(Box::pin(all_in_one::run(*args))),
+        Role::Node(role) => run_node_role(role, config, process),
+        Role::Controller(args) => run_controller_role(*args, config, process),
+        Role::AllInOne(args) => process.serve(
+            &telemetry,
+            Box::pin(all_in_one::run(*args, config, telemetry.clone())),
+        ),
+        Role::Config(args) => match args.command {
+            ConfigSubcommand::Check(args) => process.quiet().run(config::check(args)),
+        },
+        Role::Explain(args) => process.quiet().run(Box::pin(explain::run(*args))),
+        Role::Timeline(args) => process.quiet().run(Box::pin(timeline::run(*args))),
+        Role::Bundle(args) => process.quiet().run(Box::pin(bundle::run(*args))),
+        Role::Doctor(args) => process.quiet().report(doctor::run(*args)),
+        Role::Orphans(args) => process.quiet().report(orphans::run(*args)),
         #[cfg(feature = "mock-cloud")]
         Role::MockCloud(args) => process.run(mock_cloud::run(*args)),
         #[cfg(feature = "mock-cloud")]
-        Role::Demo(args) => Process {
-            quiet: true,
-            ..process
-        }
-        .run(demo::run(args)),
+        Role::Demo(args) => process.quiet().run(demo::run(args)),
     }
+}
+
+/// Runs the controller. No other role is reachable from here, so that the linker leaves them out of `diskplugin-controller`.
+#[must_use]
+pub fn run_controller(cli: ControllerCli, config: Option<ConfigFile>) -> ExitCode {
+    let process = Process::new("diskplugin-controller", cli.log);
+    match cli.role {
+        ControllerProgramRole::Controller(args) => run_controller_role(*args, config, process),
+    }
+}
+
+fn run_controller_role(
+    args: cli::Controller,
+    config: Option<ConfigFile>,
+    process: Process,
+) -> ExitCode {
+    let telemetry = Telemetry::default();
+    process.serve(&telemetry, controller::run(args, config, telemetry.clone()))
 }
 
 /// Runs a role of a node. No other role is reachable from here, so that the linker leaves them out of `diskplugin-node`.
 #[must_use]
-pub fn run_node(cli: NodeCli) -> ExitCode {
-    let process = Process {
-        program: "diskplugin-node",
-        ..Process::new(cli.log.log_format)
-    };
-    run_node_role(cli.role, process)
+pub fn run_node(cli: NodeCli, config: Option<ConfigFile>) -> ExitCode {
+    let process = Process::new("diskplugin-node", cli.log);
+    match cli.role {
+        NodeProgramRole::Node(role) => run_node_role(role, config, process),
+        NodeProgramRole::Doctor(args) => process.quiet().report(doctor::run_on_node(args)),
+    }
 }
 
-fn run_node_role(role: NodeRole, process: Process) -> ExitCode {
+fn run_node_role(role: NodeRole, config: Option<ConfigFile>, process: Process) -> ExitCode {
     match role {
-        NodeRole::Node(args) => process.run(node::run(*args)),
-        // It prints its own results.
-        NodeRole::Map(args) => Process {
-            quiet: true,
-            ..process
+        NodeRole::Node(args) => {
+            let telemetry = Telemetry::default();
+            process.serve(&telemetry, node::run(*args, config, telemetry.clone()))
         }
-        .run(map::run(args)),
+        NodeRole::Map(args) => process.quiet().run(map::run(args)),
     }
 }
 

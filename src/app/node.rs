@@ -3,16 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::config::Reload;
 use super::health::Health;
+use super::http::{Authorizer, Site};
 use super::location::Location;
+use super::metrics::{Metrics, NodeGauges};
 use super::node_checks::NodeChecks;
+use super::telemetry::Telemetry;
 use super::{InvalidSettings, http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
-use crate::cli;
+use crate::cli::{self, ConfigFile};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
-use crate::csi::server::{self, Services};
+use crate::csi::server;
+use crate::csi::services::Services;
 use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName};
 use crate::node::{NodeServices, Settings};
@@ -21,9 +26,13 @@ use crate::node::{NodeServices, Settings};
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
 
 /// Memory of the cgroup limit that is reserved for this process, which uses about a third of it.
-const OWN_MEMORY: u64 = 32 << 20;
+pub(crate) const OWN_MEMORY: u64 = 32 << 20;
 
-pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    args: cli::Node,
+    config: Option<ConfigFile>,
+    telemetry: Telemetry,
+) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     let mut location = Location::new(&args.location);
     let max_volumes = location.checked(max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok()));
@@ -50,38 +59,51 @@ pub(crate) async fn run(args: cli::Node) -> anyhow::Result<()> {
         categories: args.node.instance_categories,
         instance_types,
         device_dir: args.device_dir,
-        kubelet_dir: args.node.kubelet_dir,
-        state_dir: args.node.state_dir,
+        kubelet_dir: args.node.directories.kubelet_dir,
+        state_dir: args.node.directories.state_dir,
     };
     let server = args.server;
-    let listener = http::bind(server.http_address).await?;
-    let node = node(settings, server.driver_name.clone(), args.node.tool_memory);
+    let port = http::bind(&server.http).await?;
+    let driver = server.driver.driver_name.clone();
+    let node = node(settings, driver, args.node.tool_memory);
     let checks = NodeChecks {
-        node: Arc::clone(&node),
+        prerequisites: node.prerequisites.clone(),
         require_shared_mounts: args.require_shared_mounts,
     };
     check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
     checks.log_failed().await;
     let tasks = node.tasks().clone();
-    let health = Health {
-        endpoint: server.endpoint.clone(),
-        cloud: None,
-        node: Some(checks),
-        registration: registration.clone(),
+    let gauges = NodeGauges::new(Arc::clone(&node));
+    let reload = Reload {
+        log: telemetry.log.clone(),
+        rate_limiter: None,
+    };
+    let metrics = Metrics::new("node", &telemetry.metrics, vec![Box::new(gauges)]);
+    let site = Site {
+        metrics: metrics.with_config(reload.start(config)),
+        telemetry,
+        status: None,
+        disks: None,
+        // A node does not use the API server.
+        authorizer: Authorizer::default(),
+        pages: http::page_limit(),
+        health: Health {
+            endpoint: server.endpoint.clone(),
+            cloud: None,
+            node: Some(checks),
+            registration: registration.clone(),
+        },
     };
     if let Some(registration) = registration.clone() {
         // Separate tasks: shutdown does not wait for it.
         Tasks::default().spawn(reregistration::run(Arc::clone(&node), registration));
     }
-    let services = Services {
-        name: server.driver_name,
-        controller: None,
-        node: Some(Service::new(node)),
-        registration,
-    };
+    let services = Services::new(server.driver.driver_name)
+        .with_node(Service::new(node))
+        .with_registration(registration);
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
-        never = http::serve(listener, health) => match never {},
+        never = http::serve(port, site) => match never {},
     }
 }
 
@@ -136,7 +158,7 @@ pub(crate) fn registration(
     };
     let csi = node.kubelet_socket.as_deref();
     let csi = csi.unwrap_or_else(|| server.endpoint.path()).to_owned();
-    Registration::new(directory, server.driver_name.clone(), csi)
+    Registration::new(directory, server.driver.driver_name.clone(), csi)
         .map(Some)
         .map_err(|error| InvalidSettings(vec![error_chain(&error)]))
 }
@@ -172,8 +194,10 @@ mod tests {
             instance_categories: Vec::new(),
             instance_type: None,
             instance_types_file: None,
-            kubelet_dir: "/nowhere".into(),
-            state_dir: "/nowhere".into(),
+            directories: cli::NodeDirectoryArgs {
+                kubelet_dir: "/nowhere".into(),
+                state_dir: "/nowhere".into(),
+            },
             tool_memory: None,
             registration_dir: None,
             kubelet_socket: None,

@@ -1,11 +1,9 @@
 //! Checks what the node plugin needs from its host, at the start and in `/readyz`. docs/reference/support.md lists them.
 
-use std::sync::Arc;
-
 use super::health_check::{Check, TIMEOUT};
 use super::tools;
 use crate::base::Deadline;
-use crate::node::NodeServices;
+use crate::node::Prerequisites;
 
 const KERNEL_ADVICE: &str =
     "check the kernel log, and whether the container has the /sys and /dev of the host";
@@ -17,7 +15,7 @@ const PROC_ADVICE: &str = "check whether the container has a /proc";
 
 #[derive(Debug, Clone)]
 pub(crate) struct NodeChecks {
-    pub(crate) node: Arc<NodeServices>,
+    pub(crate) prerequisites: Prerequisites,
     pub(crate) require_shared_mounts: bool,
 }
 
@@ -50,7 +48,7 @@ impl NodeChecks {
     }
 
     async fn kernel(&self) -> Check {
-        let release = self.node.prerequisites.check_kernel();
+        let release = self.prerequisites.check_kernel();
         let outcome = match Deadline::after(TIMEOUT).bound(release).await {
             Ok(outcome) => outcome,
             Err(_) => Err(timed_out("reading the kernel's release", PROC_ADVICE)),
@@ -59,17 +57,21 @@ impl NodeChecks {
     }
 
     async fn capabilities(&self) -> Check {
-        let granted = self.node.prerequisites.check_capabilities();
-        let outcome = match Deadline::after(TIMEOUT).bound(granted).await {
-            Ok(Ok(limitation)) => Ok(limitation.unwrap_or_else(|| "all are granted".to_owned())),
-            Ok(Err(message)) => Err(message),
-            Err(_) => Err(timed_out("reading them", PROC_ADVICE)),
+        let granted = self.prerequisites.check_capabilities();
+        let (outcome, is_limited) = match Deadline::after(TIMEOUT).bound(granted).await {
+            Ok(Ok(Some(limitation))) => (Ok(limitation), true),
+            Ok(Ok(None)) => (Ok("all are granted".to_owned()), false),
+            Ok(Err(message)) => (Err(message), false),
+            Err(_) => (Err(timed_out("reading them", PROC_ADVICE)), false),
         };
-        Check::new("capabilities", outcome)
+        Check {
+            is_limited,
+            ..Check::new("capabilities", outcome)
+        }
     }
 
     async fn devices(&self) -> Check {
-        let available = self.node.prerequisites.check_devices();
+        let available = self.prerequisites.check_devices();
         let outcome = match Deadline::after(TIMEOUT).bound(available).await {
             Ok(Ok(())) => Ok("they can be listed, and their nodes exist".to_owned()),
             Ok(Err(message)) => Err(format!("{message}; {KERNEL_ADVICE}")),
@@ -82,7 +84,7 @@ impl NodeChecks {
         if !self.require_shared_mounts {
             return None;
         }
-        let shared = self.node.prerequisites.check_mount_propagation();
+        let shared = self.prerequisites.check_mount_propagation();
         let outcome = match Deadline::after(TIMEOUT).bound(shared).await {
             Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
             Ok(Err(message)) => Err(message),
@@ -92,7 +94,7 @@ impl NodeChecks {
     }
 
     async fn state(&self) -> Check {
-        let written = self.node.prerequisites.check_state_dir();
+        let written = self.prerequisites.check_state_dir();
         let outcome = match Deadline::after(TIMEOUT).bound(written).await {
             Ok(Ok(())) => Ok("it is writable".to_owned()),
             Ok(Err(message)) => Err(format!("{message}; {STATE_ADVICE}")),

@@ -3,51 +3,102 @@
 use std::future::Future;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
+use super::telemetry::Telemetry;
 use super::{InvalidSettings, telemetry};
-use crate::cli::LogFormat;
+use crate::cli::{InvalidConfig, LogArgs, LogFormat};
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
 const INVALID_SETTING: u8 = 64;
 
+/// Exit code if cloud or Kubernetes cannot be read: `EX_UNAVAILABLE` of sysexits.h. 1 is a result of these roles.
+const UNAVAILABLE: u8 = 69;
+
 /// Stack size of threads for system calls. Only touched pages use memory.
 const STACK: usize = 512 << 10;
 
-#[derive(Debug, Clone, Copy)]
+/// How long the last spans may take to be exported.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
 pub(super) struct Process {
-    pub(super) format: LogFormat,
-    /// Log only errors: for roles that print their own results.
-    pub(super) quiet: bool,
+    log: LogArgs,
+    quiet: bool,
     /// Name of the program.
-    pub(super) program: &'static str,
+    program: &'static str,
 }
 
 impl Process {
-    pub(super) fn new(format: LogFormat) -> Self {
+    pub(super) fn new(program: &'static str, log: LogArgs) -> Self {
         Self {
-            format,
+            log,
             quiet: false,
-            program: "diskplugin",
+            program,
         }
     }
 
+    /// For a role that prints its own results: logs only errors.
+    pub(super) fn quiet(self) -> Self {
+        Self {
+            quiet: true,
+            ..self
+        }
+    }
+
+    /// Runs a role that serves calls, which are recorded in `telemetry`.
+    pub(super) fn serve(
+        self,
+        telemetry: &Telemetry,
+        role: impl Future<Output = anyhow::Result<()>>,
+    ) -> ExitCode {
+        let role = async { role.await.map(|()| ExitCode::SUCCESS) };
+        self.execute(Some(telemetry), role, ExitCode::FAILURE)
+    }
+
     pub(super) fn run(self, role: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
-        telemetry::start(self.format, self.quiet);
-        let runtime = match Self::runtime() {
+        let role = async { role.await.map(|()| ExitCode::SUCCESS) };
+        self.execute(None, role, ExitCode::FAILURE)
+    }
+
+    /// Runs a role whose exit code is its result. Its errors have a code of their own.
+    pub(super) fn report(self, role: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+        self.execute(None, role, ExitCode::from(UNAVAILABLE))
+    }
+
+    fn execute(
+        self,
+        telemetry: Option<&Telemetry>,
+        role: impl Future<Output = anyhow::Result<ExitCode>>,
+        failure: ExitCode,
+    ) -> ExitCode {
+        let runtime = Self::runtime();
+        // The exporter of traces needs the runtime.
+        let entered = runtime.as_ref().ok().map(Runtime::enter);
+        let traces = telemetry::start(&self.log, self.quiet, telemetry);
+        drop(entered);
+        let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
                 let error = anyhow::Error::new(error).context("cannot start the runtime");
-                return self.fail(&error);
+                return self.fail(&error, failure);
             }
         };
         let outcome = runtime.block_on(role);
+        if let Some(traces) = traces {
+            // It blocks until the runtime has sent the last spans.
+            let shutdown = runtime.spawn_blocking(move || traces.shutdown());
+            // The timeout needs the runtime when it is created.
+            let sent = async { tokio::time::timeout(EXPORT_TIMEOUT, shutdown).await };
+            let _ = runtime.block_on(sent);
+        }
         // A system call that hangs on a dead device cannot be cancelled and must not block the exit.
         runtime.shutdown_background();
         match outcome {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => self.fail(&error),
+            Ok(code) => code,
+            Err(error) => self.fail(&error, failure),
         }
     }
 
@@ -61,9 +112,9 @@ impl Process {
             .build()
     }
 
-    fn fail(self, error: &anyhow::Error) -> ExitCode {
+    fn fail(&self, error: &anyhow::Error, failure: ExitCode) -> ExitCode {
         let text = crate::base::error_chain(error.as_ref());
-        match self.format {
+        match self.log.log_format {
             LogFormat::Text => {
                 // The reader may be gone.
                 let _ = writeln!(std::io::stderr(), "{}: {text}", self.program);
@@ -71,10 +122,10 @@ impl Process {
             // Log collectors expect one object per line, including the last.
             LogFormat::Json => tracing::error!("{text}"),
         }
-        if error.is::<InvalidSettings>() {
+        if error.is::<InvalidSettings>() || error.is::<InvalidConfig>() {
             ExitCode::from(INVALID_SETTING)
         } else {
-            ExitCode::FAILURE
+            failure
         }
     }
 }

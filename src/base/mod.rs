@@ -8,6 +8,7 @@ pub mod lock;
 #[cfg(test)]
 pub(crate) mod log_capture;
 mod log_once;
+pub mod phase;
 pub mod task;
 
 pub use clock::{Clock, SystemClock, TokioClock};
@@ -16,4 +17,5 @@ pub use error_chain::error_chain;
 pub use join::join_all;
 pub use lock::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
+pub use phase::{InPhase, Phase};
 pub use task::Tasks;

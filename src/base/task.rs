@@ -40,6 +40,14 @@ impl Tasks {
         self.tracker.spawn(future.in_current_span());
     }
 
+    /// Starts work that several calls share, outside of the current span.
+    pub fn spawn_detached<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker.spawn(future);
+    }
+
     /// Starts a future without side effects, such as a listing; shutdown does not wait for it.
     #[expect(
         clippy::disallowed_methods,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::{Interval, interval};
+
 #[derive(Debug, Args)]
 pub struct KubernetesArgs {
     /// ConfigMap for the attachment limits of the instance types of the cluster's nodes, mounted on nodes for
@@ -22,6 +24,11 @@ pub struct KubernetesArgs {
     #[arg(long, env = "DISKPLUGIN_STARTUP_TAINT", value_parser = key)]
     pub startup_taint: Option<String>,
 
+    /// How often disks and snapshots that Kubernetes does not use are counted for /metrics, as by diskplugin orphans with
+    /// --min-age 1h: lists all disks, snapshots and volumes. 0s means never.
+    #[arg(long, env = "DISKPLUGIN_METRICS_ORPHANS_INTERVAL", default_value = "0s", value_parser = interval)]
+    pub metrics_orphans_interval: Interval,
+
     /// kubeconfig for a controller that does not run in a pod. Default: the ServiceAccount token of the pod. The API
     /// server is called only if one of the flags above is set.
     #[arg(long, env = "DISKPLUGIN_KUBECONFIG")]
@@ -39,6 +46,10 @@ impl KubernetesArgs {
             ),
             (self.events, "--events"),
             (self.startup_taint.is_some(), "--startup-taint"),
+            (
+                self.metrics_orphans_interval.0.is_some(),
+                "--metrics-orphans-interval",
+            ),
         ];
         let set = flags.into_iter().filter(|(set, _)| *set);
         set.map(|(_, flag)| flag).collect()

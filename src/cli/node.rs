@@ -41,6 +41,23 @@ pub struct NodeArgs {
     #[arg(long, env = "DISKPLUGIN_TOOL_MEMORY", value_parser = memory)]
     pub tool_memory: Option<Bytes>,
 
+    #[command(flatten)]
+    pub directories: NodeDirectoryArgs,
+
+    /// Directory plugins_registry of kubelet. The driver registers itself there, without node-driver-registrar.
+    /// Default: it does not register itself.
+    #[arg(long, env = "DISKPLUGIN_REGISTRATION_DIR", value_parser = directory)]
+    pub registration_dir: Option<PathBuf>,
+
+    /// Path of the CSI socket on the host, reported to kubelet with --registration-dir. Default: the path of --endpoint.
+    #[arg(long, env = "DISKPLUGIN_KUBELET_SOCKET", value_parser = directory,
+          requires = "registration_dir")]
+    pub kubelet_socket: Option<PathBuf>,
+}
+
+/// The directories of a node.
+#[derive(Debug, Args)]
+pub struct NodeDirectoryArgs {
     /// The --root-dir of kubelet: volumes are staged and published only below it. The directory may be a symlink;
     /// symlinks below it are not followed.
     #[arg(
@@ -58,14 +75,4 @@ pub struct NodeArgs {
         default_value = "/var/lib/diskplugin"
     )]
     pub state_dir: PathBuf,
-
-    /// Directory plugins_registry of kubelet. The driver registers itself there, without node-driver-registrar.
-    /// Default: it does not register itself.
-    #[arg(long, env = "DISKPLUGIN_REGISTRATION_DIR", value_parser = directory)]
-    pub registration_dir: Option<PathBuf>,
-
-    /// Path of the CSI socket on the host, reported to kubelet with --registration-dir. Default: the path of --endpoint.
-    #[arg(long, env = "DISKPLUGIN_KUBELET_SOCKET", value_parser = directory,
-          requires = "registration_dir")]
-    pub kubelet_socket: Option<PathBuf>,
 }

@@ -1,31 +1,40 @@
-//! The two programs, their roles and their common flags.
+//! The three programs, their roles and their common flags.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
-use super::{AllInOne, Controller, MapDevice, Node};
+use super::config::{self, Failed};
+use super::kubectl;
+use super::log::{LOG_FORMAT, LogArgs};
+use super::{
+    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, MapDevice, Node,
+    NodeDoctor, Orphans, Timeline,
+};
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
 
-/// Environment variable of `--log-format`.
-const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
+const PROGRAM: &str = "diskplugin";
 
 /// Exit code of an invalid command line (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
 
 /// CSI driver for Alibaba-style ECS cloud disks.
 #[derive(Debug, Parser)]
-#[command(name = "diskplugin", version, arg_required_else_help = true)]
+#[command(name = PROGRAM, version, arg_required_else_help = true)]
 pub struct Cli {
     #[command(flatten)]
     pub log: LogArgs,
 
     #[command(subcommand)]
     pub role: Role,
+
+    /// The program in error messages.
+    #[arg(skip = PROGRAM)]
+    pub program: &'static str,
 }
 
 /// CSI driver for Alibaba-style ECS cloud disks: only the roles of a node, for less memory.
@@ -36,29 +45,18 @@ pub struct NodeCli {
     pub log: LogArgs,
 
     #[command(subcommand)]
-    pub role: NodeRole,
+    pub role: NodeProgramRole,
 }
 
-#[derive(Debug, Args)]
-pub struct LogArgs {
-    /// Format of log lines. RUST_LOG sets the log level, such as debug.
-    #[arg(
-        long,
-        global = true,
-        env = LOG_FORMAT,
-        value_enum,
-        default_value_t
-    )]
-    pub log_format: LogFormat,
-}
+/// CSI driver for Alibaba-style ECS cloud disks: only the role of the controller, for less memory.
+#[derive(Debug, Parser)]
+#[command(name = "diskplugin-controller", version, arg_required_else_help = true)]
+pub struct ControllerCli {
+    #[command(flatten)]
+    pub log: LogArgs,
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum LogFormat {
-    /// Human-readable lines.
-    #[default]
-    Text,
-    /// One JSON object per line, for log collectors.
-    Json,
+    #[command(subcommand)]
+    pub role: ControllerProgramRole,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,12 +68,40 @@ pub enum Role {
     Node(NodeRole),
     /// Serve Controller and Node on one socket.
     AllInOne(Box<AllInOne>),
+    /// Commands for configuration files.
+    Config(ConfigCommand),
+    /// Explain what classes and claims in YAML files do with this driver.
+    Explain(Box<Explain>),
+    /// Show what happened to a volume, how long it took, and what it waits for.
+    Timeline(Box<Timeline>),
+    /// Write an archive for a bug report, without secrets.
+    Bundle(Box<Bundle>),
+    /// Check cloud, node and cluster, and report what will not work, and why.
+    Doctor(Box<Doctor>),
+    /// Report disks and snapshots that Kubernetes does not use, and delete named ones.
+    Orphans(Box<Orphans>),
     /// Serve the fake ECS API over HTTP.
     #[cfg(feature = "mock-cloud")]
     MockCloud(Box<MockCloud>),
     /// Run a volume through its whole life cycle on an embedded fake cloud.
     #[cfg(feature = "mock-cloud")]
     Demo(Demo),
+}
+
+/// Roles of `diskplugin-controller`.
+#[derive(Debug, Subcommand)]
+pub enum ControllerProgramRole {
+    /// Serve the Controller service (container of the Deployment).
+    Controller(Box<Controller>),
+}
+
+/// Roles of `diskplugin-node`.
+#[derive(Debug, Subcommand)]
+pub enum NodeProgramRole {
+    #[command(flatten)]
+    Node(NodeRole),
+    /// Check this node, and report what will not work, and why.
+    Doctor(NodeDoctor),
 }
 
 /// Roles of a node. They call neither the ECS API nor the API server.
@@ -87,29 +113,58 @@ pub enum NodeRole {
     Map(MapDevice),
 }
 
-/// The command line of this process.
+/// The command line of this process and its configuration file, if there is one.
 ///
 /// # Errors
 ///
-/// The exit code of a process that has no role to run: help was requested, or a flag is invalid. The message has been printed.
-pub fn parse<P: Parser>() -> Result<P, ExitCode> {
-    P::try_parse().map_err(|error| {
-        let (is_asked, is_help) = match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (true, true),
-            // The complete help text, which has no reason in it.
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => (false, true),
-            _ => (false, false),
-        };
-        // A closed terminal cannot be handled.
-        let _ = match is_help {
-            true => error.print(),
-            false => print_error(&error),
-        };
-        match is_asked {
-            true => ExitCode::SUCCESS,
-            false => ExitCode::from(USAGE),
+/// The exit code of a process that has no role to run: help was requested, or a flag or the file is invalid. The message
+/// has been printed.
+pub fn parse<P: Parser>() -> Result<(P, Option<ConfigFile>), ExitCode> {
+    config::load().map_err(|failed| match failed {
+        Failed::CommandLine(error) => ended(&error),
+        Failed::Config(error) => {
+            // A closed terminal cannot be handled.
+            let _ = print_reason(&error.to_string());
+            ExitCode::from(USAGE)
         }
     })
+}
+
+/// The command line of `diskplugin`, or of the kubectl plugin if the program has its name.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_program() -> Result<(Cli, Option<ConfigFile>), ExitCode> {
+    let mut args = std::env::args_os();
+    if !kubectl::is_plugin(args.next().as_deref()) {
+        return parse();
+    }
+    let mut command = kubectl::command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.map_err(|error| ended(&error.format(&mut command)))?;
+    let program = kubectl::PLUGIN;
+    Ok((Cli { program, ..cli }, None))
+}
+
+/// Prints why no role runs.
+fn ended(error: &clap::Error) -> ExitCode {
+    let (is_asked, is_help) = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => (true, true),
+        // The complete help text, which has no reason in it.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => (false, true),
+        _ => (false, false),
+    };
+    // A closed terminal cannot be handled.
+    let _ = match is_help {
+        true => error.print(),
+        false => print_error(error),
+    };
+    match is_asked {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(USAGE),
+    }
 }
 
 /// Prints the usage hints and then the reason: Kubernetes shows the last line of a container that does not start.
@@ -118,12 +173,25 @@ fn print_error(error: &clap::Error) -> std::io::Result<()> {
     let (reason, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let reason: Vec<&str> = reason.lines().map(str::trim).collect();
     let reason = reason.join(" ");
-    if wants_json(std::env::args_os(), std::env::var_os(LOG_FORMAT)) {
-        let line = serde_json::json!({"level": "ERROR", "message": reason});
-        return writeln!(std::io::stderr(), "{line}");
+    let usage = rest.trim();
+    if !usage.is_empty() && !wants_json_lines() {
+        writeln!(std::io::stderr(), "{usage}\n")?;
     }
-    let lines = [rest.trim_end(), "", &reason].join("\n");
-    writeln!(std::io::stderr(), "{}", lines.trim_start())
+    print_reason(&reason)
+}
+
+fn print_reason(reason: &str) -> std::io::Result<()> {
+    match wants_json_lines() {
+        true => {
+            let line = serde_json::json!({"level": "ERROR", "message": reason});
+            writeln!(std::io::stderr(), "{line}")
+        }
+        false => writeln!(std::io::stderr(), "{reason}"),
+    }
+}
+
+fn wants_json_lines() -> bool {
+    wants_json(std::env::args_os(), std::env::var_os(LOG_FORMAT))
 }
 
 /// Whether JSON lines are wanted. The command line is invalid, so the flag is searched in the raw arguments.

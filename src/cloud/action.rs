@@ -62,6 +62,8 @@ pub struct DescribeDisks {
     pub page_size: Option<u32>,
     /// `NextToken` of the previous page.
     pub next: Option<String>,
+    /// List nothing; a valid request fails with [`Condition::DryRunAccepted`].
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! The client of the real API: parameters, retries, responses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tracing::Instrument;
 
 use super::action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
@@ -21,8 +23,8 @@ use super::wire::instance::{self, TypeRow};
 use super::wire::params::Params;
 use super::wire::snapshot_group::{self, Deleted};
 use super::wire::{Created, Described, Row, disk, health, snapshot, spec, stock, tag};
-use super::{EcsApi, Result};
-use crate::base::Deadline;
+use super::{EcsApi, Result, ServerClock};
+use crate::base::{Deadline, phase};
 use crate::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
     SnapshotId, Task, TaskId, ZoneStock,
@@ -31,17 +33,25 @@ use crate::model::{
 #[derive(Debug)]
 pub struct Client {
     transport: Transport,
-    limiter: RateLimiter,
+    limiter: Arc<RateLimiter>,
 }
 
 impl Client {
     pub fn new(transport: Transport) -> Self {
-        let limiter = RateLimiter::new(transport.clock());
+        let limiter = Arc::new(RateLimiter::new(transport.clock()));
         Self { transport, limiter }
     }
 
     pub fn api_health(&self) -> ApiHealth {
         self.transport.api_health()
+    }
+
+    pub fn rate_limiter(&self) -> Arc<RateLimiter> {
+        Arc::clone(&self.limiter)
+    }
+
+    pub fn server_clock(&self) -> ServerClock {
+        self.transport.server_clock()
     }
 
     async fn call<T: DeserializeOwned>(
@@ -52,7 +62,7 @@ impl Client {
         params: Params,
     ) -> Result<T> {
         let attempt = || {
-            let once = || self.transport.attempt(action, &params);
+            let once = || self.attempt(action, &params);
             self.limiter.run(action, priority, deadline, once)
         };
         let outcome = retry::run(action, deadline, attempt).await;
@@ -64,6 +74,26 @@ impl Client {
             is_ok = error.is_none(),
             "cloud call ended"
         );
+        outcome
+    }
+
+    /// One attempt in a span of its own, with its outcome.
+    async fn attempt<T: DeserializeOwned>(
+        &self,
+        action: &'static str,
+        params: &Params,
+    ) -> Result<T> {
+        let span = phase::cloud_call(action);
+        let attempt = self.transport.attempt(action, params);
+        let outcome = attempt.instrument(span.clone()).await;
+        match &outcome {
+            Ok(_) => phase::record_success(&span),
+            Err(error) => {
+                let code = error.code().unwrap_or_else(|| error.kind().as_str());
+                let is_throttled = error.kind() == Kind::Throttled;
+                phase::record_failure(&span, code, error.request_id(), is_throttled);
+            }
+        }
         outcome
     }
 }
@@ -108,6 +138,9 @@ fn complete<R: Row>(action: &'static str, response: Described<R>) -> Result<Page
 macro_rules! actions {
     ($($method:ident($request:ty $(, poll by $ids:ident)?) -> $result:ty:
         $action:literal $params:expr, $read:expr;)*) => {
+        /// The names of all actions.
+        pub const ACTIONS: &[&str] = &[$($action),*];
+
         #[async_trait]
         impl EcsApi for Client {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {

@@ -21,6 +21,7 @@ pub mod rate_limit;
 mod request_secrets;
 mod response;
 pub mod retry;
+mod server_clock;
 pub mod sign;
 pub mod transport;
 pub mod view;
@@ -35,6 +36,7 @@ pub use action::{
 pub use api_health::ApiHealth;
 pub use client::Client;
 pub use error::{Condition, Error, Kind};
+pub use server_clock::ServerClock;
 
 pub type Result<T> = std::result::Result<T, Error>;
 

@@ -5,16 +5,19 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio_util::bytes::Bytes;
 
 use super::error::{Error, Kind};
 use super::request_secrets::RequestSecrets;
 use super::wire;
+use crate::base::phase;
 
 /// A complete HTTP response. Does not implement Debug, because it may contain credentials.
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) retry_after: Option<Duration>,
+    pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
@@ -48,11 +51,16 @@ impl Response {
             let why = "the response repeats secrets of the request and is not parsed";
             return Err(unreadable().with_message(why));
         }
-        wire::read(&self.body).map_err(|error| {
+        let malformed = |error| {
             unreadable()
                 .with_message("the response cannot be parsed")
                 .with_source(error)
-        })
+        };
+        let json = wire::parse(&self.body).map_err(malformed)?;
+        if let Some(id) = json.get("RequestId").and_then(Value::as_str) {
+            phase::record_request_id(id);
+        }
+        serde_json::from_value(json).map_err(malformed)
     }
 
     /// The error of an unsuccessful response. A proxy's page or an empty body leaves only the status; truncated JSON is
@@ -169,6 +177,7 @@ mod tests {
             ("", Kind::Invalid),
         ] {
             let response = Response {
+                headers: HeaderMap::new(),
                 status: 404,
                 retry_after: None,
                 body: Bytes::from(body),

@@ -13,6 +13,7 @@ use super::credential::{CredentialError, CredentialProvider, Credentials};
 use super::error::{Condition, Error, Kind};
 use super::request_secrets::RequestSecrets;
 use super::response::{Response, retry_after};
+use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, SignedRequest, UnsignedRequest};
 use super::wire::params::Params;
 use crate::base::Clock;
@@ -32,6 +33,7 @@ pub struct Transport {
     server: Server,
     settings: Settings,
     health: ApiHealth,
+    server_clock: ServerClock,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,7 @@ impl Transport {
             server,
             settings,
             health: ApiHealth::default(),
+            server_clock: ServerClock::default(),
         })
     }
 
@@ -82,6 +85,10 @@ impl Transport {
 
     pub fn api_health(&self) -> ApiHealth {
         self.health.clone()
+    }
+
+    pub fn server_clock(&self) -> ServerClock {
+        self.server_clock.clone()
     }
 
     /// Signs and sends the call once. The caller applies the deadline.
@@ -111,6 +118,8 @@ impl Transport {
         let http = if is_read { &self.read_http } else { &self.http };
         let exchange = self.server.post(http, action, signed, String::new());
         let response = self.health.track(&self.server.host, exchange).await?;
+        self.server_clock
+            .record(&response.headers, settings.clock.now());
         let outcome = match response.parse(action, &secrets) {
             Err(error) if !response.is_success() => {
                 Err(self.after_rejection(error, &credentials).await)
@@ -222,12 +231,14 @@ impl Server {
         let response = request.send().await;
         let response = response.map_err(|error| self.lost(action, error))?;
         let status = response.status().as_u16();
-        let retry_after = retry_after(response.headers());
+        let headers = response.headers().clone();
+        let retry_after = retry_after(&headers);
         let body = response.bytes().await;
         let body = body.map_err(|error| self.lost(action, error).with_status(status))?;
         Ok(Response {
             status,
             retry_after,
+            headers,
             body,
         })
     }

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::Status;
 use kube::{Client, Config};
 
+use super::error::{Error, code};
 use crate::base::Deadline;
 
 /// How long one question may take.
@@ -59,6 +61,23 @@ impl Cluster {
             Some(file) => from_file(file).await?,
             None => Config::incluster().map_err(|error| ConnectError::NoPod(Box::new(error)))?,
         };
+        Self::of(config)
+    }
+
+    /// As [`Self::new`]; without a kubeconfig, the one that kubectl would use.
+    ///
+    /// # Errors
+    /// When the settings do not suffice to ask it anything.
+    pub async fn for_operator(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
+        if kubeconfig.is_some() {
+            return Self::new(kubeconfig).await;
+        }
+        let config = Config::infer().await;
+        let config = config.map_err(|error| ConnectError::NoPod(Box::new(error)))?;
+        Self::of(config)
+    }
+
+    fn of(config: Config) -> Result<Self, ConnectError> {
         let url = config.cluster_url.to_string();
         let client = Client::try_from(config).map_err(|source| ConnectError::Client {
             url,
@@ -73,8 +92,39 @@ impl Cluster {
         self.client.default_namespace()
     }
 
+    /// The text at a path of the API server; none if it does not exist.
+    ///
+    /// # Errors
+    /// The API server does not respond, or forbids it.
+    pub(super) async fn text(&self, step: &str, path: &str) -> Result<Option<String>, Error> {
+        let request = http::Request::get(path).body(kube::client::Body::empty());
+        let request = request.expect("encoded names are valid in paths");
+        let call = async {
+            let response = self.client().send(request).await?;
+            let status = response.status();
+            let body = response.into_body().collect_bytes().await?;
+            if status.is_success() {
+                let text = String::from_utf8(body.to_vec());
+                return text.map_err(kube::Error::FromUtf8);
+            }
+            // Of kube's own methods, an error page in JSON that is not a Status gets the code 0.
+            let text = String::from_utf8_lossy(&body);
+            let status = api_status(status.as_u16(), &text);
+            Err(kube::Error::Api(Box::new(status)))
+        };
+        ask_optional(step, call).await
+    }
+
     pub(super) fn client(&self) -> Client {
         self.client.clone()
+    }
+}
+
+/// The Status of an error response, or one with its text.
+fn api_status(code: u16, text: &str) -> Status {
+    match serde_json::from_str::<Status>(text) {
+        Ok(status) if status.code != 0 => status,
+        _ => Status::failure(text.trim(), "").with_code(code),
     }
 }
 
@@ -89,7 +139,50 @@ async fn from_file(file: &Path) -> Result<Config, ConnectError> {
     config.map_err(wrong)
 }
 
+/// The result of a call, with a deadline.
+///
+/// # Errors
+/// With the step, in words, and what to do.
+pub(super) async fn ask<T>(
+    step: &str,
+    call: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Error> {
+    match soon().bound(call).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Error::of(step, Ok(error))),
+        Err(elapsed) => Err(Error::of(step, Err(elapsed))),
+    }
+}
+
+/// As [`ask`]; none if the object does not exist.
+pub(super) async fn ask_optional<T>(
+    step: &str,
+    call: impl Future<Output = kube::Result<T>>,
+) -> Result<Option<T>, Error> {
+    let call = async {
+        match call.await {
+            Err(error) if code(&error) == Some(404) => Ok(None),
+            outcome => outcome.map(Some),
+        }
+    };
+    ask(step, call).await
+}
+
 /// Until when one question must be answered.
 pub(super) fn soon() -> Deadline {
     Deadline::after(PATIENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_page_that_is_not_a_status_keeps_its_code() {
+        let page = r#"{"error": "no history"}"#;
+        assert_eq!(api_status(404, page).code, 404);
+        assert_eq!(api_status(503, "busy\n").message, "busy");
+        let status = r#"{"kind": "Status", "code": 403, "message": "forbidden"}"#;
+        assert_eq!(api_status(500, status).code, 403);
+    }
 }

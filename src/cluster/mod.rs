@@ -5,15 +5,26 @@
 //! not be written is written later.
 
 mod access;
+pub mod driver_pods;
+pub mod driver_status;
 mod error;
 pub mod events;
 mod follow;
+pub mod inspection;
 pub mod instance_types;
+mod list;
 pub mod nodes;
+mod objects;
+pub mod pod_report;
 pub mod taint;
+pub mod token_review;
+pub mod volume_history;
+pub mod volume_zones;
+pub mod volumes;
 
 pub use access::{Cluster, ConnectError};
 pub use error::Error;
+pub use list::ListError;
 
 /// What the API server did.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -12,8 +12,20 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 use super::drain::Drain;
-use super::status;
+use super::{status, trace_context};
 use crate::model::Failure;
+
+/// Target and name of the span of a call, and its fields. The code is recorded last, when the call ends.
+pub const TARGET: &str = "diskplugin::rpc";
+pub const RPC_SPAN: &str = "rpc";
+pub const METHOD_FIELD: &str = "rpc.method";
+pub const CODE_FIELD: &str = "rpc.code";
+pub const MESSAGE_FIELD: &str = "rpc.message";
+pub const TRACE_ID_FIELD: &str = "trace_id";
+
+/// The codes of calls that succeeded, and of calls without a response.
+pub const OK: &str = "OK";
+const CANCELLED: &str = "Cancelled";
 
 #[derive(Debug, Clone)]
 pub struct RpcLayer {
@@ -69,6 +81,7 @@ where
         let path = request.uri().path();
         let method = path.rsplit('/').next().unwrap_or(path).to_owned();
         let span = tracing::info_span!(
+            target: TARGET,
             "rpc",
             rpc.method = method,
             volume.name = Empty,
@@ -79,7 +92,14 @@ where
             group.id = Empty,
             node.id = Empty,
             path = Empty,
+            trace_id = Empty,
+            rpc.code = Empty,
+            rpc.message = Empty,
+            otel.name = method,
+            otel.kind = "server",
+            otel.status_code = Empty,
         );
+        trace_context::start(&span, request.headers());
         // The clone that was polled for readiness must be the one that is called.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
@@ -123,7 +143,13 @@ impl PendingCall {
 
     fn finish<R>(mut self, response: &http::Response<R>) {
         self.finished = true;
-        log(&self.method, self.elapsed_ms(), response);
+        // A failed unary call has its status in the headers; a success has none there.
+        let status = Status::from_header_map(response.headers());
+        log(&self.method, self.elapsed_ms(), status.as_ref());
+        match status.filter(|status| status.code() != Code::Ok) {
+            Some(status) => record_end(&format!("{:?}", status.code()), Some(status.message())),
+            None => record_end(OK, None),
+        }
     }
 }
 
@@ -136,6 +162,7 @@ impl Drop for PendingCall {
                 elapsed_ms,
                 "the caller cancelled {method}; steps that it began continue"
             );
+            record_end(CANCELLED, Some("the caller cancelled the call"));
         }
     }
 }
@@ -150,9 +177,19 @@ fn add_failure_name<R>(response: &mut http::Response<R>) {
     }
 }
 
-fn log<R>(method: &str, elapsed_ms: u64, response: &http::Response<R>) {
-    // A failed unary call has its status in the headers; a success has none there.
-    match Status::from_header_map(response.headers()) {
+/// Records the outcome in the span of the call, for the subscriber: the name of the gRPC code, and the message of a
+/// failure.
+fn record_end(code: &str, message: Option<&str>) {
+    let span = tracing::Span::current();
+    if let Some(message) = message {
+        span.record(MESSAGE_FIELD, message);
+        span.record("otel.status_code", "ERROR");
+    }
+    span.record(CODE_FIELD, code);
+}
+
+fn log(method: &str, elapsed_ms: u64, status: Option<&Status>) {
+    match status {
         Some(status) if status.code() != Code::Ok => tracing::warn!(
             rpc.method = method,
             rpc.code = ?status.code(),

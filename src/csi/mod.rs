@@ -13,7 +13,9 @@ pub mod proto;
 pub mod registration;
 pub mod request;
 pub mod server;
+pub mod services;
 pub mod socket;
 mod status;
+mod trace_context;
 
 pub use status::failure;

@@ -7,26 +7,12 @@ use tonic::transport::Server;
 
 use super::authority;
 use super::drain::Drain;
+use super::identity;
 use super::layer::RpcLayer;
-use super::proto::controller_server::ControllerServer;
-use super::proto::group_controller_server::GroupControllerServer;
 use super::proto::identity_server::IdentityServer;
-use super::proto::node_server::NodeServer;
-use super::registration::Registration;
+use super::services::Services;
 use super::socket::{self, Endpoint, SocketError};
-use super::{controller, group, identity, node};
 use crate::base::Tasks;
-use crate::model::DriverName;
-
-#[derive(Debug, Clone)]
-pub struct Services {
-    pub name: DriverName,
-    /// Serves Controller and GroupController.
-    pub controller: Option<controller::Service>,
-    pub node: Option<node::Service>,
-    /// Set if this process registers with kubelet.
-    pub registration: Option<Registration>,
-}
 
 /// How long to wait for clients to receive the last responses.
 const LINGER: Duration = Duration::from_millis(200);
@@ -76,15 +62,12 @@ pub async fn serve(
     let drain = Drain::default();
     let identity = identity::Service {
         name: services.name,
-        controller: services.controller.is_some(),
+        controller: services.has_controller,
     };
-    let groups = services.controller.clone().map(group::Service::new);
     let router = Server::builder()
         .layer(RpcLayer::new(drain.clone()))
-        .add_service(IdentityServer::new(identity))
-        .add_optional_service(services.controller.map(ControllerServer::new))
-        .add_optional_service(groups.map(GroupControllerServer::new))
-        .add_optional_service(services.node.map(NodeServer::new));
+        .add_routes(services.routes)
+        .add_service(IdentityServer::new(identity));
     let drained = async move {
         stop.await;
         tracing::info!("stopping: rejecting new calls, waiting for running calls");

@@ -15,6 +15,7 @@ mod modify;
 mod owned;
 mod ownership;
 mod ownership_listing;
+mod permissions;
 mod provision;
 mod read;
 mod resize;
@@ -24,14 +25,16 @@ mod stale_read;
 mod wait_created;
 
 pub use crate::model::FailureKind;
-pub use attach::{Attacher, NodeAccess, PublishRequest};
+pub use attach::{Attacher, NodeAccess, PublishRequest, QueueReport};
 pub use error::{Error, Result};
 pub use inventory::{
     Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, PartialResult, Severity,
     UnhealthyVolume, health_issues,
 };
-pub use modify::Modifier;
+pub use modify::{Modifier, check_change};
+pub use permissions::{Access, ActionAccess, PermissionProbe, Permissions};
 pub use provision::{AllowedZone, NewDisk, Provisioner, candidates};
 pub use resize::Resizer;
 pub use services::DiskServices;
 pub use snapshot::{GroupSnapshot, NewGroupSnapshot, NewSnapshot, SnapshotPurpose, Snapshotter};
+pub use stale_read::READ_LAG;

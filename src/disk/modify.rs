@@ -22,7 +22,8 @@ use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus
 
 mod plan;
 
-use plan::{check, modify_spec};
+pub use plan::check_change;
+use plan::modify_spec;
 
 #[derive(Debug)]
 pub struct Modifier {
@@ -50,7 +51,7 @@ impl Modifier {
     /// exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.read_unchanged(deadline, disk).await?;
-        check(&row, change)?;
+        check_change(&row, change)?;
         let mut wanted = modify_spec(&row, change);
         if let Some(spec) = &wanted
             && !self.dry_run(deadline, spec).await?

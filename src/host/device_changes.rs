@@ -300,7 +300,10 @@ mod tests {
         let image = image.display();
         let mut changes = ChangeNotifier::default().subscribe(Path::new("/proc"), None);
         let notifications = *changes.receiver.borrow();
-        let bound = sh(&format!("test $(id -u) = 0 && losetup -f --show {image}")).await;
+        let bound = sh(&format!(
+            "test $(id -u) = 0 && flock /dev losetup -f --show {image}"
+        ))
+        .await;
         let (Ok(device), Notifications::Available) = (&bound, notifications) else {
             let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
             assert!(

@@ -53,12 +53,19 @@ pub enum ExecFailure {
     Start(std::io::Error),
     #[error("timed out and was killed")]
     Deadline,
-    #[error("exit code {code:?}: {stderr}")]
+    #[error("{}: {stderr}", exit(*.code))]
     Exit {
         /// The exit code; `None` if a signal terminated the command.
         code: Option<i32>,
         stderr: String,
     },
+}
+
+fn exit(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("exit code {code}"),
+        None => "terminated by a signal".to_owned(),
+    }
 }
 
 impl Command {
@@ -243,7 +250,7 @@ mod tests {
         let error = run(&command, Duration::from_secs(5)).await.unwrap_err();
         let text = crate::base::error_chain(&error);
         assert!(
-            text.contains("`ls /nowhere-at-all`") && text.contains("Some(2)"),
+            text.contains("`ls /nowhere-at-all`") && text.contains(": exit code 2: "),
             "{text}"
         );
         assert!(text.contains("No such file"), "{text}");

@@ -15,6 +15,13 @@ pub const MOST_PROVISIONED_IOPS: u32 = 50_000;
 /// The smallest `cloud_auto` that may burst, or buy IOPS.
 const LEAST_BURST: Gib = Gib(4);
 
+/// IOPS of a `cloud_auto` of C GiB without provisioned ones: max(min(1800 + 50 C, 50000), 3000).
+#[must_use]
+pub fn auto_baseline_iops(size: Gib) -> u32 {
+    let grown = size.0.saturating_mul(50).saturating_add(1800);
+    grown.clamp(3000, 50_000)
+}
+
 /// The kind of disk, `DiskCategory` in the API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
@@ -151,8 +158,7 @@ impl Category {
         if !self.may_burst(size) {
             return 0;
         }
-        let baseline = size.0.saturating_mul(50).saturating_add(1800);
-        let baseline = baseline.clamp(3000, 50_000);
+        let baseline = auto_baseline_iops(size);
         let most = size.0.saturating_mul(1000).saturating_sub(baseline);
         most.min(MOST_PROVISIONED_IOPS)
     }

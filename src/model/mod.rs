@@ -13,6 +13,8 @@ pub mod instance;
 pub mod instance_types;
 pub mod mount_flags;
 mod mount_option;
+pub mod performance;
+pub mod quantity;
 pub mod selinux_label;
 pub mod size;
 pub mod snapshot;
@@ -36,6 +38,8 @@ pub use id::{
 };
 pub use instance::{Instance, InstanceStatus, InstanceType};
 pub use mount_flags::{InvalidMountFlag, MountFlags};
+pub use performance::{Performance, Throughput};
+pub use quantity::InvalidQuantity;
 pub use selinux_label::SelinuxLabel;
 pub use size::{Bytes, Gib, SizeRange};
 pub use snapshot::{Snapshot, SnapshotStatus};

@@ -104,9 +104,9 @@ impl FilesystemChecker {
                 Ok(())
             }
             CheckResult::Damaged => {
+                let code = output.code.unwrap_or_default();
                 let reason = format!(
-                    "`{command}` exited with {:?}; run e2fsck manually: {output_text}",
-                    output.code
+                    "`{command}` exited with code {code}; run e2fsck manually: {output_text}"
                 );
                 Err(damaged(call, device, &reason))
             }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::health_issue::HealthIssue;
 use crate::base::LogOnce;
 use crate::model::DiskId;
+use crate::model::health::{HEALTHY_AGAIN, UNHEALTHY};
 
 /// The last logged health issues of each volume and path: a stale mount can exist next to a healthy one. Healthy and
 /// unstaged volumes have no entry.
@@ -23,10 +24,11 @@ impl HealthLog {
     pub(super) fn log_change(&self, volume: &DiskId, path: &Path, issues: &[HealthIssue]) {
         match self.change(volume, path, issues) {
             Some(Change::Unhealthy(message)) => {
-                tracing::warn!(disk.id = %volume, "the volume is unhealthy: {message}");
+                tracing::warn!(disk.id = %volume, "{UNHEALTHY}: {message}");
             }
             Some(Change::Healthy) => {
-                tracing::info!(disk.id = %volume, "the volume is healthy again");
+                // A warning too, so that the history of the volume has both.
+                tracing::warn!(disk.id = %volume, "{HEALTHY_AGAIN}");
             }
             None => {}
         }

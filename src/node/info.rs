@@ -86,6 +86,12 @@ impl NodeInfoReporter {
         })
     }
 
+    /// Whether the volume limit is a setting, and not that of the instance type.
+    #[must_use]
+    pub fn is_limit_configured(&self) -> bool {
+        self.max_volumes.is_some()
+    }
+
     /// The categories in the last NodeGetInfo response.
     #[must_use]
     pub fn reported_categories(&self) -> Vec<Category> {

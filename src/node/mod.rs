@@ -50,6 +50,7 @@ mod tool_memory;
 mod tools;
 pub mod unpublish;
 pub mod unstage;
+mod volume_inventory;
 mod volume_operations;
 
 #[cfg(test)]
@@ -62,12 +63,14 @@ pub use info::NodeInfo;
 pub use map::{MapError, Mappings};
 pub use path::{InvalidPath, VolumePath};
 pub use plan::PlanError;
+pub use prerequisites::Prerequisites;
 pub use request::{
     Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest,
     UnpublishRequest, UnstageRequest, Volume,
 };
 pub use services::NodeServices;
 pub use stats::{VolumeStats, VolumeUsage};
+pub use volume_inventory::{IoStatistics, StagedVolume};
 
 // Part of errors and results.
 pub use crate::host::{Amount, HostError, Usage};

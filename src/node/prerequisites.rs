@@ -29,6 +29,16 @@ pub struct Prerequisites {
 }
 
 impl Prerequisites {
+    #[must_use]
+    pub fn new(host: Arc<dyn Host>, kubelet_dir: PathBuf, state_dir: PathBuf) -> Self {
+        Self {
+            host,
+            records: Records::new(state_dir),
+            kubelet_dir,
+            device_dir: None,
+        }
+    }
+
     /// Checks the version of the kernel, and returns its release.
     ///
     /// # Errors
@@ -55,7 +65,7 @@ impl Prerequisites {
         let missing = |capability| !capabilities.has(capability);
         let message = |capability, consequence| {
             format!(
-                "{capability} is missing: {consequence}; run as root, in a container with privileged: true"
+                "{capability} is missing: {consequence}; add it, or run the container as root with privileged: true"
             )
         };
         if missing(Capability::SysAdmin) {

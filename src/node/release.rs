@@ -11,7 +11,7 @@ use super::device_check::DeviceCheck;
 use super::in_use::{SEARCH_TIMEOUT, in_use};
 use super::observe::{CallContext, quick};
 use super::tools::TOOL_TIMEOUT;
-use crate::base::Deadline;
+use crate::base::{Deadline, InPhase, Phase};
 use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
@@ -36,7 +36,8 @@ impl Unmounter {
         tracing::info!(disk.id = %call.id(), "{}: unmount {}", call.operation, path.display());
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
-            let error = match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
+            let unmount = self.host.unmount(Deadline::after(TOOL_TIMEOUT), path);
+            let error = match unmount.in_phase(Phase::Unmount).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => error,
                 Err(error) => return Err(call.failed()(error)),
@@ -59,7 +60,8 @@ impl Unmounter {
             disk.id = %call.id(),
             "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
         );
-        match self.host.unmount(Deadline::after(TOOL_TIMEOUT), path).await {
+        let unmount = self.host.unmount(Deadline::after(TOOL_TIMEOUT), path);
+        match unmount.in_phase(Phase::Unmount).await {
             Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
                 let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
                 let is_below =
@@ -103,10 +105,10 @@ impl Unmounter {
         deadline: Deadline,
     ) -> Result<()> {
         loop {
-            let flushed = self
+            let flush = self
                 .host
-                .flush_if_free(Deadline::after(TOOL_TIMEOUT), device)
-                .await;
+                .flush_if_free(Deadline::after(TOOL_TIMEOUT), device);
+            let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
             if may_be_removed && self.device_check.is_removed(call, device).await? {
                 return Ok(());

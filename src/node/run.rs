@@ -15,6 +15,7 @@ use super::proof::BlankProof;
 use super::rollback::Rollback;
 use super::tools::Tools;
 use super::{Error, Result};
+use crate::base::InPhase;
 use crate::host::filesystem;
 use crate::host::{Capability, Command, Device, Host, MountDevice};
 use crate::model::Filesystem;
@@ -45,7 +46,13 @@ impl StepRunner {
             tracing::info!(disk.id = %call.id(), device = device.name, "{}: {step}", call.operation);
             let done = match step {
                 Step::Path(step) => self.run_path_step(call, step).await,
-                Step::Device(step) => self.run_device_step(call, device, step, &mut proof).await,
+                Step::Device(step) => {
+                    let run = self.run_device_step(call, device, step, &mut proof);
+                    match step.phase() {
+                        Some(phase) => run.in_phase(phase).await,
+                        None => run.await,
+                    }
+                }
             };
             if let Err(error) = done {
                 rollback.run(call).await;

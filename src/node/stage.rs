@@ -14,7 +14,7 @@ use super::run::StepRunner;
 use super::staged::StagedRecords;
 use super::tool_memory::ToolMemory;
 use super::volume_operations::VolumeOperations;
-use crate::base::Deadline;
+use crate::base::{Deadline, InPhase, Phase};
 use crate::host::{Capability, Device, Host};
 use crate::model::Bytes;
 
@@ -57,10 +57,11 @@ impl Stager {
                  unmounted manually; move the data to a new disk"
             );
         }
-        let mut disk = self.finder.wait_for_device(volume, deadline).await?;
+        let found = self.finder.wait_for_device(volume, deadline);
+        let mut disk = found.in_phase(Phase::DeviceWait).await?;
         if request.tuning.partition {
             let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
-            disk = partitions.await?;
+            disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
         let (seen, mut proof) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
@@ -86,6 +87,7 @@ impl Stager {
                 proof = None;
                 self.tool_memory
                     .reserve(volume, size, &steps, deadline)
+                    .in_phase(Phase::ToolMemory)
                     .await?
             }
         };
@@ -137,7 +139,8 @@ impl Stager {
         }
         let (content, proof) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let (content, proof) = self.observer.read_content(&device, deadline, call).await?;
+                let read = self.observer.read_content(&device, deadline, call);
+                let (content, proof) = read.in_phase(Phase::BlankCheck).await?;
                 (Some(content), proof)
             }
             Access::Mount { .. } | Access::Block => (None, None),

@@ -11,7 +11,7 @@ use super::observe::{CallContext, quick};
 use super::request::Volume;
 use crate::base::error_chain;
 use crate::host::{Device, DeviceIncarnation, Host, Records};
-use crate::model::Fsck;
+use crate::model::{DiskId, Fsck};
 
 /// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
@@ -114,20 +114,30 @@ impl StagedRecords {
         }
     }
 
+    /// The IDs of the recorded volumes.
+    pub(super) async fn volumes(&self) -> Vec<DiskId> {
+        let keys = self.keys().await;
+        keys.iter().filter_map(|key| key.parse().ok()).collect()
+    }
+
     pub(super) async fn all(&self) -> Vec<StagedRecord> {
-        let keys = self.records.keys(quick(), KIND).await;
-        let keys = keys.unwrap_or_else(|error| {
-            tracing::warn!(
-                error = error_chain(&error),
-                "cannot list the staging records"
-            );
-            Vec::new()
-        });
+        let keys = self.keys().await;
         let mut all = Vec::with_capacity(keys.len());
         for key in keys {
             all.extend(self.get(&key).await);
         }
         all
+    }
+
+    async fn keys(&self) -> Vec<String> {
+        let keys = self.records.keys(quick(), KIND).await;
+        keys.unwrap_or_else(|error| {
+            tracing::warn!(
+                error = error_chain(&error),
+                "cannot list the staging records"
+            );
+            Vec::new()
+        })
     }
 
     /// Whether the device was removed or replaced after the volume was staged. If so, the mounts of that time no longer

@@ -68,6 +68,9 @@ pub(crate) fn describe_disks(world: &mut World, params: &Params) -> ApiResult {
     {
         return Err(ApiError::new(400, "InvalidZoneId.NotFound"));
     }
+    if params.flag("DryRun")? {
+        return Err(ApiError::dry_run());
+    }
     let time = replica_time(&world.config.stale, &mut world.rng, world.now);
     let indexed = index_time(world, &tags);
     let bounds = page::bounds(world, params, 10..=500)?;

@@ -82,7 +82,7 @@ pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admiss
     };
     let early = match throttled {
         Some(error) => Some(Err(error)),
-        None if denied => Some(denial(call.action)),
+        None if denied => Some(denial(call)),
         None if injected.no_rows && call.action.is_list() => Some(Ok(no_rows(call.action))),
         None => injected.error.clone().map(Err),
     };
@@ -223,9 +223,11 @@ pub(crate) fn reject(
     request_id
 }
 
-/// The result without permission: an error for a write, no rows for a list (RAM, resource-level authorization).
-fn denial(action: Action) -> ApiResult {
-    if !action.is_list() {
+/// The result without permission: an error for a write and for a dry run, no rows for a list (RAM, resource-level
+/// authorization).
+fn denial(call: &ApiCall) -> ApiResult {
+    let action = call.action;
+    if !action.is_list() || call.params.flag("DryRun").unwrap_or(false) {
         return Err(ApiError::new(403, "Forbidden.RAM")
             .with_message("User not authorized to operate on the specified resource."));
     }

@@ -149,6 +149,7 @@ impl EcsApi for SimEcs {
             .with_opt("DiskIds", ids)
             .with_opt("InstanceId", query.instance.as_ref().map(|id| id.as_str()))
             .with_opt("NextToken", query.next.as_deref())
+            .with_opt("DryRun", query.dry_run.then_some("true"))
             .with_tags(&query.tags);
         match self.call(deadline, Action::DescribeDisks, params).await? {
             ApiResponse::Disks(listing) => Ok(convert::disks(listing)),

@@ -43,8 +43,7 @@ pub(crate) fn modify_disk_spec(world: &mut World, params: &Params, fails_later: 
     }
     check_spec(world, &row, &to)?;
     if params.flag("DryRun")? {
-        return Err(ApiError::new(400, "DryRunOperation")
-            .with_message("Request validation has been passed with DryRun flag set."));
+        return Err(ApiError::dry_run());
     }
     if to.category == is.category {
         put_spec(world, id, to, None);

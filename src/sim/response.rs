@@ -98,6 +98,12 @@ impl ApiError {
         self
     }
 
+    /// What a valid request with `DryRun` results in.
+    pub(crate) fn dry_run() -> Self {
+        Self::new(400, "DryRunOperation")
+            .with_message("Request validation has been passed with DryRun flag set.")
+    }
+
     pub(crate) fn missing(parameter: &str) -> Self {
         Self::new(400, "MissingParameter").with_message(format!(
             "The input parameter \"{parameter}\" that is mandatory for processing this request is \

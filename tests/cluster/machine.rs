@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::common::csi::{endpoint, info};
 use crate::common::process::Start;
 use crate::path::{cluster_scoped, storage};
-use crate::program::tied;
+use crate::program::{of_driver, tied};
 use crate::release::Release;
 
 /// The driver name, the chart's default.
@@ -66,6 +66,9 @@ impl Machine {
     ) -> (i64, Map<String, Value>) {
         let directory = cluster.plane.directory(&self.name);
         let socket = directory.join("csi.sock");
+        release
+            .mount_config(&cluster.plane, &release.node["spec"], &directory)
+            .await;
         let node = node(cluster, &release.node, &directory, &self.instance);
         let (_node, channel) = node.ready(&socket).await;
         let info = info(&channel).await.expect("a node knows itself");
@@ -164,6 +167,7 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
             // Nothing is mounted here, and the machine's mounts may be private.
             "--require-shared-mounts" => None,
             "--kubelet-dir" | "--state-dir" => Some(below(arg, "/var/")),
+            "--config-file" => Some(format!("{flag}={}/config/config.yaml", directory.display())),
             "--instance-types-file" => Some(format!("{flag}={}", cluster.types.display())),
             _ => Some(arg.to_owned()),
         }
@@ -172,12 +176,7 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
     for path in ["var/lib/kubelet", "var/lib/diskplugin"] {
         std::fs::create_dir_all(directory.join(path)).expect("the directory can be written");
     }
-    let program = match spec["command"][0].as_str() {
-        None => env!("CARGO_BIN_EXE_diskplugin"),
-        Some("/diskplugin-node") => env!("CARGO_BIN_EXE_diskplugin-node"),
-        Some(other) => panic!("{other}: say which program of ours that is"),
-    };
-    tied(Path::new(program)).args(args).args([
+    tied(of_driver(spec)).args(args).args([
         endpoint(&directory.join("csi.sock")),
         cluster.cloud.metadata(instance),
     ])

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::common::process::Start;
 
 /// Where the Makefile puts what is built.
@@ -20,6 +22,17 @@ pub(crate) fn kube(component: &str) -> Start {
         Ok(other) => panic!("KUBERNETES={other}: expected oldest, or unset"),
     };
     tied(&built(binary)).args([component])
+}
+
+/// The program of the driver that a container of the chart starts.
+pub(crate) fn of_driver(container: &Value) -> &'static Path {
+    let program = match container["command"][0].as_str() {
+        None => env!("CARGO_BIN_EXE_diskplugin"),
+        Some("/diskplugin-controller") => env!("CARGO_BIN_EXE_diskplugin-controller"),
+        Some("/diskplugin-node") => env!("CARGO_BIN_EXE_diskplugin-node"),
+        Some(other) => panic!("{other} is not a program of the driver"),
+    };
+    Path::new(program)
 }
 
 /// A program that ends with the current thread.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::address::Address;
 use crate::api::text;
 use crate::common::process::{Process, Start};
-use crate::program::{built, on_host, tied};
+use crate::program::{built, of_driver, on_host, tied};
 
 /// Pause before a container is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -123,7 +123,7 @@ impl Container {
         });
         let mut args: Vec<String> = args.collect();
         let program = match name {
-            "diskplugin" => PathBuf::from(env!("CARGO_BIN_EXE_diskplugin")),
+            "diskplugin" => of_driver(spec).to_owned(),
             sidecar => {
                 args.push("--retry-interval-start=200ms".to_owned());
                 built(sidecar)

@@ -129,6 +129,19 @@ impl Fake {
         );
     }
 
+    /// Completes a detach that the fault `fails-later` blocks.
+    pub(crate) async fn release(&self, disk: &str) {
+        let order = serde_json::json!({"op": "release", "id": disk});
+        let url = format!("{}/_control/disks", self.url);
+        let response = self.http.post(url).json(&order).send().await;
+        let response = response.expect("the fake cloud responds");
+        assert!(
+            response.status().is_success(),
+            "{order}: {:?}",
+            response.text().await
+        );
+    }
+
     /// The number of calls of an action.
     pub(crate) async fn count(&self, action: &str) -> u64 {
         let calls = self.control("calls").await;

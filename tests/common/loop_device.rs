@@ -4,9 +4,12 @@ use std::path::Path;
 
 /// The shell command that sets up a loop device for a file and prints its path. It resets the read-only flag, which a
 /// loop device keeps from its last use.
+///
+/// losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device, and
+/// the slower one makes the other's mkfs fail with EBUSY. Each losetup that searches for a device therefore holds the lock of `/dev`.
 pub(crate) fn attach_command(image: &Path) -> String {
     let image = image.display();
-    format!("d=$(losetup -f --show {image}); blockdev --setrw $d; echo $d")
+    format!("d=$(flock /dev losetup -f --show {image}); blockdev --setrw $d; echo $d")
 }
 
 /// The shell command that detaches a loop device and waits until the device is free: a process that has it open for a

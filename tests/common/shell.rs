@@ -20,7 +20,7 @@ pub(crate) async fn sh(line: &str) -> String {
 /// Whether root and loop devices are available and a shell command succeeds. Prints the reason if not; fails in CI.
 pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
     let probe = format!(
-        "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
+        "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(flock /dev losetup -f --show $f) \
          && losetup -d $d && rm $f && {line}"
     );
     let command = Command::new("sh").args(["-ec", &probe]);

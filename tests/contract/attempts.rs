@@ -263,8 +263,10 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
     let start = Instant::now();
     let attach = attach_to(&"d-1".parse().unwrap(), "i-one");
     let outcome = ecs.attach_disk(Deadline::after(patience), &attach).await;
-    let error = expect_error(outcome, Kind::Unreachable);
-    assert!(error.to_string().contains(" attempts"), "{error}");
+    let error = outcome.unwrap_err();
+    // The deadline may end an attempt.
+    let is_expected = matches!(error.kind(), Kind::Unreachable | Kind::Deadline);
+    assert!(is_expected && error.to_string().contains(" attempts"), "{error}");
     assert!(start.elapsed() < patience * 4);
 }
 

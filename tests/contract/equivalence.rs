@@ -318,6 +318,7 @@ impl Replay {
             instance: (filter.is_multiple_of(7)).then(|| node("i-one")),
             page_size: (filter.is_multiple_of(2)).then_some(page_size),
             next: self.page.take(),
+            dry_run: filter.is_multiple_of(13),
         };
         let outcome = ecs.describe_disks(deadline(), &query).await;
         self.page = outcome.as_ref().ok().and_then(|page| page.next.clone());

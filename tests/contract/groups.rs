@@ -2,18 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use diskplugin::cloud::{
-    CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups, DescribeSnapshots, EcsApi, Kind,
-    TagResources, TagTarget,
+    CreateSnapshotGroup, DescribeSnapshotGroups, EcsApi, Kind, TagResources, TagTarget,
 };
 use diskplugin::model::{
     Category, ClientToken, DiskId, Gib, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags,
 };
-use serde_json::json;
 
 use crate::world::{
-    FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, snapshot_of,
-    tags, zone,
+    FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, tags, zone,
 };
 
 on_every_implementation!(
@@ -26,10 +25,6 @@ on_every_implementation!(
     a_deletion_that_leaves_snapshots_says_so_in_its_success,
     a_group_is_deleted_with_its_last_snapshot,
     deleting_an_unknown_group_is_success_or_not_found,
-    a_list_by_tags_ends_early_and_one_without_them_does_not,
-    a_snapshot_expires_after_its_retention_days,
-    somebody_elses_hold_on_a_snapshot_is_refused_by_its_code,
-    snapshots_per_disk_and_in_progress_are_limited,
 );
 
 fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
@@ -307,113 +302,4 @@ pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
         .await
         .unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotGroupId.NotFound"));
-}
-
-pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"rules": {"filtered_rows": 15}}));
-    let disk = create_essd(ecs, "source").await;
-    for n in 0..20 {
-        let mut request = essd(&format!("disk-{n}"));
-        request.tags = tags(&[("k", "v")]);
-        ecs.create_disk(deadline(), &request).await.unwrap();
-        let mut request = snapshot_of(&disk, &format!("cut-{n}"));
-        request.tags = tags(&[("k", "v")]);
-        ecs.create_snapshot(deadline(), &request).await.unwrap();
-    }
-    for (filter, disks, snapshots) in [(tags(&[("k", "v")]), 15, 15), (Tags::new(), 21, 20)] {
-        let mut query = DescribeDisks {
-            tags: filter.clone(),
-            page_size: Some(10),
-            ..DescribeDisks::default()
-        };
-        let mut found = 0;
-        loop {
-            let page = ecs.describe_disks(deadline(), &query).await.unwrap();
-            found += page.rows.len();
-            query.next = page.next;
-            if query.next.is_none() {
-                break;
-            }
-        }
-        let query = DescribeSnapshots {
-            tags: filter,
-            ..DescribeSnapshots::default()
-        };
-        let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
-        assert_eq!(
-            (found, page.rows.len(), page.next),
-            (disks, snapshots, None)
-        );
-    }
-}
-
-pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn EcsApi, world: &World) {
-    let disk = create_essd(ecs, "source").await;
-    let mut request = snapshot_of(&disk, "kept");
-    request.retention_days = Some(1);
-    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
-    world.pass(24 * 3600 - 1);
-    assert!(described_snapshot(ecs, &id).await.is_some());
-    world.pass(1);
-    assert_eq!(described_snapshot(ecs, &id).await, None);
-    for days in [0, 65537] {
-        request.retention_days = Some(days);
-        request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
-        let error = ecs.create_snapshot(deadline(), &request).await.unwrap_err();
-        assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
-    }
-}
-
-pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    let disk = create_essd(ecs, "source").await;
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await
-        .unwrap();
-    for (hold, code) in [
-        ("images", "SnapshotCreatedImage"),
-        ("locked", "InvalidOperation.SnapshotIsLocked"),
-    ] {
-        world.configure(json!({"holds": {hold: [id.as_str()]}}));
-        let error = ecs.delete_snapshot(deadline(), &id).await.unwrap_err();
-        assert_eq!(error.code(), Some(code));
-        world.configure(json!({"holds": null}));
-    }
-    world.configure(json!({"holds": {"archived": [id.as_str()]}}));
-    let mut restored = essd("restored");
-    restored.snapshot = Some(id.clone());
-    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
-    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
-    ecs.delete_snapshot(deadline(), &id).await.unwrap();
-}
-
-pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
-    let disk = create_essd(ecs, "source").await;
-    let take = async |n: usize| {
-        ecs.create_snapshot(deadline(), &snapshot_of(&disk, &format!("cut-{n}")))
-            .await
-    };
-    for n in 0..10 {
-        take(n).await.unwrap();
-    }
-    let error = take(10).await.unwrap_err();
-    assert_eq!(error.code(), Some("QuotaExceed.ConcurrentSnapshotQuota"));
-    assert_eq!(error.kind(), Kind::Conflict);
-    world.pass(60);
-    world.configure(json!({"delays": {"snapshot": "0s"}}));
-    for n in 10..256 {
-        take(n).await.unwrap();
-    }
-    let error = take(256).await.unwrap_err();
-    assert_eq!(error.code(), Some("QuotaExceed.SnapshotQuota"));
 }

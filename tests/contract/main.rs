@@ -44,12 +44,16 @@ mod health;
 mod instances;
 mod lag;
 mod modify;
+mod modify_rejections;
+mod modify_requests;
 mod multi_attach;
 mod pages;
 mod resize;
 mod snapshots;
 mod stock;
 mod tags;
+#[path = "../common/wait.rs"]
+mod wait;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 mod world;

@@ -1,62 +1,21 @@
 //! Modifying category, performance level, IOPS and bursting.
 
-use diskplugin::cloud::{
-    CreateDisk, DescribeTasks, EcsApi, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec,
-    ResizeDisk, ResizeMode,
-};
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel, Task, TaskStatus};
 use serde_json::json;
 
-use crate::world::{
-    FAR_ZONE, World, attach_to, create_essd, deadline, described, essd, snapshot_of, zone,
-};
+use diskplugin::cloud::{DescribeTasks, EcsApi, ModifyDiskAttribute, ModifyDiskSpec};
+use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
+
+use crate::modify_requests::{auto, code, disk, to};
+use crate::world::{World, create_essd, deadline, described};
 
 on_every_implementation!(
     a_dry_run_changes_nothing_and_tells_what_would_be_taken,
     a_new_performance_level_applies_immediately,
     a_new_category_requires_a_task,
     a_failed_task_leaves_the_disk_unchanged,
-    a_disk_with_a_running_task_rejects_other_changes,
     tasks_are_listed_by_id_and_by_disk_the_newest_first,
-    a_change_of_category_starts_a_cooling_period,
-    what_fits_neither_disk_nor_category_is_refused_by_name,
-    a_disk_that_grows_or_is_snapshotted_does_not_change,
-    what_the_instance_does_not_take_or_nobody_sells_is_refused,
     bursting_is_switched_for_auto_disks_and_not_while_they_change,
-    modifying_a_missing_disk_is_not_found,
-    an_internal_error_can_have_status_404,
 );
-
-pub(crate) fn to(disk: &DiskId) -> ModifyDiskSpec {
-    ModifyDiskSpec {
-        disk: disk.clone(),
-        category: None,
-        performance_level: None,
-        provisioned_iops: None,
-        dry_run: false,
-    }
-}
-
-fn auto(disk: &DiskId) -> ModifyDiskSpec {
-    ModifyDiskSpec {
-        category: Some(Category::CloudAuto),
-        ..to(disk)
-    }
-}
-
-async fn disk(ecs: &dyn EcsApi, name: &str, category: Category, size: u32) -> DiskId {
-    let request = CreateDisk {
-        category,
-        size: Gib(size),
-        ..essd(name)
-    };
-    ecs.create_disk(deadline(), &request).await.unwrap()
-}
-
-#[track_caller]
-fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
-    outcome.unwrap_err().code().unwrap_or_default().to_owned()
-}
 
 async fn task(ecs: &dyn EcsApi, of: &DiskId) -> Task {
     let query = DescribeTasks::Disk(of.clone());
@@ -148,29 +107,6 @@ pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn EcsApi, wo
     );
 }
 
-pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"delays": {"modify": "60s"}}));
-    let disk = create_essd(ecs, "busy").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk))
-        .await
-        .unwrap();
-    for (alternatives, wanted) in [
-        ("first", "InvalidStatus.DiskNotReady"),
-        ("last", "IncorrectDiskStatus"),
-    ] {
-        world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let again = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
-        assert_eq!(code(again), wanted);
-    }
-    let gone = ecs.delete_disk(deadline(), &disk).await;
-    assert_eq!(code(gone), "IncorrectDiskStatus");
-    world.pass(60);
-    ecs.delete_disk(deadline(), &disk).await.unwrap();
-}
-
 pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
     ecs: &dyn EcsApi,
     world: &World,
@@ -199,145 +135,6 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
     assert_eq!(
         (page.rows.len(), page.rows[0].id.clone()),
         (1, ids[1].clone())
-    );
-}
-
-pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &dyn EcsApi, world: &World) {
-    world.configure(json!({"rules": {"cooling_period": "10m"}}));
-    let disk = create_essd(ecs, "hot").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk))
-        .await
-        .unwrap();
-    let back = ModifyDiskSpec {
-        category: Some(Category::CloudEssd),
-        ..to(&disk)
-    };
-    let expect_error = ecs.modify_disk_spec(deadline(), &back).await;
-    assert_eq!(code(expect_error), "DiskInCoolingPeriod");
-    world.pass(600);
-    assert!(ecs.modify_disk_spec(deadline(), &back).await.is_ok());
-}
-
-pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"rules": {"alternatives": "first"}}));
-    let essd = create_essd(ecs, "essd").await;
-    let auto_disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
-    let level = |disk: &DiskId, level| ModifyDiskSpec {
-        performance_level: Some(level),
-        ..to(disk)
-    };
-    let iops = |disk: &DiskId, iops| ModifyDiskSpec {
-        provisioned_iops: Some(iops),
-        ..to(disk)
-    };
-    let category = |category| ModifyDiskSpec {
-        category: Some(category),
-        ..to(&essd)
-    };
-    for (request, wanted) in [
-        (
-            level(&essd, PerformanceLevel::Pl0),
-            "InvalidPerformanceLevel.TooLow",
-        ),
-        (
-            level(&essd, PerformanceLevel::Pl3),
-            "OperationDenied.PerformanceLevelNotMatch",
-        ),
-        (
-            level(&auto_disk, PerformanceLevel::Pl1),
-            "InvalidPerformanceLevelParam.Mismatch",
-        ),
-        (
-            iops(&essd, 100),
-            "ProvisionedIopsForDiskCategoryUnsupported",
-        ),
-        // 20 GiB: 1000 * 20 - 3000.
-        (
-            iops(&auto_disk, 17_001),
-            "InvalidProvisionedIops.LimitExceed",
-        ),
-        (
-            category(Category::Cloud),
-            "InvalidDiskCategory.ValueNotSupported",
-        ),
-        (
-            category(Category::CloudEssdEntry),
-            "InvalidDiskCategory.ValueNotSupported",
-        ),
-    ] {
-        let expect_error = ecs.modify_disk_spec(deadline(), &request).await;
-        assert_eq!(code(expect_error), wanted, "{request:?}");
-    }
-    let most = iops(&auto_disk, 17_000);
-    assert_eq!(ecs.modify_disk_spec(deadline(), &most).await.unwrap(), None);
-    let basic = disk(ecs, "basic", Category::Cloud, 20).await;
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&basic)).await;
-    assert_eq!(code(expect_error), "InvalidDiskCategory.NotSupported");
-}
-
-pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"delays": {"resize": "10s", "cut": "10s"}}));
-    let growing = create_essd(ecs, "growing").await;
-    let request = ResizeDisk {
-        disk: growing.clone(),
-        size: Gib(30),
-        mode: ResizeMode::Offline,
-        token: ClientToken::derive("ResizeDisk", ["growing"]),
-    };
-    ecs.resize_disk(deadline(), &request).await.unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&growing)).await;
-    assert_eq!(
-        code(expect_error),
-        "OperationDenied.DiskExpansionUnfinished"
-    );
-    let cutting = create_essd(ecs, "cutting").await;
-    ecs.create_snapshot(deadline(), &snapshot_of(&cutting, "snap"))
-        .await
-        .unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&cutting)).await;
-    assert_eq!(code(expect_error), "DiskCreatingSnapshot");
-    world.pass(10);
-    assert!(
-        ecs.modify_disk_spec(deadline(), &auto(&growing))
-            .await
-            .is_ok()
-    );
-}
-
-pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
-    world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
-    let disk = create_essd(ecs, "sold").await;
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
-    assert_eq!(code(expect_error), "OperationDenied.NoStock");
-    let request = CreateDisk {
-        zone: Some(zone(FAR_ZONE)),
-        ..essd("far")
-    };
-    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far"))
-        .await
-        .unwrap();
-    let to_ssd = ModifyDiskSpec {
-        category: Some(Category::CloudSsd),
-        ..to(&disk)
-    };
-    let expect_error = ecs.modify_disk_spec(deadline(), &to_ssd).await;
-    assert!(
-        matches!(
-            &*code(expect_error),
-            "InvalidInstanceType.NotSupportDiskCategory"
-                | "InvalidDiskCategory.InstanceTypeUnsupported"
-        ),
-        "the instance takes no cloud_ssd"
     );
 }
 
@@ -385,35 +182,4 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         code(expect_error),
         "BurstingEnabledForModifyingDiskUnsupported"
     );
-}
-
-pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &World) {
-    let unknown: DiskId = "d-unknown".parse().unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&unknown)).await;
-    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
-    let burst = ModifyDiskAttribute {
-        disk: unknown.clone(),
-        bursting: true,
-    };
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst).await;
-    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
-    let query = DescribeTasks::Disk(unknown);
-    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
-    assert!(page.rows.is_empty());
-}
-
-pub(crate) async fn an_internal_error_can_have_status_404(ecs: &dyn EcsApi, world: &World) {
-    let disk = create_essd(ecs, "error").await;
-    world.configure(
-        json!({"faults": [{"action": "ModifyDiskSpec", "times": 1000,
-        "kind": {"code": {"status": 404, "code": "InternalError"}}}]}),
-    );
-    let error = ecs
-        .modify_disk_spec(
-            diskplugin::base::Deadline::after(std::time::Duration::from_secs(1)),
-            &auto(&disk),
-        )
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), Kind::Ambiguous, "{error}");
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, EcsApi, Kind};
-use diskplugin::model::DiskId;
 use serde_json::json;
+
+use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, EcsApi, Kind};
+use diskplugin::model::{DiskId, Tags};
 
 use crate::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
 
@@ -15,6 +16,7 @@ on_every_implementation!(
     snapshot_pages_are_smaller,
     a_page_token_is_good_only_for_its_query_and_its_time,
     what_comes_and_goes_between_pages_neither_repeats_nor_hides_others,
+    a_list_by_tags_ends_early_and_one_without_them_does_not,
 );
 
 async fn disks(ecs: &dyn EcsApi, count: usize) -> BTreeSet<DiskId> {
@@ -134,4 +136,45 @@ pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_
     let all: BTreeSet<DiskId> = ids.iter().cloned().collect();
     assert_eq!(all.len(), ids.len(), "a disk is shown twice");
     assert!(before.is_subset(&all));
+}
+
+pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
+    ecs: &dyn EcsApi,
+    world: &World,
+) {
+    world.configure(json!({"rules": {"filtered_rows": 15}}));
+    let disk = create_essd(ecs, "source").await;
+    for n in 0..20 {
+        let mut request = essd(&format!("disk-{n}"));
+        request.tags = tags(&[("k", "v")]);
+        ecs.create_disk(deadline(), &request).await.unwrap();
+        let mut request = snapshot_of(&disk, &format!("cut-{n}"));
+        request.tags = tags(&[("k", "v")]);
+        ecs.create_snapshot(deadline(), &request).await.unwrap();
+    }
+    for (filter, disks, snapshots) in [(tags(&[("k", "v")]), 15, 15), (Tags::new(), 21, 20)] {
+        let mut query = DescribeDisks {
+            tags: filter.clone(),
+            page_size: Some(10),
+            ..DescribeDisks::default()
+        };
+        let mut found = 0;
+        loop {
+            let page = ecs.describe_disks(deadline(), &query).await.unwrap();
+            found += page.rows.len();
+            query.next = page.next;
+            if query.next.is_none() {
+                break;
+            }
+        }
+        let query = DescribeSnapshots {
+            tags: filter,
+            ..DescribeSnapshots::default()
+        };
+        let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
+        assert_eq!(
+            (found, page.rows.len(), page.next),
+            (disks, snapshots, None)
+        );
+    }
 }

@@ -1,8 +1,9 @@
-//! Creating, restoring and deleting snapshots.
+//! Creating, restoring, deleting and expiring snapshots, and their limits.
+
+use serde_json::json;
 
 use diskplugin::cloud::{DescribeSnapshots, EcsApi, Kind};
-use diskplugin::model::{Category, Gib, SnapshotStatus};
-use serde_json::json;
+use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
 
 use crate::world::{
     World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of,
@@ -23,6 +24,9 @@ on_every_implementation!(
     snapshots_are_listed_by_disk_and_by_id,
     a_deleted_snapshot_is_gone_though_disks_were_made_from_it,
     deleting_an_unknown_snapshot_is_success_or_not_found,
+    a_snapshot_expires_after_its_retention_days,
+    somebody_elses_hold_on_a_snapshot_is_refused_by_its_code,
+    snapshots_per_disk_and_in_progress_are_limited,
 );
 
 pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn EcsApi, world: &World) {
@@ -234,4 +238,72 @@ pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
     world.configure(json!({"rules": {"missing_is_error": true}}));
     expect_error(ecs.delete_snapshot(deadline(), &id).await, Kind::NotFound);
+}
+
+pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn EcsApi, world: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let mut request = snapshot_of(&disk, "kept");
+    request.retention_days = Some(1);
+    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    world.pass(24 * 3600 - 1);
+    assert!(described_snapshot(ecs, &id).await.is_some());
+    world.pass(1);
+    assert_eq!(described_snapshot(ecs, &id).await, None);
+    for days in [0, 65537] {
+        request.retention_days = Some(days);
+        request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
+        let error = ecs.create_snapshot(deadline(), &request).await.unwrap_err();
+        assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
+    }
+}
+
+pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
+    ecs: &dyn EcsApi,
+    world: &World,
+) {
+    let disk = create_essd(ecs, "source").await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await
+        .unwrap();
+    for (hold, code) in [
+        ("images", "SnapshotCreatedImage"),
+        ("locked", "InvalidOperation.SnapshotIsLocked"),
+    ] {
+        world.configure(json!({"holds": {hold: [id.as_str()]}}));
+        let error = ecs.delete_snapshot(deadline(), &id).await.unwrap_err();
+        assert_eq!(error.code(), Some(code));
+        world.configure(json!({"holds": null}));
+    }
+    world.configure(json!({"holds": {"archived": [id.as_str()]}}));
+    let mut restored = essd("restored");
+    restored.snapshot = Some(id.clone());
+    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
+    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
+    ecs.delete_snapshot(deadline(), &id).await.unwrap();
+}
+
+pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(
+    ecs: &dyn EcsApi,
+    world: &World,
+) {
+    world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
+    let disk = create_essd(ecs, "source").await;
+    let take = async |n: usize| {
+        ecs.create_snapshot(deadline(), &snapshot_of(&disk, &format!("cut-{n}")))
+            .await
+    };
+    for n in 0..10 {
+        take(n).await.unwrap();
+    }
+    let error = take(10).await.unwrap_err();
+    assert_eq!(error.code(), Some("QuotaExceed.ConcurrentSnapshotQuota"));
+    assert_eq!(error.kind(), Kind::Conflict);
+    world.pass(60);
+    world.configure(json!({"delays": {"snapshot": "0s"}}));
+    for n in 10..256 {
+        take(n).await.unwrap();
+    }
+    let error = take(256).await.unwrap_err();
+    assert_eq!(error.code(), Some("QuotaExceed.SnapshotQuota"));
 }

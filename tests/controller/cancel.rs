@@ -8,8 +8,11 @@ use tokio::time::Instant;
 use tonic::{Code, Request};
 
 use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{ControllerUnpublishVolumeRequest, CreateSnapshotRequest};
 
-use crate::kit::{NODE, OTHER, Stage, code, create, new_volume, publication, range, within};
+use crate::kit::{
+    NODE, OTHER, Stage, code, create, holders, new_volume, publication, range, within,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_create_makes_no_further_calls_and_the_retry_returns_its_disk() {
@@ -175,4 +178,81 @@ async fn thirty_concurrent_volume_life_cycles_leave_no_resources() {
     let per_volume = |action: &str| stage.calls(action) / 30;
     let writes = ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk"];
     assert_eq!(writes.map(per_volume), [1; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_process_completes_the_operations_of_the_previous_one() {
+    let stage = Stage::new(&[
+        "--attach-delay=20s",
+        "--detach-delay=20s",
+        "--cut-delay=20s",
+        "--create-delay=20s",
+    ]);
+    let soon = Duration::from_secs(3);
+    let late = stage
+        .service
+        .create_volume(within(soon, new_volume("pvc-1")))
+        .await;
+    assert!(late.is_err());
+    let volume = create(&stage.restarted(), new_volume("pvc-1"))
+        .await
+        .unwrap()
+        .volume_id;
+    assert_eq!(stage.disks(), std::slice::from_ref(&volume));
+
+    let publish = || publication(&volume, NODE);
+    let late = stage
+        .service
+        .controller_publish_volume(within(soon, publish()))
+        .await;
+    assert!(late.is_err());
+    let request = Request::new(publish());
+    stage
+        .restarted()
+        .controller_publish_volume(request)
+        .await
+        .unwrap();
+
+    let snapshot = || CreateSnapshotRequest {
+        name: "snap".to_owned(),
+        source_volume_id: volume.clone(),
+        ..Default::default()
+    };
+    let late = stage
+        .service
+        .create_snapshot(within(soon, snapshot()))
+        .await;
+    assert!(late.is_err());
+    let made = stage
+        .restarted()
+        .create_snapshot(Request::new(snapshot()))
+        .await;
+    let made = made.unwrap().into_inner().snapshot.unwrap();
+    let rows = stage.cloud.state()["snapshots"].clone();
+    assert_eq!(
+        (rows.as_array().unwrap().len(), &rows[0]["id"]),
+        (1, &json!(made.snapshot_id))
+    );
+
+    let unpublish = || ControllerUnpublishVolumeRequest {
+        volume_id: volume.clone(),
+        node_id: NODE.to_owned(),
+        ..Default::default()
+    };
+    let late = stage
+        .service
+        .controller_unpublish_volume(within(soon, unpublish()))
+        .await;
+    assert!(late.is_err());
+    let request = Request::new(unpublish());
+    stage
+        .restarted()
+        .controller_unpublish_volume(request)
+        .await
+        .unwrap();
+    assert!(holders(&stage, &volume).is_empty());
+    assert_eq!(
+        (stage.calls("CreateDisk"), stage.calls("CreateSnapshot")),
+        (1, 1)
+    );
 }

@@ -1,9 +1,12 @@
-//! StorageClass parameters and topology in CreateVolume.
+//! Parameters of StorageClass and VolumeAttributesClass, and topology, in CreateVolume.
 
-use tonic::Code;
+use tonic::{Code, Request};
 
+use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::AccessType;
-use diskplugin::csi::proto::{CreateVolumeRequest, TopologyRequirement};
+use diskplugin::csi::proto::{
+    ControllerModifyVolumeRequest, CreateVolumeRequest, TopologyRequirement,
+};
 
 use crate::kit::{Stage, new_volume, parameters, range, topology};
 
@@ -279,4 +282,75 @@ async fn without_a_size_the_minimum_of_the_category_is_created() {
     let mut odd = new_volume("pvc-2");
     odd.capacity_range = Some(range(0, 0));
     assert_eq!(stage.create(odd).await.unwrap().capacity_bytes, 20 << 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn booleans_have_the_same_values_in_both_classes_and_ignore_spaces() {
+    let words = [
+        ("true", true),
+        (" TRUE ", true),
+        ("yes", true),
+        ("1", true),
+        ("enabled", true),
+        ("false", false),
+        ("No", false),
+        ("0\n", false),
+        (" disabled", false),
+    ];
+    for (word, yes) in words {
+        let stage = Stage::new(&[]);
+        let class = CreateVolumeRequest {
+            parameters: parameters(&[("type", " cloud_auto "), ("burstingEnabled", word)]),
+            ..new_volume("pvc-1")
+        };
+        stage
+            .create(class)
+            .await
+            .unwrap_or_else(|status| panic!("{word:?}: {status}"));
+        let later = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto")]),
+            mutable_parameters: parameters(&[("burstingEnabled", word)]),
+            ..new_volume("pvc-2")
+        };
+        stage
+            .create(later)
+            .await
+            .unwrap_or_else(|status| panic!("{word:?}: {status}"));
+        let state = stage.cloud.state();
+        for row in state["disks"].as_array().unwrap() {
+            assert_eq!(row["bursting"], yes, "{word:?}: {row:#}");
+        }
+        let volume = stage.disks()[0].clone();
+        let modify = ControllerModifyVolumeRequest {
+            volume_id: volume,
+            mutable_parameters: parameters(&[("burstingEnabled", word)]),
+            ..Default::default()
+        };
+        let modified = stage
+            .service
+            .controller_modify_volume(Request::new(modify))
+            .await;
+        modified.unwrap_or_else(|status| panic!("{word:?}: {status}"));
+    }
+    let stage = Stage::new(&[]);
+    for word in ["maybe", "", "tru e"] {
+        let pair = [("burstingEnabled", word)];
+        let class = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto"), pair[0]]),
+            ..new_volume("pvc-1")
+        };
+        let later = CreateVolumeRequest {
+            parameters: parameters(&[("type", "cloud_auto")]),
+            mutable_parameters: parameters(&pair),
+            ..new_volume("pvc-1")
+        };
+        for request in [class, later] {
+            let refused = stage.create(request).await.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument, "{word:?}");
+            for part in ["burstingEnabled", "\"true\" or \"false\""] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+        }
+    }
+    assert!(stage.cloud.counts().is_empty());
 }

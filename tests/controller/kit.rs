@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tonic::{Code, Request, Response, Status};
+use wiremock::MockServer;
 
 use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
@@ -20,7 +21,6 @@ use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVol
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
 use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
-use wiremock::MockServer;
 
 use crate::retrying_cloud::RetryingCloud;
 use crate::wiremock_cloud;
@@ -306,4 +306,14 @@ pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement 
         requisite: zones(requisite),
         preferred: zones(preferred),
     }
+}
+
+/// The nodes to which the volume is attached in the cloud.
+pub(crate) fn holders(stage: &Stage, volume: &str) -> Vec<String> {
+    let state = stage.cloud.state();
+    let rows = state["disks"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["id"] == volume).unwrap();
+    let held = row["attachments"].as_array().unwrap().iter();
+    held.map(|held| held["instance"].as_str().unwrap().to_owned())
+        .collect()
 }

@@ -16,7 +16,7 @@ use diskplugin::csi::proto::{
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
 
-use crate::kit::{Stage, soon};
+use crate::kit::{Stage, code, soon};
 
 /// Creates disks of this cluster, `apart` from each other.
 async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
@@ -261,4 +261,61 @@ async fn an_empty_listing_does_not_prove_that_volumes_are_deleted() {
     );
     stage.delete(&volume).await.unwrap();
     assert!(all(&stage.service, 0).await.0.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_page_token_is_aborted_and_an_old_one_remains_valid() {
+    let stage = Stage::new(&[]);
+    let mut volumes = Vec::new();
+    for number in 0..4 {
+        let volume = stage.volume(&format!("pvc-{number}")).await;
+        let snapshot = stage.snapshot(&format!("snap-{number}"), &volume).await;
+        volumes.push((volume, snapshot.unwrap().snapshot_id));
+    }
+    let lists = async |token: &str, most: i32| {
+        let request = ListVolumesRequest {
+            max_entries: most,
+            starting_token: token.to_owned(),
+        };
+        let volumes = stage.service.list_volumes(Request::new(request)).await;
+        let request = ListSnapshotsRequest {
+            max_entries: most,
+            starting_token: token.to_owned(),
+            ..Default::default()
+        };
+        let snapshots = stage.service.list_snapshots(Request::new(request)).await;
+        (
+            volumes.map(|answer| answer.into_inner()),
+            snapshots.map(|answer| answer.into_inner()),
+        )
+    };
+    let long = "9".repeat(100);
+    for token in [
+        "-1@",
+        "99@",
+        "@",
+        "-1",
+        "99",
+        "/",
+        "x/y",
+        "2027-01-01",
+        "\u{0}",
+        &long,
+    ] {
+        let (volumes, snapshots) = lists(token, 2).await;
+        assert_eq!(code(volumes), Code::Aborted, "{token:?}");
+        assert_eq!(code(snapshots), Code::Aborted, "{token:?}");
+    }
+    // A token outlives the item that it refers to, and all items before it.
+    let (page, snapshots) = lists("", 2).await;
+    let (after, after_snapshots) = (page.unwrap().next_token, snapshots.unwrap().next_token);
+    for (volume, snapshot) in &volumes[..3] {
+        stage.delete_snapshot(snapshot).await.unwrap();
+        stage.delete(volume).await.unwrap();
+    }
+    let (rest, _) = lists(&after, 2).await;
+    let (_, rest_snapshots) = lists(&after_snapshots, 2).await;
+    let (rest, rest_snapshots) = (rest.unwrap(), rest_snapshots.unwrap());
+    assert_eq!((rest.entries.len(), rest_snapshots.entries.len()), (1, 1));
+    assert!(rest.next_token.is_empty() && rest_snapshots.next_token.is_empty());
 }

@@ -11,6 +11,7 @@ mod retrying_cloud;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 
+mod attachment;
 mod cancel;
 mod capability;
 mod class;
@@ -23,5 +24,7 @@ mod kit;
 mod listing;
 mod modify;
 mod over_http;
-mod peer_defects;
 mod placement;
+mod retry;
+mod shared_polls;
+mod size;

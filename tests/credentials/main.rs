@@ -198,7 +198,7 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     let lab = Lab::new().await;
     lab.configure(json!({"sts": {"unreachable": true}}));
     let client = lab.client(lab.oidc(), Scheme::V1);
-    let deadline = Deadline::after(Duration::from_millis(300));
+    let deadline = Deadline::after(Duration::from_secs(2));
     let query = DescribeDisks::default();
     let error = client.describe_disks(deadline, &query).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");

@@ -1,4 +1,4 @@
-//! The table of failures on its page, and what each code of the cloud becomes. Both are written anew
+//! The failures on their page, with a section for each, and what each code of the cloud becomes. Both are written anew
 //! by `UPDATE=1 cargo test --test docs errors`, and compared otherwise.
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ const BEGIN: &str = "<!-- Generated from src/model/failure/table.rs by UPDATE=1 
 const END: &str = "<!-- End of the generated table -->";
 
 /// Writes the text, or fails when it is another one.
-fn hold(path: PathBuf, wanted: &str) {
+pub(crate) fn hold(path: PathBuf, wanted: &str) {
     let there = std::fs::read_to_string(&path).unwrap();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, wanted).unwrap();
@@ -31,19 +31,115 @@ fn the_page_has_every_failure_with_its_code_its_meaning_and_what_to_do() {
     let text = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
-    let mut table =
-        "\n| name | gRPC code | meaning | advice |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut table = "\n| name | gRPC code | meaning |\n| --- | --- | --- |\n".to_owned();
     for failure in Failure::ALL {
-        let row = format!(
-            "| `{}` | `{}` | {} | {} |\n",
-            failure.name(),
-            failure.kind().code_name(),
-            failure.description(),
-            failure.advice()
-        );
-        table.push_str(&row);
+        let (name, code) = (failure.name(), failure.kind().code_name());
+        let anchor = name.to_lowercase();
+        let meaning = failure.description();
+        table.push_str(&format!(
+            "| [`{name}`](failures.md#{anchor}) | `{code}` | {meaning} |\n"
+        ));
     }
     hold(path, &format!("{before}{BEGIN}{table}\n{END}{after}"));
+}
+
+#[test]
+fn the_page_of_failures_has_a_section_for_each_with_a_message_of_the_driver() {
+    let path = root().join("docs/reference/failures.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, _) = text.split_once(BEGIN).unwrap();
+    hold(path, &format!("{before}{BEGIN}{}", sections()));
+}
+
+/// An error of the cloud in `tests/data/cloud-errors.txt`.
+struct CloudError {
+    /// `*` is any action.
+    action: String,
+    status: u16,
+    code: String,
+    /// The name of the failure.
+    failure: String,
+}
+
+fn cloud_errors() -> Vec<CloudError> {
+    let text = std::fs::read_to_string(root().join("tests/data/cloud-errors.txt")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split([' ', ':']).collect();
+            CloudError {
+                action: words[0].to_owned(),
+                status: words[1].parse().unwrap(),
+                code: words[2].to_owned(),
+                failure: words.last().unwrap().to_string(),
+            }
+        })
+        .collect()
+}
+
+/// A section for each failure: meaning, action, the cloud's codes, and a message of the driver.
+fn sections() -> String {
+    let errors = cloud_errors();
+    let mut text = String::new();
+    for failure in Failure::ALL {
+        let name = failure.name();
+        let own: Vec<_> = errors.iter().filter(|one| one.failure == name).collect();
+        text.push_str(&format!("\n## {name}\n\n"));
+        item(&mut text, "Meaning", failure.description());
+        item(&mut text, "Cause", &cause(&own));
+        item(&mut text, "Action", failure.advice());
+        let callers = match failure.kind().is_final() {
+            true => "final for this attempt",
+            false => "the operation may be in progress; the caller repeats the call",
+        };
+        item(
+            &mut text,
+            "gRPC code",
+            &format!("`{}`: {callers}", failure.kind().code_name()),
+        );
+        if let Some(example) = own.first() {
+            text.push_str(&format!("\n```text\n{}\n```\n", message(example)));
+        }
+    }
+    text
+}
+
+fn cause(errors: &[&CloudError]) -> String {
+    let mut codes: Vec<_> = errors.iter().map(|one| one.code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    match codes.as_slice() {
+        [] => "the driver finds it without an error of the cloud; the message has the details"
+            .to_owned(),
+        codes => format!("the cloud's error `{}`", codes.join("`, `")),
+    }
+}
+
+/// The message of the driver, as sidecars and kubelet get it.
+fn message(error: &CloudError) -> String {
+    let name = match error.action.as_str() {
+        "*" => "DescribeDisks",
+        name => name,
+    };
+    let source = cloud::Error::from_response(action(name), error.status, &error.code);
+    let step = "complete the call".to_owned();
+    let status = tonic::Status::from(Error::Cloud { step, source });
+    assert!(status.message().starts_with(&error.failure), "{status:?}");
+    status.message().to_owned()
+}
+
+/// A list item, wrapped.
+fn item(text: &mut String, title: &str, content: &str) {
+    let mut line = format!("* {title}:");
+    for word in content.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 120 {
+            text.push_str(&format!("{line}\n"));
+            line = format!("  {word}");
+        } else {
+            line.push_str(&format!(" {word}"));
+        }
+    }
+    text.push_str(&format!("{line}\n"));
 }
 
 /// An action by its name: errors hold those of the driver, which live as long as it does.

@@ -1,16 +1,22 @@
 //! `docs/reference/command-line.md` lists the flags of `--help`.
 
 use clap::{Arg, Command, CommandFactory};
-use diskplugin::cli::Cli;
+use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
 
 use crate::page::read;
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 6] = [
+const ROLES: [&str; 12] = [
     "controller",
     "node",
     "map",
     "all-in-one",
+    "config",
+    "explain",
+    "timeline",
+    "bundle",
+    "doctor",
+    "orphans",
     "mock-cloud",
     "demo",
 ];
@@ -51,6 +57,15 @@ fn the_reference_has_every_role() {
         let about = role.get_about().unwrap().to_string();
         let row = format!("| `{}` | {about} |", role.get_name());
         assert!(page.contains(&row), "{PAGE} lacks the row\n{row}");
+    }
+}
+
+#[test]
+fn the_guide_has_every_command_of_the_kubectl_plugin() {
+    let page = read("docs/guides/kubectl-plugin.md");
+    for command in OPERATOR_COMMANDS {
+        let row = format!("| `{command}` | ");
+        assert!(page.contains(&row), "no row {row}");
     }
 }
 

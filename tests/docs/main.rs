@@ -13,6 +13,7 @@ mod failures;
 mod flags;
 mod guides;
 mod lanes;
+mod metrics;
 mod named;
 mod page;
 mod play;

@@ -96,7 +96,7 @@ fn needs_cluster(page: &Page) -> bool {
 
 /// Whether the demo can show all of it; aloud when it cannot.
 async fn can_make_devices() -> bool {
-    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(losetup -f --show $f) \
+    let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(flock /dev losetup -f --show $f) \
          && losetup -d $d && rm $f";
     let command = Command::new("sh").args(["-ec", probe]);
     let output = ProcessExec

@@ -70,6 +70,7 @@ mod disturb;
 mod keep;
 mod moved;
 mod share;
+mod stuck;
 mod tutorial;
 
 fn main() -> std::process::ExitCode {
@@ -94,6 +95,7 @@ fn main() -> std::process::ExitCode {
     let alone = suite::scenarios![
         // Its pod is in the release's namespace, which the tutorial shows.
         "helm-test" => keep::helm_test,
+        "stuck" => stuck::the_cause_is_named,
         "upstream" => upstream::run_selected,
         "kubelet" => disturb::kubelet_restarted,
         "upgraded" => disturb::upgraded,

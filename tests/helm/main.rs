@@ -6,11 +6,13 @@
 mod classes;
 mod comparison;
 mod images;
+mod monitoring;
 mod names;
 mod page;
 mod pods;
 mod render;
 mod rights;
+mod settings;
 mod values;
 
 /// Fails with one line per problem.

@@ -107,8 +107,8 @@ impl Object {
         let Some(pod) = self.pod() else {
             return Vec::new();
         };
-        assert!(pod.get("initContainers").is_none(), "{}", self.at());
-        let bodies = list(pod, "/containers").into_iter();
+        let init = list(pod, "/initContainers").into_iter();
+        let bodies = init.chain(list(pod, "/containers"));
         let containers = bodies.map(|body| Container {
             object: self,
             name: text(body, "/name"),
@@ -123,8 +123,8 @@ impl Container<'_> {
         format!("{}, container {}", self.object.at(), self.name)
     }
 
-    /// Whether it is the driver of the node plugin.
+    /// Whether it is the driver of the node plugin, or its doctor.
     pub(crate) fn is_node(&self) -> bool {
-        self.object.kind == "DaemonSet" && self.name == "diskplugin"
+        self.object.kind == "DaemonSet" && ["diskplugin", "doctor"].contains(&self.name)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diskplugin::cloud::client::ACTIONS;
+use diskplugin::cloud::rate_limit::ACCOUNT;
 use serde_json::Value;
 
 use crate::render::{read, root, yaml};
@@ -150,9 +152,11 @@ fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
     let open = [
         "affinity",
         "allowedTopologies",
+        "authorization",
         "extraEgress",
         "global",
         "metricsFrom",
+        "tlsConfig",
     ];
     let mut wrong = Vec::new();
     let mut rest: Vec<(String, &Value)> = vec![(String::new(), &rules)];
@@ -245,4 +249,13 @@ fn readme_lists_every_value() {
         found.trim_end() == expected,
         "{file} differs from values.yaml; UPDATE=1 cargo test --test helm updates it"
     );
+}
+
+#[test]
+fn schema_allows_rate_limits_for_exactly_the_actions_of_the_driver() {
+    let (rules, _) = known();
+    let names = rules.pointer("/properties/rateLimits/propertyNames/enum");
+    let names: Vec<_> = names.and_then(Value::as_array).unwrap().iter().collect();
+    let allowed: Vec<_> = [ACCOUNT].iter().chain(ACTIONS).collect();
+    assert_eq!(names, allowed);
 }

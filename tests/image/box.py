@@ -74,7 +74,7 @@ class Disk:
         self.file = folder / "disk"
         self.file.touch()
         os.truncate(self.file, size)
-        attach = ["losetup", "--find", "--show", str(self.file)]
+        attach = ["flock", "/dev", "losetup", "--find", "--show", str(self.file)]
         done = subprocess.run(attach, capture_output=True, text=True)
         if done.returncode != 0:
             self.file.unlink()

@@ -19,7 +19,13 @@ FOLDER = Path(os.environ["IMAGE_FOLDER"])
 VERSION = tomllib.loads((PROJECT / "Cargo.toml").read_text())["package"]["version"]
 ARCHIVE = FOLDER / f"diskplugin-{VERSION}-{ARCH}.tar"
 # What the driver's layer has, where the image has one.
-OURS = {"diskplugin", "diskplugin-node", "usr/share/doc/diskplugin", "usr/share/doc/diskplugin/LICENSE"}
+OURS = {
+    "diskplugin",
+    "diskplugin-controller",
+    "diskplugin-node",
+    "usr/share/doc/diskplugin",
+    "usr/share/doc/diskplugin/LICENSE",
+}
 
 
 def left_out(reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The programs of the image start in it, in both roles, as the chart has it."""
+"""The programs of the image start in it, in the roles that the chart has."""
 
 import os
 import re
@@ -17,20 +17,20 @@ ROLES = {
     "controller": ["--region=cn-beijing", "--zone=cn-beijing-a", "--cluster-id=image", "--credentials=environment"],
     "node": ["--node-id=i-image", "--zone=cn-beijing-a", "--state-dir=/tmp/state", "--kubelet-dir=/tmp"],
 }
-# What the chart starts for each.
-PROGRAMS = {"controller": "diskplugin", "node": "diskplugin-node"}
+# The program that the chart starts for each role.
+PROGRAMS = {"controller": "diskplugin-controller", "node": "diskplugin-node"}
 # Nobody is called with it.
 KEYS = {"ALIBABA_CLOUD_ACCESS_KEY_ID": "of-no-account", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "of-no-account"}
 
 
 class Driver(unittest.TestCase):
     def test_it_needs_no_library(self):
-        for program in PROGRAMS.values():
+        for program in ("diskplugin", *PROGRAMS.values()):
             elf = readelf(Image().data[program])
             self.assertEqual((elf["needed"], elf["interpreter"]), ([], []), program)
 
     def test_it_names_no_folder_of_whoever_built_it(self):
-        for program in PROGRAMS.values():
+        for program in ("diskplugin", *PROGRAMS.values()):
             data = Image().data[program]
             for folder in (str(PROJECT), os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")):
                 self.assertFalse(folder.encode() + b"/" in data, (program, folder))
@@ -44,7 +44,7 @@ class Started(unittest.TestCase):
 
     def test_it_tells_its_version_as_both_users(self):
         for user in ("0:0", NONROOT):
-            for program in PROGRAMS.values():
+            for program in ("diskplugin", *PROGRAMS.values()):
                 done = self.box.run(program, "--version", user=user)
                 self.assertEqual((done.returncode, done.stdout.strip()), (0, f"{program} {VERSION}"))
 
@@ -57,11 +57,20 @@ class Started(unittest.TestCase):
     def test_the_nodes_program_has_the_roles_of_a_node_and_no_client_of_the_api_server(self):
         told = self.box.run("diskplugin-node", "--help").stdout
         roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
-        self.assertEqual({"node", "map", "help"}, roles, told)
+        self.assertEqual({"node", "map", "doctor", "help"}, roles, told)
         # Panics name the file of their crate: the client of the API server is in the one and not in the other.
         data, client = Image().data, b"/kube-client-"
         self.assertTrue(client in data["diskplugin"])
         self.assertFalse(client in data["diskplugin-node"])
+
+    def test_the_controllers_program_has_the_role_of_the_controller(self):
+        text = self.box.run("diskplugin-controller", "--help").stdout
+        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", text))
+        self.assertEqual({"controller", "help"}, roles, text)
+        # Only the bundle of the commands for operators is compressed.
+        data, archive = Image().data, b"/flate2-"
+        self.assertTrue(archive in data["diskplugin"])
+        self.assertFalse(archive in data["diskplugin-controller"])
 
     def test_the_controller_serves_as_nobody_in_particular_and_stops_when_told(self):
         self.serve("controller", NONROOT)

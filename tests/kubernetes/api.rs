@@ -1,5 +1,6 @@
 //! A small API server over HTTP: lists, watches, reads, merge patches and creations, and what can go wrong with them.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,6 +33,14 @@ pub(crate) struct World {
     pub(crate) forbidden: Vec<String>,
     /// What somebody else does to the object at this place right before the next patch of it.
     pub(crate) overtaken: Vec<(String, Value)>,
+    /// `VERB RESOURCE` that access reviews deny.
+    pub(crate) denied_rights: Vec<String>,
+    /// Users by bearer token, and the paths that each may get.
+    pub(crate) users: BTreeMap<String, (String, Vec<String>)>,
+    /// Texts at these places, such as logs.
+    pub(crate) texts: BTreeMap<String, String>,
+    /// Most objects of a page.
+    pub(crate) page: Option<usize>,
     events: u64,
 }
 
@@ -176,28 +185,88 @@ async fn answer(
     }
     let mut world = shared.world.lock().unwrap();
     let given: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let answer = reply(&mut world, &head.method, &path, given);
+    let answer = reply(&mut world, &head.method, &path, &query, given);
     drop(world);
     shared.changed.send_replace(());
     Ok(answer)
 }
 
-fn reply(world: &mut World, method: &Method, path: &str, given: Value) -> Response<Body> {
-    const COLLECTIONS: [&str; 4] = ["nodes", "csinodes", "configmaps", "events"];
+fn reply(
+    world: &mut World,
+    method: &Method,
+    path: &str,
+    query: &str,
+    given: Value,
+) -> Response<Body> {
+    const COLLECTIONS: [&str; 15] = [
+        "pods",
+        "csidrivers",
+        "volumesnapshotclasses",
+        "nodes",
+        "csinodes",
+        "configmaps",
+        "events",
+        "persistentvolumes",
+        "persistentvolumeclaims",
+        "volumeattachments",
+        "volumesnapshotcontents",
+        "volumegroupsnapshotcontents",
+        "deployments",
+        "daemonsets",
+        "storageclasses",
+    ];
     let is_list = COLLECTIONS
         .iter()
         .any(|name| path.ends_with(&format!("/{name}")));
+    if let Some(text) = world.texts.get(path) {
+        return Response::new(Full::new(Bytes::from(text.clone())).boxed());
+    }
     match *method {
         Method::GET if is_list => {
-            let (version, items) = world.store.list(path);
-            let list =
-                json!({"metadata": {"resourceVersion": version.to_string()}, "items": items});
+            let (version, mut items) = world.store.list(path);
+            if let Some(name) = involved_object(query) {
+                items.retain(|event| event["involvedObject"]["name"] == name);
+            }
+            let mut list = json!({"metadata": {"resourceVersion": version.to_string()}});
+            let limit = number(query, "limit").map(|limit| limit.min(world.page.unwrap_or(limit)));
+            let from = number(query, "continue").unwrap_or(0);
+            let mut rest = items.into_iter().skip(from);
+            let items: Vec<_> = rest.by_ref().take(limit.unwrap_or(usize::MAX)).collect();
+            if rest.next().is_some() {
+                list["metadata"]["continue"] = json!((from + items.len()).to_string());
+            }
+            list["items"] = json!(items);
             full(200, &list)
         }
         Method::GET => match world.store.get(path) {
             Some(object) => full(200, object),
             None => status(404, "NotFound", path),
         },
+        Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
+            let mut review = given;
+            let text = |field| review["spec"]["resourceAttributes"][field].as_str();
+            let right = format!("{} {}", text("verb").unwrap(), text("resource").unwrap());
+            review["status"] = json!({"allowed": !world.denied_rights.contains(&right)});
+            full(201, &review)
+        }
+        Method::POST if path.ends_with("/tokenreviews") => {
+            let mut review = given;
+            let token = review["spec"]["token"].as_str().unwrap();
+            let user = world.users.get(token).map(|(user, _)| user.clone());
+            review["status"] = json!({"authenticated": user.is_some(), "user": {"username": user}});
+            full(201, &review)
+        }
+        Method::POST if path.ends_with("/subjectaccessreviews") => {
+            let mut review = given;
+            let user = review["spec"]["user"].as_str().unwrap();
+            let page = review["spec"]["nonResourceAttributes"]["path"].as_str();
+            let mut users = world.users.values();
+            let allowed = users.any(|(name, pages)| {
+                name == user && pages.iter().any(|allowed| Some(allowed.as_str()) == page)
+            });
+            review["status"] = json!({"allowed": allowed});
+            full(201, &review)
+        }
         Method::POST => {
             world.events += 1;
             let name = given.pointer("/metadata/name").and_then(Value::as_str);
@@ -218,6 +287,22 @@ fn reply(world: &mut World, method: &Method, path: &str, given: Value) -> Respon
         }
         _ => status(405, "MethodNotAllowed", path),
     }
+}
+
+/// The name in a field selector for events.
+fn involved_object(query: &str) -> Option<String> {
+    let mut parts = query.split('&');
+    let selector = parts.find_map(|part| part.strip_prefix("fieldSelector="))?;
+    let selector = selector.replace("%3D", "=").replace("%2F", "/");
+    let name = selector.strip_prefix("involvedObject.name=")?;
+    Some(name.to_owned())
+}
+
+/// A number in a query.
+fn number(query: &str, name: &str) -> Option<usize> {
+    let mut parts = query.split('&');
+    let text = parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='))?;
+    text.parse().ok()
 }
 
 /// A watch: what happened after that version, then what happens, for as long as the client reads.

@@ -42,7 +42,7 @@ impl Kit {
         kit
     }
 
-    fn kubeconfig(&self) -> std::path::PathBuf {
+    pub(crate) fn kubeconfig(&self) -> std::path::PathBuf {
         self.dir.path().join("kubeconfig")
     }
 

@@ -10,8 +10,13 @@
 mod common;
 
 mod api;
+mod bundle;
+mod doctor;
 mod events;
 mod facts;
+mod http_access;
 mod kit;
+mod orphans;
 mod store;
 mod taint;
+mod timeline;

@@ -14,7 +14,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("disk", &["cloud", "model", "base"]),
     ("node", &["host", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
-    ("ops", &["disk", "cluster", "model", "base"]),
+    // It explains classes with the parser of the driver, in csi.
+    ("ops", &["csi", "disk", "cluster", "model", "base"]),
     ("sim", &["cloud", "host", "model", "base"]),
     (
         "app",
@@ -23,7 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "cloud", "csi", "sim"]),
+    ("cli", &["model", "base", "cloud", "csi", "ops", "sim"]),
     ("main", &["app", "cli"]),
     ("bin", &["app", "cli"]),
     ("lib", &[]),

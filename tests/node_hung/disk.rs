@@ -44,7 +44,11 @@ impl Disk {
     }
 
     async fn from_image(home: &TestDir, image: &Path, serial: &'static str) -> Self {
-        let device = sh(&format!("losetup --find --show {}", image.display())).await;
+        let device = sh(&format!(
+            "flock /dev losetup --find --show {}",
+            image.display()
+        ))
+        .await;
         symlink(&device, home.path().join("devices").join(serial)).unwrap();
         Self {
             home: home.path().to_owned(),

@@ -142,7 +142,10 @@ impl Disk {
 
     pub(crate) async fn attach(&self) {
         let image = self.image();
-        let losetup = format!("losetup --find --show --nooverlap {}", image.display());
+        let losetup = format!(
+            "flock /dev losetup --find --show --nooverlap {}",
+            image.display()
+        );
         let device = sh(&losetup).await;
         // A loop device keeps the read-only flag of its last user.
         sh(&format!("blockdev --setrw {device}")).await;

@@ -147,7 +147,11 @@ async fn a_serial_with_two_devices_is_rejected() {
         return;
     }
     let world = World::new("nodeloop17").await;
-    let second = sh(&format!("losetup -f --show {}", world.image().display())).await;
+    let second = sh(&format!(
+        "flock /dev losetup -f --show {}",
+        world.image().display()
+    ))
+    .await;
     let own = world.device();
     let words = ["more than one device", &second, own.to_str().unwrap()];
     check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;

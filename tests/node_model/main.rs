@@ -15,6 +15,7 @@ mod common;
 mod loop_device;
 mod machine;
 mod model;
+mod preconditions;
 mod verbs;
 mod verify;
 mod world;

@@ -1,8 +1,10 @@
-//! The reference model: generates events, their preconditions and their effects. The effects of calls are in `verbs`.
+//! The reference model: generates events, their preconditions and their effects. Those of calls are in `preconditions`
+//! and `verbs`.
 
 use proptest::prelude::*;
 use proptest_state_machine::ReferenceStateMachine;
 
+use crate::preconditions;
 use crate::verbs;
 use crate::world::{
     Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, STAGINGS,
@@ -127,7 +129,7 @@ impl ReferenceStateMachine for Model {
     fn preconditions(world: &World, event: &Event) -> bool {
         let device = |volume: usize| world.volumes[volume].device;
         match *event {
-            Event::Call(call) => verbs::is_defined(world, call),
+            Event::Call(call) => preconditions::is_defined(world, call),
             Event::Write { mount_point, .. } => {
                 matches!(
                     world.top(mount_point),

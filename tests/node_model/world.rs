@@ -264,3 +264,31 @@ impl Mount {
         }
     }
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceLookup {
+    Found,
+    Missing,
+    Ambiguous,
+}
+
+pub(crate) fn look_up_device(world: &World, volume: usize) -> DeviceLookup {
+    match world.volumes[volume].device {
+        Device::Absent | Device::Present { linked: false, .. } => DeviceLookup::Missing,
+        Device::StaleLink(_) => DeviceLookup::Ambiguous,
+        Device::Present { linked: true, .. } => DeviceLookup::Found,
+    }
+}
+
+/// Mounts of the volume at other mount points.
+pub(crate) fn mounts_elsewhere<'a>(
+    world: &'a World,
+    volume: usize,
+    except: &'a [usize],
+) -> impl Iterator<Item = Mount> + 'a {
+    let mount_points = world.mount_points.iter().enumerate();
+    mount_points
+        .filter(|(mount_point, _)| !except.contains(mount_point))
+        .flat_map(|(_, mount_point)| mount_point.stack.iter().copied())
+        .filter(move |mount| mount.volume() == Some(volume))
+}

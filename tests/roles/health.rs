@@ -4,75 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::common::csi::{create, endpoint, socket};
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::common::process::{Process, Start, diskplugin};
+use crate::common::process::{Start, diskplugin};
 use crate::common::wait::until;
+use crate::http_client::{address, get};
 
 const SOON: Duration = Duration::from_secs(60);
 
-#[derive(Debug)]
-pub(crate) struct HttpResponse {
-    pub(crate) status: u16,
-    pub(crate) text: String,
-}
-
-impl HttpResponse {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap()
-    }
-
-    /// The result of this check; `None` if the response has no such check.
-    pub(crate) fn is_ok(&self, name: &str) -> Option<bool> {
-        let json = self.json();
-        let mut checks = json["checks"].as_array().unwrap().iter();
-        let check = checks.find(|check| check["name"] == name)?;
-        check["ok"].as_bool()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let json = self.json();
-        let checks = json["checks"].as_array().unwrap().iter();
-        checks
-            .map(|check| check["name"].as_str().unwrap().to_owned())
-            .collect()
-    }
-}
-
-/// The URL of the HTTP server of the process.
-pub(crate) async fn address(process: &Process) -> String {
-    until("/healthz is served", SOON, async || {
-        let stderr = process.stderr();
-        let line = stderr
-            .lines()
-            .find(|line| line.contains("serving /healthz"))?;
-        let address = line.split("address=").nth(1)?;
-        Some(format!("http://{}", address.split_whitespace().next()?))
-    })
-    .await
-}
-
-pub(crate) async fn get(http: &str, path: &str) -> HttpResponse {
-    request(Method::GET, http, path).await
-}
-
-async fn request(method: Method, http: &str, path: &str) -> HttpResponse {
-    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
-    let request = client.unwrap().request(method, format!("{http}{path}"));
-    let response = request.send().await.unwrap();
-    HttpResponse {
-        status: response.status().as_u16(),
-        text: response.text().await.unwrap(),
-    }
-}
-
-fn node(socket: &Path) -> Start {
+pub(crate) fn node(socket: &Path) -> Start {
     diskplugin([
         "node",
         "--zone=cn-beijing-b",
@@ -214,7 +157,7 @@ async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     }
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
@@ -331,79 +274,4 @@ async fn during_shutdown_the_process_is_alive_but_not_ready() {
     let (created, ()) = tokio::join!(create(&channel, "pvc-1"), meanwhile);
     created.unwrap();
     assert_eq!(controller.ended().await.code, Some(0));
-}
-
-#[tokio::test]
-async fn other_paths_and_methods_are_rejected() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let (node, _channel) = node(&socket).ready(&socket).await;
-    let http = address(&node).await;
-    // Only root can mount.
-    let ready = if is_root() { 200 } else { 503 };
-    for path in ["/", "/metrics", "/healthz/", "/readyz?x=1/healthz"] {
-        let response = get(&http, path).await;
-        let wanted = if path.starts_with("/readyz?") {
-            ready
-        } else {
-            404
-        };
-        assert_eq!(response.status, wanted, "{path}: {response:?}");
-        if wanted == 404 {
-            assert!(
-                response.text.contains("/healthz") && response.text.contains("/readyz"),
-                "{response:?}"
-            );
-        }
-    }
-    for (path, status) in [("/healthz", 200), ("/readyz", ready)] {
-        assert_eq!(request(Method::POST, &http, path).await.status, 405);
-        let head = request(Method::HEAD, &http, path).await;
-        assert_eq!((head.status, head.text.as_str()), (status, ""));
-    }
-}
-
-#[tokio::test]
-async fn connections_with_incomplete_requests_are_closed() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let (node, _channel) = node(&socket).ready(&socket).await;
-    let http = address(&node).await;
-    let server = http.trim_start_matches("http://");
-    let mut slow = Vec::new();
-    for _ in 0..100 {
-        let mut stream = TcpStream::connect(server).await.unwrap();
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nHost:")
-            .await
-            .unwrap();
-        slow.push(stream);
-    }
-    assert_eq!(get(&http, "/healthz").await.status, 200);
-    for mut stream in slow {
-        let mut rest = Vec::new();
-        let end = tokio::time::timeout(SOON, stream.read_to_end(&mut rest)).await;
-        assert!(end.is_ok(), "the connection is still open: {rest:?}");
-        assert!(!rest.starts_with(b"HTTP/1.1 200"), "{rest:?}");
-    }
-}
-
-#[tokio::test]
-async fn an_invalid_address_or_one_in_use_is_reported_with_its_flag() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let in_use = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = in_use.local_addr().unwrap().to_string();
-    for (value, code) in [(address.as_str(), 1), (":9808", 64), ("9808", 64)] {
-        let start = diskplugin([
-            "node",
-            "--zone=cn-beijing-b",
-            "--node-id=i-1",
-            &format!("--http-address={value}"),
-            &endpoint(&socket),
-        ]);
-        let ended = start.ended().await;
-        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
-        assert!(ended.stderr.contains("--http-address"), "{}", ended.stderr);
-    }
 }

@@ -2,15 +2,18 @@
 
 use crate::common::process::diskplugin;
 
-const SERVE: &str = "--driver-name --endpoint --drain-timeout --http-address --log-format";
+const SERVE: &str = "--config-file --driver-name --endpoint --drain-timeout --http-address --http-tls-cert-file --http-tls-key-file \
+    --log-format --log-level";
 const PLACE: &str = "--region --zone --metadata-endpoint --metadata-token-only";
-const CLOUD: &str = "--ecs-endpoint --network --signature --cluster-id --credentials \
+const CLOUD: &str = "--cluster-id";
+const ACCESS: &str = "--rate-limits --ecs-endpoint --network --signature --credentials \
     --credentials-dir --oidc-role-arn --oidc-provider-arn --oidc-token-file --instance-role \
     --assume-role-arn --assume-role-external-id --role-session-name --role-duration --sts-endpoint";
 const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-types-file \
     --instance-categories --tool-memory --kubelet-dir --state-dir \
     --registration-dir --kubelet-socket";
-const KUBERNETES: &str = "--instance-types-config-map --events --startup-taint --kubeconfig";
+const KUBERNETES: &str = "--metrics-inventory-interval --status-page --http-authorization --http-kubeconfig --instance-types-config-map --events --startup-taint --metrics-orphans-interval --kubeconfig";
+const EXPLAIN: &str = "--driver-name --size --live --output --log-format --log-level";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
     --load-delay --latency --stale --stale-share --stale-jumping --throttle --out-of-stock --disk-quantity \
@@ -19,16 +22,69 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
-    let roles: [(&str, &[&str]); 6] = [
-        ("controller", &[SERVE, PLACE, CLOUD, KUBERNETES]),
+    let roles: [(&str, &[&str]); 12] = [
+        ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
         (
             "node",
             &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"],
         ),
-        ("all-in-one", &[SERVE, PLACE, CLOUD, NODE, "--cloud", FAKE]),
-        ("map", &["--remove --list --state-dir --log-format"]),
-        ("mock-cloud", &["--listen --region --log-format", FAKE]),
-        ("demo", &["--fs-type --signature --keep --log-format"]),
+        (
+            "all-in-one",
+            &[
+                SERVE,
+                PLACE,
+                ACCESS,
+                CLOUD,
+                NODE,
+                "--cloud --metrics-inventory-interval --status-page --http-authorization --http-kubeconfig",
+                FAKE,
+            ],
+        ),
+        ("config", &["--log-format --log-level"]),
+        ("explain", &[EXPLAIN, PLACE, ACCESS]),
+        (
+            "timeline",
+            &[
+                "--url --token-file --namespace --kubeconfig --driver-name --output --log-format --log-level",
+            ],
+        ),
+        (
+            "bundle",
+            &[
+                "--out --volume --since --url --token-file --namespace --kubeconfig --driver-name \
+                 --log-format --log-level",
+            ],
+        ),
+        (
+            "doctor",
+            &[
+                PLACE,
+                "--scope --output --driver-name --kubeconfig --kubelet-dir --state-dir --log-format --log-level",
+                ACCESS,
+            ],
+        ),
+        (
+            "orphans",
+            &[
+                PLACE,
+                ACCESS,
+                CLOUD,
+                "--driver-name --log-format --log-level --kubeconfig --min-age --class --prices --output \
+                 --allow-unreferenced --delete --older-than --yes",
+            ],
+        ),
+        (
+            "map",
+            &["--remove --list --state-dir --log-format --log-level"],
+        ),
+        (
+            "mock-cloud",
+            &["--listen --region --log-format --log-level", FAKE],
+        ),
+        (
+            "demo",
+            &["--fs-type --signature --keep --log-format --log-level"],
+        ),
     ];
     for (role, flags) in roles {
         let ended = diskplugin([role, "--help"]).ended().await;

@@ -9,17 +9,29 @@
 )]
 mod common;
 
+mod bundle;
+mod config;
 mod credentials;
+mod doctor;
+mod explain;
 mod grpc_core;
 mod health;
 mod help;
+mod http_client;
+mod http_port;
+mod kubectl_plugin;
 mod logs;
+mod metrics;
 mod misconfiguration;
 mod node_limits;
-mod node_program;
+mod programs;
 mod ram_role;
 mod registration;
+mod served;
 mod settings;
 mod shutdown;
 mod sockets;
 mod startup;
+mod status_page;
+mod timeline;
+mod traces;

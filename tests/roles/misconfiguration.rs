@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::health::{address, get};
 use crate::common::csi::{create, endpoint, socket, volume};
 use crate::common::fake::{Fake, KEY, SECRET};
 use crate::common::process::diskplugin;
+use crate::http_client::{address, get};
 
 const REGION: &str = "cn-beijing";
 

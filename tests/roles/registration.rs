@@ -15,7 +15,7 @@ use tonic::transport::Channel;
 use crate::common::csi::{endpoint, info, socket, try_connect};
 use crate::common::process::{Process, Start, diskplugin};
 use crate::common::wait::until;
-use crate::health::{address, get};
+use crate::http_client::{address, get};
 
 const SOON: Duration = Duration::from_secs(60);
 

@@ -271,7 +271,7 @@ async fn a_mkfs_that_failed_for_lack_of_space_is_repeated() {
     let image = world.image();
     std::fs::remove_file(&image).unwrap();
     sh(&format!(
-        "truncate -s {SIZE} {at}/cutroom.img; d=$(losetup -f --show {at}/cutroom.img); ln -s $d {}/devices/cutroom",
+        "truncate -s {SIZE} {at}/cutroom.img; d=$(flock /dev losetup -f --show {at}/cutroom.img); ln -s $d {}/devices/cutroom",
         world.dir.path().display()
     ))
     .await;

@@ -222,7 +222,7 @@ async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) 
     };
     let (f, d) = (image.display(), dir.display());
     let script = if loop_device {
-        format!("d={d}; f=$(losetup -f --show {f}); trap 'losetup -d $f' EXIT; {line}")
+        format!("d={d}; f=$(flock /dev losetup -f --show {f}); trap 'losetup -d $f' EXIT; {line}")
     } else {
         format!("d={d}; f={f}; {line}")
     };

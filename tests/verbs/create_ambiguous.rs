@@ -1,6 +1,5 @@
 //! Creating with lost or empty responses: no final error while an unreported disk may exist, and never a second disk.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,14 +7,8 @@ use serde_json::{Value, json};
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{Setup, available, gib, minutes, new_disk, node_one, seconds, text, zone};
-
-fn is_final(error: &Error) -> bool {
-    !matches!(
-        error.failure_kind(),
-        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded
-    )
-}
+use crate::kit::create::{is_final, sleep};
+use crate::kit::{Setup, available, minutes, new_disk, seconds, text, zone};
 
 /// Errors with which the cloud rejects a creation, independent of the outcome of an earlier call.
 fn rejections() -> Vec<Value> {
@@ -28,10 +21,6 @@ fn rejections() -> Vec<Value> {
         code(400, "InvalidDiskName.Malformed"),
         code(400, "InvalidDataDiskCategory.NotSupported"),
     ]
-}
-
-async fn sleep(seconds: u64) {
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,152 +229,6 @@ async fn all_of_many_unresolved_names_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn creations_in_a_new_process_share_one_listing() {
-    let setup = Setup::new(&[]);
-    for number in 0..3 {
-        setup.disk(&format!("old-{number}")).await;
-    }
-    let restarted = setup.restarted();
-    setup.cloud.clear_calls();
-    let mut creations = tokio::task::JoinSet::new();
-    for number in 0..60 {
-        let (restarted, new) = (Arc::clone(&restarted), available(&format!("pvc-{number}")));
-        creations.spawn(async move {
-            restarted
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .map(|_| ())
-        });
-    }
-    assert!(creations.join_all().await.iter().all(Result::is_ok));
-    let calls = setup.cloud.calls();
-    let lists = calls
-        .iter()
-        .filter(|call| call.action == "DescribeDisks" && !call.params.contains_key("DiskIds"));
-    assert_eq!(lists.count(), 1);
-    assert_eq!(setup.calls("CreateDisk"), 60);
-    // The listing contains disks created before.
-    for number in 0..3 {
-        let new = new_disk(&format!("old-{number}"));
-        restarted
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
-    }
-    assert_eq!((setup.calls("CreateDisk"), setup.rows().len()), (60, 63));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_lifecycle_of_a_volume_costs_at_most_sixteen_calls() {
-    let setup = Setup::new(&[
-        "--create-delay=500ms",
-        "--attach-delay=2s",
-        "--detach-delay=2s",
-    ]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
-    setup.detach(&disk, &node_one()).await;
-    setup.delete(&disk).await;
-    let calls = setup.cloud.calls();
-    let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
-    assert!(actions.len() <= 16, "{actions:?}");
-    // The detachment's last observation suffices for the deletion.
-    assert_eq!(actions.last(), Some(&"DeleteDisk"));
-    let deletion = actions
-        .iter()
-        .rposition(|action| *action == "DetachDisk")
-        .unwrap();
-    let polls = &actions[deletion + 1..actions.len() - 1];
-    assert!(
-        polls.iter().all(|action| *action == "DescribeDisks"),
-        "{actions:?}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_empty() {
-    let setup = Setup::new(&["--create-delay=1s"]);
-    let new = new_disk("pvc-1");
-    let first = setup.disks.provisioner.create(minutes(1), &new).await;
-    let first = first.unwrap();
-    let larger = NewDisk {
-        size: gib(40),
-        ..new
-    };
-    let restarted = setup.restarted();
-    setup.hide_disks(60);
-    let rejected = restarted.provisioner.create(seconds(45), &larger).await;
-    let rejected = rejected.unwrap_err();
-    assert!(!is_final(&rejected), "{}", text(&rejected));
-    assert_eq!(setup.only_disk(), first.id);
-    sleep(60).await;
-    let differs = restarted.provisioner.create(minutes(1), &larger).await;
-    assert!(
-        matches!(differs, Err(Error::AlreadyExists { .. })),
-        "{differs:?}"
-    );
-    assert_eq!(setup.only_disk(), first.id);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_disk_of_a_later_token()
-{
-    let setup = Setup::new(&["--stale=1s"]);
-    setup.disk("other").await;
-    setup.become_leader().await;
-    setup.configure(
-        &json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}),
-    );
-    let new = new_disk("pvc-1");
-    let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
-        disks.provisioner.create(seconds(9), &new).await
-    };
-    create(&setup.disks).await.unwrap_err();
-    setup.configure(&json!({"out_of_stock": []}));
-    let created = create(&setup.disks).await.unwrap().id;
-    setup.configure(&json!({"stale": {"lag": "8s"}}));
-    let restarted = setup.restarted();
-    let rejected = create(&restarted).await.unwrap_err();
-    assert!(!is_final(&rejected), "{}", text(&rejected));
-    sleep(60).await;
-    assert_eq!(create(&restarted).await.unwrap().id, created);
-    assert_eq!(setup.rows().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() {
-    let setup = Setup::new(&["--out-of-stock=*/*", "--stale=1s"]);
-    setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
-    let new = NewDisk {
-        categories: vec![Category::CloudSsd, Category::CloudEssd],
-        ..new_disk("pvc-1")
-    };
-    setup
-        .disks
-        .provisioner
-        .create(seconds(20), &new)
-        .await
-        .unwrap_err();
-    setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
-    let created = setup.disks.provisioner.create(seconds(20), &new).await;
-    let created = created.unwrap().id;
-    setup.configure(&json!({"stale": {"lag": "60s"}}));
-    let restarted = setup.restarted();
-    let throttled = json!({"code": {"status": 400, "code": "Throttling"}});
-    let throttled = json!({"action": "CreateDisk", "from": 2, "times": 1, "kind": throttled});
-    setup.configure(&json!({"faults": [throttled]}));
-    let first = restarted.provisioner.create(seconds(20), &new).await;
-    first.unwrap_err();
-    let second = restarted.provisioner.create(minutes(2), &new).await;
-    assert_eq!(
-        (second.unwrap().id, setup.only_disk()),
-        (created.clone(), created)
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other_disks() {
     for (loss, has_effect) in [("reset-before", false), ("reset-after", true)] {
         let setup = Setup::new(&[]);
@@ -443,24 +286,4 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk
     let disk = other_process.provisioner.create(minutes(1), &new).await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_process_reports_rejected_credentials() {
-    let setup = Setup::new(&[]);
-    setup.disk("other").await;
-    let restarted = setup.restarted();
-    let kind = json!({"code": {"status": 403, "code": "InvalidAccessKeyId.Inactive"}});
-    let fails = ["CreateDisk", "DescribeDisks"]
-        .map(|action| json!({"action": action, "times": 100, "kind": kind}));
-    setup.configure(&json!({"faults": fails}));
-    let new = new_disk("pvc-1");
-    let rejected = restarted.provisioner.create(minutes(1), &new).await;
-    let rejected = rejected.unwrap_err();
-    assert!(is_final(&rejected), "{}", text(&rejected));
-    assert!(
-        text(&rejected).contains("ACCESS_KEY_INACTIVE"),
-        "{}",
-        text(&rejected)
-    );
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
-use crate::group::{create_group, groups, new_group, snapshots, two_disks};
+use crate::kit::group::{create_group, groups, new_group, snapshots, two_disks};
 use crate::kit::{Setup, minutes, seconds, text};
 use crate::snapshot_absence::{assert_not_final, assert_unavailable, hide, show};
 use crate::snapshot_ambiguity::{REJECTIONS, lose, recover};

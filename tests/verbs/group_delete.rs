@@ -8,7 +8,7 @@ use serde_json::json;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
-use crate::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
+use crate::kit::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
 use crate::kit::{Setup, minutes, text};
 
 #[tokio::test(start_paused = true)]

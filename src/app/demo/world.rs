@@ -15,7 +15,8 @@ use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::sign::Scheme;
 use crate::csi::node::Service;
-use crate::csi::server::{self, Services};
+use crate::csi::server;
+use crate::csi::services::Services;
 use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::Settings;
@@ -144,12 +145,7 @@ impl World {
         let cluster: ClusterId = CLUSTER.parse()?;
         let disks = controller::disks(ecs, cluster.clone(), &tasks);
         let service = controller::service(disks, region, zone, &cluster, &tasks);
-        let services = Services {
-            name: DriverName::default(),
-            controller: Some(service),
-            node: None,
-            registration: None,
-        };
+        let services = Services::new(DriverName::default()).with_controller(service);
         self.serve(&self.controller_socket(), services, tasks)
     }
 
@@ -167,12 +163,7 @@ impl World {
         };
         let node = node::node(settings, DriverName::default(), None);
         let tasks = node.tasks().clone();
-        let services = Services {
-            name: DriverName::default(),
-            controller: None,
-            node: Some(Service::new(node)),
-            registration: None,
-        };
+        let services = Services::new(DriverName::default()).with_node(Service::new(node));
         self.serve(&self.node_socket(number), services, tasks)
     }
 

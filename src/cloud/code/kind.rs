@@ -42,6 +42,31 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The name of an error without a code of the cloud, in metrics and traces.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "Unreachable",
+            Self::Ambiguous => "NoResponse",
+            Self::Throttled => "Throttled",
+            Self::Conflict => "Conflict",
+            Self::OperationPending => "OperationPending",
+            Self::TokenMismatch => "TokenMismatch",
+            Self::NotFound => "NotFound",
+            Self::OutOfStock => "OutOfStock",
+            Self::Quota => "QuotaExceeded",
+            Self::Precondition => "FailedPrecondition",
+            Self::OutOfRange => "OutOfRange",
+            Self::Expired => "CredentialsExpired",
+            Self::Bug => "MalformedRequest",
+            Self::Denied => "Denied",
+            Self::NonceUsed => "NonceUsed",
+            Self::Invalid => "Invalid",
+            Self::Deadline => "DeadlineExceeded",
+            Self::Credentials => "NoCredentials",
+        }
+    }
+
     /// Whether a call with this error may have taken effect, or may still. A used nonce may be that
     /// of a copy of this request.
     pub(in crate::cloud) fn is_ambiguous(self) -> bool {

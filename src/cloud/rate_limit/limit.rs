@@ -7,7 +7,9 @@ use tokio::time::Instant;
 mod learn;
 
 use super::Priority;
+use super::even_pace::{EvenPace, even_burst};
 use super::quota::{Budget, Quota};
+use super::report::{LearnedQuota, LimitReport};
 use super::time::{Now, Tally};
 
 /// Calls that are sent at once while a limit is unknown.
@@ -52,6 +54,8 @@ pub(super) struct Earliest {
 pub(super) struct Limit {
     /// The action, or `account`.
     name: &'static str,
+    /// The rate that an operator permits.
+    configured: Option<EvenPace>,
     quota: Quota,
     closed: Option<Closed>,
     /// When the limit closed last. Calls sent before are not evidence about the time after.
@@ -83,24 +87,46 @@ struct Closed {
 }
 
 impl Limit {
-    pub(super) fn new(name: &'static str) -> Self {
+    pub(super) fn new(name: &'static str, configured: Option<f64>) -> Self {
         Self {
             name,
+            configured: configured.map(EvenPace::new),
             max_in_flight: IN_FLIGHT.0,
             ..Self::default()
         }
     }
 
-    /// Whether a throttling error, or one of another limit, has shown that there is a quota.
+    /// Whether a rate is configured, or a throttling error, or one of another limit, has shown that there is a quota.
     pub(super) fn is_limited(&self) -> bool {
-        self.closed.is_some() || !matches!(self.quota, Quota::Unknown)
+        self.configured.is_some() || self.closed.is_some() || !matches!(self.quota, Quota::Unknown)
+    }
+
+    /// The state, without the number of waiting calls.
+    pub(super) fn report(&self, now: Instant) -> LimitReport {
+        let closed = self.closed.as_ref();
+        LimitReport {
+            action: self.name,
+            waiting: 0,
+            in_flight: self.in_flight,
+            configured: self.configured.map(|pace| pace.rate()),
+            quota: match &self.quota {
+                Quota::Unknown => LearnedQuota::Unknown,
+                Quota::Rate(rate) => LearnedQuota::PerSecond(rate.pace),
+                Quota::Minute(budget) => LearnedQuota::PerMinute(budget.calls),
+            },
+            closed_for: closed.map(|closed| closed.until.saturating_duration_since(now)),
+        }
     }
 
     pub(super) fn spacing(&self) -> Duration {
-        match &self.quota {
-            Quota::Rate(rate) => Duration::from_secs_f64(1.0 / rate.pace),
-            Quota::Unknown | Quota::Minute(_) => Duration::ZERO,
-        }
+        let learned = match &self.quota {
+            Quota::Rate(rate) => Some(rate.pace),
+            Quota::Unknown | Quota::Minute(_) => None,
+        };
+        let configured = self.configured.map(|pace| pace.rate());
+        let rates = learned.into_iter().chain(configured);
+        let rate = rates.reduce(f64::min);
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate))
     }
 
     /// Updates the limit for the current time and the quotas of other limits. Precedes [`Limit::earliest`].
@@ -137,6 +163,37 @@ impl Limit {
 
     /// When a call may be sent; in the past or now if immediately.
     pub(super) fn earliest(&self, now: Now, priority: Priority, shared: &Shared) -> Earliest {
+        let learned = self.learned_earliest(now, priority, shared);
+        Earliest {
+            // Probes count too.
+            at: learned.at.max(self.configured_next(now)),
+            ..learned
+        }
+    }
+
+    fn configured_next(&self, now: Now) -> Instant {
+        self.configured.map_or(now.at, |pace| pace.next(now.at))
+    }
+
+    /// Whether the configured rate delays a call longer than the learned quota does.
+    pub(super) fn waits_for_configured(
+        &self,
+        now: Now,
+        priority: Priority,
+        shared: &Shared,
+    ) -> bool {
+        let configured = self.configured_next(now);
+        configured > now.at && configured >= self.learned_earliest(now, priority, shared).at
+    }
+
+    /// Replaces the configured rate.
+    pub(super) fn configure(&mut self, rate: Option<f64>) {
+        let pace = self.configured;
+        self.configured =
+            rate.map(|rate| pace.map_or(EvenPace::new(rate), |pace| pace.with_rate(rate)));
+    }
+
+    fn learned_earliest(&self, now: Now, priority: Priority, shared: &Shared) -> Earliest {
         let earliest = |at, is_certain| Earliest { at, is_certain };
         let last = self.last.unwrap_or(now.at);
         let mut at = now.at;
@@ -172,8 +229,7 @@ impl Limit {
     /// Calls per second, and the capacity of the token bucket.
     fn pace(&self, shared: &Shared) -> (f64, f64) {
         match &self.quota {
-            // The capacity makes up for timers that fire late.
-            Quota::Rate(rate) => (rate.pace, 1.0 + 0.004 * rate.pace),
+            Quota::Rate(rate) => (rate.pace, even_burst(rate.pace)),
             // Another API is throttled, and its quota is not known yet.
             Quota::Unknown if shared.throttled && shared.prior.is_none() => (20.0, 4.0),
             // This API probably accepts the rate that other APIs have accepted.
@@ -190,6 +246,9 @@ impl Limit {
     pub(super) fn send(&mut self, now: Now, shared: &Shared) {
         self.debt = self.debt_at(now, self.pace(shared).0) + 1.0;
         self.last = Some(now.at);
+        if let Some(pace) = &mut self.configured {
+            pace.send(now.at);
+        }
         if let Some(closed) = &mut self.closed {
             closed.probe = Some(now.at);
             closed.rate = closed.rate.or_else(|| Some(self.sent.rate_at(closed.sent)));

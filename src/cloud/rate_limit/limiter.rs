@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::queue::{QueuedCall, Queues};
 use super::time::Now;
-use super::{CallOutcome, Priority};
-use crate::base::{Clock, Deadline};
+use super::{CallOutcome, ConfiguredLimits, LimitReport, Priority};
+use crate::base::{Clock, Deadline, InPhase, Phase};
 use crate::cloud::Result;
 use crate::cloud::error::{Error, Kind};
 
@@ -55,10 +55,21 @@ impl RateLimiter {
     where
         F: Future<Output = Result<T>>,
     {
-        let mut permit = self.acquire(action, priority, deadline).await?;
+        let acquired = self.acquire(action, priority, deadline);
+        let mut permit = acquired.in_phase(Phase::RateLimit).await?;
         let result = call().await;
         permit.end(CallOutcome::from_error(result.as_ref().err()));
         result
+    }
+
+    /// Replaces the configured limits, also for calls that already wait.
+    pub fn configure(&self, limits: ConfiguredLimits) {
+        self.lock().configure(limits);
+    }
+
+    /// The state of the limits of the account and of each API that was called.
+    pub fn report(&self) -> Vec<LimitReport> {
+        self.lock().report(Instant::now())
     }
 
     async fn acquire(
@@ -85,7 +96,7 @@ impl RateLimiter {
                 earliest.map(|earliest| earliest.at.saturating_duration_since(Instant::now()));
             let is_certain = earliest.is_some_and(|earliest| earliest.is_certain);
             if left.is_zero() || is_certain && wait >= Some(left) {
-                return Err(self.not_sent(action, wait));
+                return Err(self.not_sent(action, priority, wait));
             }
             tokio::select! {
                 // In a fixed order, so that a simulation runs the same each time.
@@ -110,10 +121,17 @@ impl RateLimiter {
     }
 
     /// The error of a call that was not sent.
-    fn not_sent(&self, action: &'static str, wait: Option<Duration>) -> Error {
+    fn not_sent(&self, action: &'static str, priority: Priority, wait: Option<Duration>) -> Error {
+        let queued = "not sent: the deadline passed while the call was queued";
+        let delaying = self.lock().delaying(action, priority, self.now());
+        if let Some(limit) = delaying {
+            let (name, rate) = (limit.action, limit.calls_per_second);
+            return Error::new(Kind::Deadline, action).with_message(format!(
+                "{queued}; the configured rate limit is {name}={rate} calls per second"
+            ));
+        }
         let Some(error) = self.lock().last_error(action) else {
-            return Error::new(Kind::Deadline, action)
-                .with_message("not sent: the deadline passed while the call was queued");
+            return Error::new(Kind::Deadline, action).with_message(queued);
         };
         let expected = match wait {
             Some(wait) => format!("the next call is possible in {:.1} s", wait.as_secs_f64()),

@@ -9,20 +9,26 @@
 //!   states, otherwise after one second, with growing pauses, and after the minute ends.
 //! * An API that opens again within the minute has a quota per second: calls are evenly paced just
 //!   below the rate that was successful. Otherwise the successful calls of the minute are its budget.
+//! * A configured limit ([`ConfiguredLimits`]) is never exceeded, whatever is learned.
 //! * Until it is throttled itself, an API is assumed to have the quota of the one that was.
 //!
 //! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order. Learning,
 //! clock windows and queues ordered by deadline would remain; the bucket itself is ten lines ([`Limit`](limit::Limit)).
 
+mod configured;
+mod even_pace;
 mod limit;
 mod limiter;
 mod outcome;
 mod queue;
 mod quota;
+mod report;
 mod time;
 
+pub use configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 pub use limiter::RateLimiter;
 use outcome::CallOutcome;
+pub use report::{LearnedQuota, LimitReport};
 
 /// Priority of calls that compete for one limit, highest first. Calls of a priority are sent in the order of their
 /// deadlines. A lower priority always keeps a small share.

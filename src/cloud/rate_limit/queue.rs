@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use super::configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 use super::limit::{Earliest, Limit, Shared};
+use super::report::LimitReport;
 use super::time::Now;
 use super::{CallOutcome, Priority};
 use crate::base::Deadline;
@@ -30,6 +33,7 @@ pub(super) struct Queues {
     /// Calls that were granted but not sent yet, by id, and when they were granted.
     granted: HashMap<u64, Now>,
     next_id: u64,
+    configured: ConfiguredLimits,
 }
 
 /// The waiting calls of a priority of an API.
@@ -43,8 +47,20 @@ struct Queue {
 impl Queues {
     pub(super) fn new() -> Self {
         Self {
-            account: Limit::new("account"),
+            account: Limit::new(ACCOUNT, None),
             ..Self::default()
+        }
+    }
+
+    /// Replaces the configured limits, also for waiting calls.
+    pub(super) fn configure(&mut self, limits: ConfiguredLimits) {
+        self.account.configure(limits.get(ACCOUNT));
+        for (action, api) in &mut self.apis {
+            api.configure(limits.get(action));
+        }
+        self.configured = limits;
+        for queue in self.queues.values() {
+            queue.waiting.values().for_each(|wake| wake.notify_one());
         }
     }
 
@@ -63,11 +79,30 @@ impl Queues {
             id: self.next_id,
             action,
         };
-        let unknown = || Limit::new(action);
+        let configured = self.configured.get(action);
+        let unknown = || Limit::new(action, configured);
         self.apis.entry(action).or_insert_with(unknown);
         let queue = self.queues.entry((priority, action)).or_default();
         queue.waiting.insert(call, Arc::clone(wake));
         call
+    }
+
+    /// The state of the limits of the account and of each API that was called.
+    pub(super) fn report(&self, now: Instant) -> Vec<LimitReport> {
+        let waiting = |action: &str| {
+            let queues = self.queues.iter().filter(|((_, name), _)| *name == action);
+            queues.map(|(_, queue)| queue.waiting.len()).sum()
+        };
+        let apis = self.apis.values().map(|limit| {
+            let report = limit.report(now);
+            LimitReport {
+                waiting: waiting(report.action),
+                ..report
+            }
+        });
+        std::iter::once(self.account.report(now))
+            .chain(apis)
+            .collect()
     }
 
     /// The time between two calls of the action at the learned rate; zero if none is known.
@@ -188,10 +223,29 @@ impl Queues {
         }
     }
 
+    /// The configured limit that delays a call of the action, if the cloud does not delay it longer.
+    pub(super) fn delaying(
+        &self,
+        action: &'static str,
+        priority: Priority,
+        now: Now,
+    ) -> Option<ConfiguredLimit> {
+        let api = self.apis.get(action).map(|api| (action, api, &self.shared));
+        let account = Some((ACCOUNT, &self.account, &self.account_shared));
+        let mut limits = [account, api].into_iter().flatten();
+        let (action, ..) =
+            limits.find(|(_, limit, shared)| limit.waits_for_configured(now, priority, shared))?;
+        let calls_per_second = self.configured.get(action)?;
+        Some(ConfiguredLimit {
+            action,
+            calls_per_second,
+        })
+    }
+
     /// The throttling error that a call of the action waits for.
     pub(super) fn last_error(&self, action: &str) -> Option<String> {
         let account = Some(&self.account).filter(|account| account.is_limited());
-        let limit = account.or_else(|| self.apis.get(action))?;
-        limit.last_error.clone()
+        let limits = account.into_iter().chain(self.apis.get(action));
+        limits.flat_map(|limit| limit.last_error.clone()).next()
     }
 }

@@ -11,7 +11,7 @@ use super::polling::Shared;
 use super::source::Source;
 use super::waiter::{PollMode, Waiter};
 use super::{Observation, OperationKind, WaitError};
-use crate::base::{Deadline, Tasks};
+use crate::base::{Deadline, InPhase, Phase, Tasks};
 
 type Result<T> = std::result::Result<T, WaitError>;
 
@@ -45,7 +45,9 @@ where
     /// # Errors
     /// When the cloud rejects the call, or the deadline passes.
     pub async fn observe(&self, id: &K, deadline: Deadline) -> Result<Observation<V>> {
-        self.wait(id, deadline, PollMode::Current, Some).await
+        self.wait(id, deadline, PollMode::Current, Some)
+            .in_phase(Phase::Poll)
+            .await
     }
 
     /// Waits for a change that may come at any time: until `decide` returns something. It is called with the responses
@@ -61,7 +63,9 @@ where
         deadline: Deadline,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.wait(id, deadline, PollMode::Change, decide).await
+        self.wait(id, deadline, PollMode::Change, decide)
+            .in_phase(Phase::Poll)
+            .await
     }
 
     /// As [`Self::wait_until`], for the end of an operation that the cloud has just accepted: the polls are sent when
@@ -77,7 +81,9 @@ where
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let mode = PollMode::Operation(operation.into());
-        self.wait(id, deadline, mode, decide).await
+        self.wait(id, deadline, mode, decide)
+            .in_phase(Phase::Poll)
+            .await
     }
 
     /// Calls `decide` with each observation until it returns something. A transient failure is not an observation.
@@ -131,7 +137,8 @@ where
         let key = (id.clone(), state.last_number);
         state.waiters.insert(key.clone(), waiter);
         if !std::mem::replace(&mut state.polling, true) {
-            self.tasks.spawn(Arc::clone(&self.shared).run());
+            // Its calls are for all waiters, and not part of the call that came first.
+            self.tasks.spawn_detached(Arc::clone(&self.shared).run());
         }
         drop(state);
         self.shared.changed.notify_one();

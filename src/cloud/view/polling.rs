@@ -16,7 +16,7 @@ use super::operation::Learned;
 use super::schedule::{self, Calibration};
 use super::source::Source;
 use super::waiter::Waiter;
-use crate::base::Deadline;
+use crate::base::{Deadline, phase};
 use crate::cloud::Result;
 use crate::cloud::action::Page;
 use crate::cloud::error::{Error, Kind};
@@ -276,8 +276,9 @@ where
 
     async fn call(&self, poll: Poll<K>) {
         let deliver = |ids: &[K], page| self.deliver(poll.sent, ids, page);
+        let span = phase::poll_batch(self.source.action, poll.ids.len());
         let describe = self.source.describe(poll.ids, poll.deadline, deliver);
-        describe.await;
+        describe.instrument(span).await;
         self.changed.notify_one();
     }
 

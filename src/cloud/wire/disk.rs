@@ -64,6 +64,7 @@ pub fn resize(request: &ResizeDisk) -> Params {
 pub fn describe(query: &DescribeDisks) -> Params {
     Params::page(query.page_size, query.next.as_ref())
         .set_some("InstanceId", query.instance.as_ref())
+        .flag("DryRun", query.dry_run)
         .tags(&query.tags)
         .ids("DiskIds", query.ids.as_deref())
 }

@@ -19,11 +19,16 @@ use serde_json::{Map, Value};
 
 use crate::cloud::action::{Page, Unreadable};
 
-/// Parses a response. Fields that are null or empty count as missing.
-pub fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+/// Parses the JSON of a response. Fields that are null or empty are removed and count as missing.
+pub fn parse(body: &[u8]) -> serde_json::Result<Value> {
     let mut json = serde_json::from_slice(body)?;
     remove_empty(&mut json);
-    serde_json::from_value(json)
+    Ok(json)
+}
+
+/// Parses a response into its type, as [`parse`].
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_value(parse(body)?)
 }
 
 fn remove_empty(json: &mut Value) {

@@ -18,17 +18,26 @@ pub(super) mod validate;
 pub(super) mod volume;
 
 use self::error::Error;
+use self::limits::Limited;
 pub use self::topology::Settings;
 use super::deadline;
+use super::proto::CreateVolumeRequest;
 use crate::base::Deadline;
+use crate::disk::NewDisk;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The deadline of a call and its parsed request.
 pub(super) type Call<T> = (Deadline, T);
 
+/// The disk that CreateVolume would create.
+pub fn new_disk(message: &CreateVolumeRequest, settings: &Settings) -> Result<NewDisk> {
+    message.check()?;
+    Ok(create_volume::create(message, settings)?.new)
+}
+
 /// Checks the size limits of a message and parses it.
-pub(super) fn read<M: limits::Limited, T>(
+pub(super) fn read<M: Limited, T>(
     request: &Request<M>,
     parse: impl FnOnce(&M) -> Result<T>,
 ) -> Result<Call<T>> {

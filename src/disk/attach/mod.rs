@@ -24,6 +24,7 @@ mod queue;
 mod retry;
 
 pub use publish::{NodeAccess, PublishRequest};
+pub use queue::QueueReport;
 
 #[derive(Debug)]
 pub struct Attacher {
@@ -36,6 +37,12 @@ pub struct Attacher {
 }
 
 impl Attacher {
+    /// The requests that wait for an instance, for metrics.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueReport> {
+        self.queues.report()
+    }
+
     pub(super) fn new(shared: &Dependencies, instances: Poller<InstanceId, Instance>) -> Self {
         let shared = shared.clone();
         Self {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::base::{Deadline, Elapsed};
+use crate::base::{Deadline, Elapsed, InPhase, Phase};
 use crate::disk::backoff::Backoff;
 use crate::model::InstanceId;
 
@@ -32,6 +32,16 @@ const MAX_READ_BACKOFF: Duration = Duration::from_secs(300);
 pub(super) enum Operation {
     Attach,
     Detach,
+}
+
+/// The attach or detach requests of all instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueReport {
+    pub operation: &'static str,
+    pub running: usize,
+    pub waiting: usize,
+    /// Requests that wait for the instance with the most of them.
+    pub longest: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -71,14 +81,17 @@ impl AttachQueues {
         deadline: Deadline,
     ) -> Result<Permit, Elapsed> {
         let (mut permit, changed) = self.enqueue(node, operation);
-        loop {
-            // Subscribes before the check, so that no change is missed.
-            let changed = changed.notified();
-            if permit.start() {
-                return Ok(permit);
+        let started = async {
+            loop {
+                // Subscribes before the check, so that no change is missed.
+                let changed = changed.notified();
+                if permit.start() {
+                    return Ok(permit);
+                }
+                deadline.bound(changed).await?;
             }
-            deadline.bound(changed).await?;
-        }
+        };
+        started.in_phase(Phase::AttachQueue).await
     }
 
     fn enqueue(&self, node: &InstanceId, operation: Operation) -> (Permit, Arc<Notify>) {
@@ -97,6 +110,25 @@ impl AttachQueues {
             is_running: false,
         };
         (permit, changed)
+    }
+
+    /// The requests of all instances, with each operation.
+    pub(super) fn report(&self) -> Vec<QueueReport> {
+        let nodes = self.lock();
+        let report = |name, queue: fn(&InstanceQueues) -> &Queue| QueueReport {
+            operation: name,
+            running: nodes.values().map(|node| queue(node).running).sum(),
+            waiting: nodes.values().map(|node| queue(node).waiting.len()).sum(),
+            longest: nodes
+                .values()
+                .map(|node| queue(node).waiting.len())
+                .max()
+                .unwrap_or(0),
+        };
+        vec![
+            report("attach", |node| &node.attach),
+            report("detach", |node| &node.detach),
+        ]
     }
 
     /// When the parallelism of the instance should be read.

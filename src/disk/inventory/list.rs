@@ -164,7 +164,7 @@ impl Inventory {
     }
 
     /// The items of this cluster, listed by its tag, or without a filter if that truncates the list.
-    async fn read_owned<V: OwnedResource, T: Send>(
+    pub(super) async fn read_owned<V: OwnedResource, T: Send>(
         &self,
         deadline: Deadline,
         resource: &'static str,

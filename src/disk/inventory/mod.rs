@@ -15,6 +15,7 @@ use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
 mod health;
 mod instance_types;
 mod list;
+mod owned;
 mod tag_filter;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};

@@ -30,7 +30,7 @@ fn level(row: &Disk) -> Option<PerformanceLevel> {
 }
 
 /// Rejects a change that the cloud's documentation excludes for this disk.
-pub(super) fn check(row: &Disk, change: &Change) -> Result<()> {
+pub fn check_change(row: &Disk, change: &Change) -> Result<()> {
     let reject = |wanted: &dyn Display, reason: String| {
         let text = format!("disk {} cannot become {wanted}: {reason}", row.id);
         Err(rejected(Failure::ModifyRejected, text, None))

@@ -9,7 +9,7 @@ use super::ownership::Owner;
 use super::snapshot::Snapshotter;
 use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
-use crate::model::{Disk, DiskId};
+use crate::model::{Category, Disk, DiskId, ZoneId};
 
 pub mod candidates;
 mod capacity;
@@ -45,6 +45,12 @@ impl Provisioner {
             journal: shared.journal,
             stock_view: candidates::StockView::default(),
         }
+    }
+
+    /// The zones and categories that the cloud recently reported as out of stock; without a category, the whole zone.
+    #[must_use]
+    pub fn stockouts(&self) -> Vec<(Option<ZoneId>, Option<Category>)> {
+        self.stock_view.stockouts.current()
     }
 
     /// Starts the listing of this cluster's disks in the background, so that the first create does not wait for it.

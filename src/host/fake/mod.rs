@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,21 +10,22 @@ use tokio::sync::watch;
 
 use super::device_changes::Notifications;
 use super::{
-    Amount, Candidates, Capabilities, Command, Content, Device, DeviceChanges, DeviceLock,
-    DeviceNumber, Entry, Exec, ExecError, FlushOutcome, Holder, Host, HostError, Kernel,
-    KernelVersion, Link, Mount, MountDevice, Output, Result, SearchQuery, Sought, Superblocks,
-    Usage, Vitals,
+    Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
+    Entry, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
+    Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Filesystem, MountFlags, Serial};
 
+mod exec;
+mod lock;
 mod samples;
 mod state;
 
 pub(crate) use samples::{disk, mount_of, partition};
 pub(crate) use state::State;
 
-/// The fake host. It is also the fake [`Exec`], so that commands are recorded in the same list.
+/// The fake host. It is also the fake [`Exec`](super::Exec), so that commands are recorded in the same list.
 #[derive(Debug)]
 pub(crate) struct FakeHost {
     state: Mutex<State>,
@@ -56,30 +57,6 @@ impl FakeHost {
         }
         change(&mut state);
         Ok(())
-    }
-}
-
-#[async_trait]
-impl Exec for FakeHost {
-    async fn run(
-        &self,
-        command: &Command,
-        _deadline: Deadline,
-    ) -> std::result::Result<Output, ExecError> {
-        let mut state = self.state();
-        state.calls.push(command.to_string());
-        let code = command
-            .program()
-            .to_str()
-            .and_then(|program| state.exit_codes.get(program).copied());
-        let is_killed = state
-            .killed_program
-            .is_some_and(|name| command.program() == name);
-        Ok(Output {
-            code: (!is_killed).then_some(code.unwrap_or(0)),
-            stdout: String::new(),
-            stderr: "fake stderr".to_owned(),
-        })
     }
 }
 
@@ -182,24 +159,7 @@ impl Host for FakeHost {
     }
 
     async fn lock_device(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock> {
-        let locked = || HostError::DeviceLocked {
-            device: device.path.clone(),
-        };
-        if self.state().failing_call == Some("lock") {
-            return Err(locked());
-        }
-        let locked_until = self.state().locked_until;
-        if let Some(until) = locked_until {
-            let free = deadline.bound(tokio::time::sleep_until(until));
-            free.await.map_err(|_| locked())?;
-        }
-        while self.state().lock.strong_count() > 0 {
-            let tick = deadline.bound(tokio::time::sleep(Duration::from_millis(50)));
-            tick.await.map_err(|_| locked())?;
-        }
-        let file = Arc::new(tempfile::tempfile().unwrap());
-        self.state().lock = Arc::downgrade(&file);
-        Ok(DeviceLock::new(device, file))
+        self.lock(deadline, device).await
     }
 
     async fn lock_if_blank(

@@ -59,10 +59,10 @@ failures! {
     // Ownership and location.
     NotOwned "NOT_OWNED" FailedPrecondition
         "the disk or snapshot was not created by this cluster's driver, so it is never deleted",
-        "delete it in the console if it is no longer needed, or add this cluster's tag to it";
+        "delete the resource in the console if it is unused, or tag it with the ID of this cluster";
     NameConflict "NAME_CONFLICT" AlreadyExists
         "a disk or snapshot with this name exists and differs from the request",
-        "delete the existing one if it is no longer needed, or use another name";
+        "delete the existing disk or snapshot if it is unused, or request another name";
     DiskInUseElsewhere "DISK_IN_USE_ELSEWHERE" FailedPrecondition
         "the disk is attached to another node, and the driver never detaches it from there",
         "wait until it is unpublished there; delete the pod that uses it, or fence the node if it has failed";
@@ -96,7 +96,7 @@ failures! {
     // Preconditions.
     InvalidState "INVALID_STATE" FailedPrecondition
         "the state or kind of the disk, snapshot or node does not allow the operation",
-        "look up the cloud's error code and correct what it describes";
+        "the caller retries automatically; if the error persists, resolve the condition that the cloud's error code documents";
     AccountInArrears "ACCOUNT_IN_ARREARS" FailedPrecondition
         "the account or the resource has an overdue payment",
         "pay the amount due, or add balance to the account";
@@ -227,7 +227,7 @@ failures! {
         "check what renews the credentials: the instance role, the OIDC token file, or the Secret";
     AccessKeyNotFound "ACCESS_KEY_NOT_FOUND" PermissionDenied
         "the access key does not exist",
-        "check the access key in the Secret; it may have been deleted, or belong to another cloud";
+        "check the access key in the Secret or the environment of the driver; it may have been deleted, or belong to another cloud";
     AccessKeyInactive "ACCESS_KEY_INACTIVE" PermissionDenied
         "the access key is disabled",
         "enable it in the RAM console, or use another one";
@@ -274,7 +274,7 @@ failures! {
         "correct the VolumeAttributesClass to the limit in the message, or move the data to another volume";
     RequestRejected "REQUEST_REJECTED" InvalidArgument
         "the cloud rejects this request permanently",
-        "look up the cloud's error code; correct the StorageClass or the claim";
+        "correct the StorageClass or the claim according to the documentation of the cloud's error code";
 
     // Failures.
     AttachFailed "ATTACH_FAILED" Internal

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::base::Phase;
 use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 
 /// One change of the host.
@@ -61,6 +62,22 @@ pub enum DeviceStep {
     },
     /// Bind-mounts the device node at a path.
     Bind(PathBuf),
+}
+
+impl DeviceStep {
+    /// The phase that the step is, if it can take long.
+    #[must_use]
+    pub fn phase(&self) -> Option<Phase> {
+        match self {
+            Self::Wipe | Self::Format { .. } => Some(Phase::Mkfs),
+            Self::Check(..) => Some(Phase::Fsck),
+            Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted { .. } => {
+                Some(Phase::Grow)
+            }
+            Self::Mount { .. } | Self::Bind(_) => Some(Phase::Mount),
+            Self::SetReadOnly(_) | Self::RemoveFormatRecord => None,
+        }
+    }
 }
 
 impl From<PathStep> for Step {

@@ -34,7 +34,7 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
         .unwrap_err();
     assert_eq!(
         error_chain(&error),
-        "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code Some(1): fake stderr"
+        "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code 1: fake stderr"
     );
 }
 

@@ -51,8 +51,10 @@ async fn backing_file(sys: &Path) -> Option<PathBuf> {
 
 /// Sets up a loop device, or returns the existing one of the file.
 pub(super) async fn attach(exec: &Arc<dyn Exec>, file: &Path) -> Result<PathBuf, LoopError> {
-    let command = Command::new("losetup")
-        .args(["--find", "--show", "--nooverlap"])
+    // losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device, and
+    // the slower one would make the other's mkfs fail.
+    let command = Command::new("flock")
+        .args(["/dev", "losetup", "--find", "--show", "--nooverlap"])
         .arg(file);
     let device = PathBuf::from(run(exec, command).await?.trim());
     if find(|backing| backing == file).await?.contains(&device) {

@@ -169,6 +169,12 @@ fn without_permission_writes_are_refused_and_lists_are_empty() {
     let refused = sandbox.outcome(Action::CreateDisk, essd());
     assert_eq!(refused, "403 Forbidden.RAM");
     assert_eq!(sandbox.disks(region()).rows.len(), 0);
+    let dry_run = || region().with("DryRun", "true");
+    let refused = sandbox.outcome(Action::DescribeDisks, dry_run());
+    assert_eq!(refused, "403 Forbidden.RAM");
+    sandbox.configure(&json!({"denied": []}));
+    let accepted = sandbox.outcome(Action::DescribeDisks, dry_run());
+    assert_eq!(accepted, "400 DryRunOperation");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-// Strict decodes every object of the manifests into its API type, including those of snapshots. Unknown kinds,
-// versions and fields, wrong types and duplicate fields are errors. Values are not validated.
+// Strict decodes every object of the manifests into its API type, including those of snapshots and of the Prometheus
+// Operator. Unknown kinds, versions and fields, wrong types and duplicate fields are errors. Values are not validated.
 //
 //	strict FILE...
 package main
@@ -14,6 +14,7 @@ import (
 
 	groupsnapshot "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshot "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	for _, add := range []func(*runtime.Scheme) error{snapshot.AddToScheme, groupsnapshot.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{snapshot.AddToScheme, groupsnapshot.AddToScheme, monitoring.AddToScheme} {
 		if err := add(scheme.Scheme); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

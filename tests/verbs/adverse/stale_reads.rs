@@ -7,7 +7,7 @@ use serde_json::json;
 use diskplugin::model::DiskId;
 
 use super::{error_code, is_final, sleep};
-use crate::group::new_group;
+use crate::kit::group::new_group;
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, node_two, seconds, text};
 
 #[tokio::test(start_paused = true)]

@@ -143,6 +143,45 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* "true" if the driver of the controller needs a token of the API server. */}}
+{{- define "diskplugin.needsToken" -}}
+{{- if or (include "diskplugin.callsApiServer" .) (eq .Values.http.authorization "token-review") -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* Conflicts between values of monitoring. */}}
+{{- define "diskplugin.checkMonitoring" -}}
+{{- $monitor := .Values.monitoring.podMonitor -}}
+{{- if $monitor.enabled -}}
+{{- if and .Values.http.tls.secretName (not $monitor.tlsConfig) -}}
+{{- fail "monitoring.podMonitor.tlsConfig must be set with http.tls.secretName: ca and serverName of the certificate, or insecureSkipVerify" -}}
+{{- end -}}
+{{- if and (eq .Values.http.authorization "token-review") (not $monitor.authorization) -}}
+{{- fail "monitoring.podMonitor.authorization must be set with http.authorization token-review: credentials with name and key of a Secret with a token" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Mount and volume of the certificate of the HTTP port: root. */}}
+{{- define "diskplugin.tlsMount" -}}
+{{- if .Values.http.tls.secretName }}
+- name: tls
+  mountPath: /etc/diskplugin-tls
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{- define "diskplugin.tlsVolume" -}}
+{{- with .Values.http.tls.secretName }}
+# The certificate of the HTTP port. A directory without subPath, so that kubelet updates it in the running pod.
+- name: tls
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+
 {{/* Of every container: `kubectl describe pod` shows the end of its log as the termination message. */}}
 {{- define "diskplugin.terminationMessage" -}}
 terminationMessagePolicy: FallbackToLogsOnError
@@ -265,6 +304,9 @@ livenessProbe:
   httpGet:
     path: /healthz
     port: {{ ternary "livez" "health" .root.Values.sidecars.livenessProbe.enabled }}
+    {{- if and .root.Values.http.tls.secretName (not .root.Values.sidecars.livenessProbe.enabled) }}
+    scheme: HTTPS
+    {{- end }}
   initialDelaySeconds: 10
   periodSeconds: 10
   timeoutSeconds: 5
@@ -273,19 +315,43 @@ readinessProbe:
   httpGet:
     path: /readyz
     port: health
+    {{- if .root.Values.http.tls.secretName }}
+    scheme: HTTPS
+    {{- end }}
   periodSeconds: 10
   timeoutSeconds: 5
 {{- end }}
 
-{{- define "diskplugin.env" -}}
-- name: RUST_LOG
-  value: {{ .root.Values.logLevel | quote }}
-{{- with .env }}
-{{ toYaml . }}
+{{/* The settings of the configuration file of a component. */}}
+{{- define "diskplugin.config" -}}
+{{- $config := dict "logLevel" .root.Values.logLevel }}
+{{- if eq .component "controller" }}
+{{- with .root.Values.rateLimits }}
+{{- $_ := set $config "rateLimits" . }}
 {{- end }}
+{{- end }}
+{{- toYaml (mergeOverwrite $config (deepCopy (index .root.Values .component).config)) }}
 {{- end }}
 
-{{/* Flags of both roles. */}}
+{{/* Replaces the pods of a component when a setting changes that they do not adopt while running. */}}
+{{- define "diskplugin.configChecksum" -}}
+checksum/config: {{ omit (include "diskplugin.config" . | fromYaml) "logLevel" "rateLimits" | toJson | sha256sum }}
+{{- end }}
+
+{{- define "diskplugin.configMount" -}}
+- name: config
+  mountPath: /etc/diskplugin-config
+  readOnly: true
+{{- end }}
+
+{{/* A directory without subPath, so that kubelet updates the file in the running pod. */}}
+{{- define "diskplugin.configVolume" -}}
+- name: config
+  configMap:
+    name: {{ include "diskplugin.fullname" .root }}-{{ .component }}-config
+{{- end }}
+
+{{/* Flags of both roles, and of doctor. */}}
 {{- define "diskplugin.commonArgs" -}}
 - --driver-name={{ .Values.driverName }}
 - --log-format={{ .Values.logFormat }}
@@ -296,4 +362,22 @@ readinessProbe:
 {{- if .Values.metadata.tokenOnly }}
 - --metadata-token-only
 {{- end }}
+{{- end }}
+
+{{/* Flags of both roles that serve calls. */}}
+{{- define "diskplugin.serverArgs" -}}
+- --config-file=/etc/diskplugin-config/config.yaml
+{{- if .Values.http.tls.secretName }}
+- --http-tls-cert-file=/etc/diskplugin-tls/tls.crt
+- --http-tls-key-file=/etc/diskplugin-tls/tls.key
+{{- end }}
+{{- end }}
+
+{{/* The labels `job` and `node` of a scrape, which the alerts and dashboards use. */}}
+{{- define "diskplugin.relabelings" -}}
+relabelings:
+  - targetLabel: job
+    replacement: {{ . }}
+  - sourceLabels: [__meta_kubernetes_pod_node_name]
+    targetLabel: node
 {{- end }}

@@ -42,6 +42,9 @@ impl Limit {
             CallOutcome::Unsent => {
                 self.sent.remove(sent);
                 self.debt -= 1.0;
+                if let Some(pace) = &mut self.configured {
+                    pace.give_back();
+                }
             }
         }
         if let Some(closed) = self.closed.as_mut().filter(|_| is_new) {

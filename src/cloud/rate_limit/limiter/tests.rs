@@ -6,6 +6,8 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::base::TokioClock;
 
+mod configured;
+
 /// A limiter at the beginning of a minute.
 fn limiter() -> Arc<RateLimiter> {
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_005).unwrap());

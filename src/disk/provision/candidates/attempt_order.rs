@@ -20,7 +20,7 @@ const QUERY: Duration = Duration::from_secs(5);
 /// The known stock of zones and categories.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct StockView {
-    pub(super) stockouts: StockoutCache,
+    pub(in crate::disk) stockouts: StockoutCache,
     pub(super) stock: StockCache,
 }
 

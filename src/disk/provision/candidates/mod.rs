@@ -7,21 +7,23 @@ use crate::disk::{NewDisk, Result};
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 mod attempt_order;
+mod preview;
 mod rejection;
 mod stock;
 mod stockouts;
 
 pub(super) use attempt_order::StockView;
+pub use preview::{RegionStock, attempts_with_stock};
 
 /// A zone, category, level and size in which the disk can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// `None` for a regional category.
-    pub(super) zone: Option<ZoneId>,
-    pub(super) category: Category,
+    pub zone: Option<ZoneId>,
+    pub category: Category,
     /// `None` for the cloud's default, or a category without levels.
-    pub(super) level: Option<PerformanceLevel>,
-    pub(super) size: Gib,
+    pub level: Option<PerformanceLevel>,
+    pub size: Gib,
 }
 
 /// Such as `cloud_essd PL2 in cn-beijing-a`.
@@ -42,8 +44,8 @@ impl fmt::Display for Candidate {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// In the order of attempts; not empty.
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) excluded: Vec<String>,
+    pub candidates: Vec<Candidate>,
+    pub excluded: Vec<String>,
 }
 
 /// Selects the candidates: the first zone with each category (and each of its levels) in order of preference, then the

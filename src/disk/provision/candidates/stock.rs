@@ -44,6 +44,12 @@ impl StockCache {
         }
     }
 
+    /// Caches a response.
+    pub(super) fn remember(&self, regional: bool, zones: Vec<ZoneStock>) {
+        let response = StockResponse::Available(Arc::new(zones));
+        self.last.insert(&regional, TTL, response);
+    }
+
     pub(super) fn is_unknown(&self, regional: bool) -> bool {
         self.last.get(&regional).is_none()
     }

@@ -16,7 +16,7 @@ const TTL: Duration = Duration::from_secs(180);
 type Key = (Option<ZoneId>, Option<(Category, Option<PerformanceLevel>)>);
 
 #[derive(Debug, Default)]
-pub(super) struct StockoutCache(TtlCache<Key, Stockout>);
+pub(in crate::disk) struct StockoutCache(TtlCache<Key, Stockout>);
 
 #[derive(Debug, Clone)]
 struct Stockout {
@@ -54,6 +54,17 @@ impl StockoutCache {
         for key in keys(candidate) {
             self.0.remove(&key);
         }
+    }
+
+    /// The zones and categories with a recent stock-out; without a category, the whole zone.
+    pub(in crate::disk) fn current(&self) -> Vec<(Option<ZoneId>, Option<Category>)> {
+        let keys = self.0.keys().into_iter();
+        let mut current: Vec<_> = keys
+            .map(|(zone, kind)| (zone, kind.map(|(category, _)| category)))
+            .collect();
+        current.sort();
+        current.dedup();
+        current
     }
 
     pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {

@@ -1,0 +1,234 @@
+//! Reads pods of the driver with their pages and logs, events, and objects through the API server.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Output, pages};
+use crate::app::InvalidSettings;
+use crate::base::{error_chain, join_all};
+use crate::cli;
+use crate::cluster::pod_report::PodReport;
+use crate::cluster::volume_history::VolumeHistory;
+use crate::cluster::{self, Cluster};
+use crate::ops::bundle::{file_name, is_of_driver, uses_volume, without_history};
+
+/// Most pods of nodes that are read.
+const MAX_NODES: usize = 50;
+
+/// Pods that are read in parallel, which limits memory.
+const PARALLEL: usize = 8;
+
+const STORAGE: &str = "/apis/storage.k8s.io/v1";
+
+/// A source and its content, or why there is none. The name of the member is first.
+type Read = (String, String, Result<String, String>);
+
+pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow::Result<()> {
+    let cluster = Cluster::for_operator(args.processes.cluster.kubeconfig.as_deref()).await;
+    let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
+    let version = cluster.version().await;
+    add(archive, "kubernetes.json", "/version", version)?;
+    classes(args, &cluster, archive).await?;
+    let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
+    let mut nodes = BTreeSet::new();
+    for volume in &args.volume {
+        match VolumeHistory::read(&cluster, &args.processes.driver.driver_name, volume).await {
+            Ok(history) => {
+                keys.extend(history.disk.clone());
+                keys.extend(history.persistent_volume.clone());
+                let attachments = history.attachments.iter();
+                nodes.extend(attachments.map(|attachment| attachment.node.clone()));
+                objects_of_volume(args, &cluster, volume, &history, archive).await?;
+            }
+            Err(error) => archive.add_missing(&format!("volume {volume}"), &error_chain(&error)),
+        }
+    }
+    let keys: Vec<String> = keys.into_iter().collect();
+    let pods = match PodReport::list(&cluster, args.processes.namespace.as_deref()).await {
+        Ok(pods) => pods,
+        Err(error) => {
+            archive.add_missing("pods of the driver", &error_chain(&error));
+            return Ok(());
+        }
+    };
+    if pods.is_empty() {
+        let reason = "no pod has the label app.kubernetes.io/name=diskplugin";
+        archive.add_missing("pods of the driver", reason);
+    }
+    let mut namespaces: BTreeSet<String> = pods.iter().map(|pod| pod.namespace.clone()).collect();
+    namespaces.extend(args.processes.namespace.clone());
+    for namespace in namespaces {
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        let events = cluster.objects(&path).await;
+        add_list(archive, &format!("events/{namespace}.json"), &path, events)?;
+    }
+    let pods = selected(pods, &nodes, archive);
+    for pods in pods.chunks(PARALLEL) {
+        let read = pods.iter().map(|pod| read_pod(args, &cluster, pod, &keys));
+        for (name, source, content) in join_all(read).await.into_iter().flatten() {
+            match content {
+                Ok(content) => archive.add(&name, &source, &content)?,
+                Err(reason) => archive.add_missing(&source, &reason),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The controllers, and nodes up to a limit: first those where a named volume is attached.
+fn selected(
+    pods: Vec<PodReport>,
+    attached: &BTreeSet<String>,
+    archive: &mut Output,
+) -> Vec<PodReport> {
+    let is_node = |pod: &PodReport| pod.component.as_deref() == Some("node");
+    let (mut nodes, mut selected): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_node);
+    nodes.sort_by_key(|pod| {
+        let node = pod.node.as_ref();
+        !node.is_some_and(|node| attached.contains(node))
+    });
+    let omitted = nodes.split_off(nodes.len().min(MAX_NODES));
+    for pod in omitted {
+        let source = format!("pod {}/{}", pod.namespace, pod.name);
+        let reason = format!("only {MAX_NODES} pods of nodes are read; name a volume of its node");
+        archive.add_missing(&source, &reason);
+    }
+    selected.extend(nodes);
+    selected
+}
+
+async fn classes(
+    args: &cli::Bundle,
+    cluster: &Cluster,
+    archive: &mut Output,
+) -> anyhow::Result<()> {
+    let snapshots = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses";
+    for (path, name) in [
+        (format!("{STORAGE}/csidrivers"), "csidrivers"),
+        (format!("{STORAGE}/storageclasses"), "storageclasses"),
+        (format!("{STORAGE}/csinodes"), "csinodes"),
+        (snapshots.to_owned(), "volumesnapshotclasses"),
+    ] {
+        let mut objects = cluster.objects(&path).await;
+        if let Ok(Some(objects)) = &mut objects {
+            objects
+                .retain(|object| is_of_driver(object, args.processes.driver.driver_name.as_str()));
+        }
+        add_list(archive, &format!("objects/{name}.json"), &path, objects)?;
+    }
+    Ok(())
+}
+
+async fn objects_of_volume(
+    args: &cli::Bundle,
+    cluster: &Cluster,
+    volume: &str,
+    history: &VolumeHistory,
+    archive: &mut Output,
+) -> anyhow::Result<()> {
+    let folder = format!("volumes/{}", file_name(volume));
+    if history.persistent_volume.is_none() && history.claim.is_none() {
+        archive.add_missing(&format!("volume {volume}"), "Kubernetes does not have it");
+    }
+    if let Some(name) = &history.persistent_volume {
+        let object = cluster.object("/api/v1/persistentvolumes", name).await;
+        let source = format!("PersistentVolume {name}");
+        add(
+            archive,
+            &format!("{folder}/persistentvolume.json"),
+            &source,
+            object,
+        )?;
+        let path = format!("{STORAGE}/volumeattachments");
+        let mut attachments = cluster.objects(&path).await;
+        if let Ok(Some(objects)) = &mut attachments {
+            objects
+                .retain(|one| uses_volume(one, args.processes.driver.driver_name.as_str(), name));
+        }
+        let member = format!("{folder}/volumeattachments.json");
+        add_list(archive, &member, &path, attachments)?;
+    }
+    if let Some((namespace, name)) = &history.claim {
+        let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
+        let object = cluster.object(&collection, name).await;
+        let source = format!("PersistentVolumeClaim {namespace}/{name}");
+        let member = format!("{folder}/persistentvolumeclaim.json");
+        add(archive, &member, &source, object)?;
+    }
+    Ok(())
+}
+
+async fn read_pod(
+    args: &cli::Bundle,
+    cluster: &Cluster,
+    pod: &PodReport,
+    keys: &[String],
+) -> Vec<Read> {
+    let folder = format!("pods/{}/{}", pod.namespace, pod.name);
+    let source = format!("pod {}/{}", pod.namespace, pod.name);
+    let report = serde_json::to_string(pod).map_err(|error| error.to_string());
+    let mut read = vec![(format!("{folder}/pod.json"), source.clone(), report)];
+    for container in &pod.containers {
+        let name = &container.name;
+        for is_previous in [false, true] {
+            if is_previous && container.restarts == 0 {
+                continue;
+            }
+            let suffix = if is_previous { "-previous" } else { "" };
+            let log = pod.log(cluster, name, args.since, is_previous).await;
+            let member = format!("{folder}/log-{name}{suffix}.txt");
+            let source = format!("log of {name}{suffix}, {source}");
+            let log = log.map_err(|error| error_chain(&error));
+            let gone = || "the pod does not exist any more".to_owned();
+            read.push((member, source, log.and_then(|log| log.ok_or_else(gone))));
+        }
+    }
+    let Some(http) = &pod.http else {
+        let reason = "the container diskplugin has no flag --http-address".to_owned();
+        read.push((folder, format!("pages of {source}"), Err(reason)));
+        return read;
+    };
+    for (path, name, is_optional) in pages(keys) {
+        let content = match http.page(cluster, &path).await {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) if is_optional => continue,
+            Ok(None) => Err("it does not exist".to_owned()),
+            Err(error) => Err(error_chain(&error)),
+        };
+        read.push((
+            format!("{folder}/{name}"),
+            format!("{path} of {source}"),
+            content,
+        ));
+    }
+    read
+}
+
+fn add(
+    archive: &mut Output,
+    name: &str,
+    source: &str,
+    object: cluster::Result<Option<Value>>,
+) -> anyhow::Result<()> {
+    match object {
+        Ok(Some(object)) => archive.add_json(name, source, &without_history(object))?,
+        Ok(None) => archive.add_missing(source, "it does not exist"),
+        Err(error) => archive.add_missing(source, &error_chain(&error)),
+    }
+    Ok(())
+}
+
+fn add_list(
+    archive: &mut Output,
+    name: &str,
+    source: &str,
+    objects: cluster::Result<Option<Vec<Value>>>,
+) -> anyhow::Result<()> {
+    let list = |objects: Vec<Value>| {
+        let objects = objects.into_iter().map(without_history);
+        json!({"items": objects.collect::<Vec<_>>()})
+    };
+    let document = objects.map(|objects| objects.map(list));
+    add(archive, name, source, document)
+}

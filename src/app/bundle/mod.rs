@@ -1,0 +1,118 @@
+//! `diskplugin bundle`: one archive for a report of a defect, without secrets.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use self::file::NewFile;
+use super::http::client;
+use super::timeline::{page, read_token};
+use super::{kubeconfig, signal};
+use crate::base::{Clock, SystemClock};
+use crate::cli;
+use crate::ops::bundle::{Archive, Redactor, file_name, is_sensitive};
+
+mod cluster;
+mod file;
+
+type Output = Archive<BufWriter<File>>;
+
+pub(crate) async fn run(args: cli::Bundle) -> anyhow::Result<()> {
+    // A signal drops the collection, which removes the partial file.
+    let stopped = signal::stop()?;
+    tokio::select! {
+        outcome = write(&args) => outcome,
+        () = stopped => bail!("stopped by a signal; no archive was written"),
+    }
+}
+
+async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
+    let (redactor, token) = redactor(args)?;
+    let (new, file) = NewFile::create(&args.out)?;
+    let mut archive = Archive::new(BufWriter::new(file), redactor, SystemClock.now());
+    let outcome = match args.processes.url.is_empty() {
+        true => cluster::collect(args, &mut archive).await,
+        false => read_urls(args, token.as_deref(), &mut archive).await,
+    };
+    outcome?;
+    let (members, missing) = (archive.members(), archive.missing());
+    if members == 0 {
+        bail!("no source could be read:\n  {}", missing.join("\n  "));
+    }
+    let own =
+        json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
+    let written = archive.add_json("diskplugin.json", "this program", &own);
+    let finished = written.and_then(|()| archive.finish());
+    let finished = finished.context("cannot write the archive")?;
+    let file = finished.into_inner().context("cannot write the archive")?;
+    new.keep(&file)?;
+    let mut text = format!("{}: {members} members\n", args.out.display());
+    for one in missing {
+        text.push_str(&format!("not included: {one}\n"));
+    }
+    write!(std::io::stdout(), "{text}").context("cannot print")
+}
+
+/// A redactor for the credentials of this process: in its environment, in the kubeconfig and in --token-file.
+fn redactor(args: &cli::Bundle) -> anyhow::Result<(Redactor, Option<String>)> {
+    let mut redactor = Redactor::default();
+    for (name, value) in std::env::vars_os() {
+        if is_sensitive(&name.to_string_lossy()) {
+            redactor.hide(&value.to_string_lossy());
+        }
+    }
+    for file in kubeconfig::files(&args.processes.cluster) {
+        // If it is unreadable, the connection fails with the reason, or it is not needed.
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if let Ok(document) = serde_saphyr::from_str::<Value>(&text) {
+            redactor.hide_fields(&document);
+        }
+    }
+    let token = args
+        .processes
+        .token_file
+        .as_deref()
+        .map(read_token)
+        .transpose()?;
+    if let Some(token) = &token {
+        redactor.hide(token);
+    }
+    Ok((redactor, token))
+}
+
+async fn read_urls(
+    args: &cli::Bundle,
+    token: Option<&str>,
+    archive: &mut Output,
+) -> anyhow::Result<()> {
+    for authority in &args.processes.url {
+        let folder = file_name(authority);
+        for (path, name, is_optional) in pages(&args.volume) {
+            let source = format!("http://{authority}{path}");
+            match client::get(authority, &path, token).await {
+                Ok(Some(text)) => archive.add(&format!("{folder}/{name}"), &source, &text)?,
+                Ok(None) if is_optional => {}
+                Ok(None) => archive.add_missing(&source, "it does not exist"),
+                Err(error) => archive.add_missing(&source, &format!("{error:#}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pages of a process: path, name in the archive, and whether it may lack the page.
+fn pages(volumes: &[String]) -> Vec<(String, String, bool)> {
+    let fixed = [
+        ("/metrics", "metrics.txt"),
+        ("/readyz", "readyz.txt"),
+        ("/debug/volumes", "volumes.json"),
+    ];
+    let fixed = fixed.map(|(path, name)| (path.to_owned(), name.to_owned(), false));
+    let histories = volumes.iter().map(|volume| {
+        let name = format!("volume-{}.json", file_name(volume));
+        (page(volume), name, true)
+    });
+    fixed.into_iter().chain(histories).collect()
+}

@@ -1,0 +1,111 @@
+//! `diskplugin explain`: what classes and claims do with this driver.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::InvalidSettings;
+use super::cloud::{self, CloudClient};
+use super::location::Location;
+use crate::base::{Deadline, error_chain};
+use crate::cli::{self, OutputFormat};
+use crate::cloud::{DescribeStock, EcsApi};
+use crate::disk::candidates::RegionStock;
+use crate::model::RegionId;
+use crate::ops::explain::{
+    Explained, Explanation, Manifest, Outcome, Settings, explain, read, render,
+};
+
+/// Timeout of the queries of `--live` together.
+const LIVE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
+    let manifests = read_all(&args.files)?;
+    let mut settings = Settings {
+        driver: args.driver_name,
+        size: args.size,
+        region: args.location.region.clone(),
+        zone: args.location.zone.clone(),
+        stock: RegionStock::default(),
+    };
+    if args.live {
+        let region = region(&args.location).await?;
+        let metadata = args.location.metadata()?;
+        let CloudClient { ecs, .. } = cloud::client(args.cloud, metadata, &region)?;
+        settings.stock = stock(&*ecs).await?;
+        settings.region = Some(region);
+    }
+    let explanation = explain(&manifests, &settings);
+    print(&explanation, args.output)?;
+    let is_skipped = |one: &Explained| one.result == Outcome::Skipped;
+    anyhow::ensure!(
+        !explanation.objects.iter().all(is_skipped),
+        "no object was explained: all were skipped"
+    );
+    let (rejected, all) = (explanation.rejected(), explanation.objects.len());
+    anyhow::ensure!(
+        rejected == 0,
+        "{rejected} of {all} objects would be rejected"
+    );
+    Ok(())
+}
+
+fn read_all(files: &[String]) -> Result<Vec<Manifest>, InvalidSettings> {
+    let (mut manifests, mut problems) = (Vec::new(), Vec::new());
+    for file in files {
+        match content(file) {
+            Err(error) => problems.push(format!("cannot read {file}: {error}")),
+            Ok(text) => match read(file, &text) {
+                Ok(read) => manifests.extend(read),
+                Err(error) => problems.push(error_chain(&error)),
+            },
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(manifests),
+        false => Err(InvalidSettings(problems)),
+    }
+}
+
+fn content(file: &str) -> std::io::Result<String> {
+    if file != "-" {
+        return std::fs::read_to_string(file);
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+async fn region(args: &cli::LocationArgs) -> Result<RegionId, InvalidSettings> {
+    let mut location = Location::new(args);
+    match location.region(args.region.clone()).await {
+        Some(region) => Ok(region),
+        None => Err(location.into_error()),
+    }
+}
+
+/// The query of the driver: of all zones, and of the region for regional categories.
+async fn stock(ecs: &dyn EcsApi) -> anyhow::Result<RegionStock> {
+    let deadline = Deadline::after(LIVE);
+    let query = async |regional| {
+        let query = DescribeStock {
+            regional,
+            ..DescribeStock::default()
+        };
+        let stock = ecs.describe_available_resource(deadline, &query).await;
+        stock.context("cannot query the stock; without --live, no cloud is called")
+    };
+    Ok(RegionStock {
+        zonal: Some(query(false).await?),
+        regional: Some(query(true).await?),
+    })
+}
+
+fn print(explanation: &Explanation, output: OutputFormat) -> anyhow::Result<()> {
+    let text = match output {
+        OutputFormat::Table => render(explanation),
+        OutputFormat::Json => serde_json::to_string_pretty(explanation)? + "\n",
+    };
+    write!(std::io::stdout(), "{text}").context("cannot print")
+}

@@ -1,0 +1,131 @@
+//! `diskplugin orphans`: reports disks and snapshots that Kubernetes does not use, and deletes named ones.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::controller::owner;
+use super::location::Location;
+use super::{InvalidSettings, cloud};
+use crate::base::{SystemClock, Tasks, error_chain};
+use crate::cli::{self, OutputFormat};
+use crate::cluster::Cluster;
+use crate::disk::DiskServices;
+use crate::model::ClusterId;
+use crate::ops::orphans::{
+    Deletion, Observer, Outcome, Prices, Report, ResourceId, Rules, classify, deletions_table,
+    json, table,
+};
+
+/// Something was found, or a named resource was not deleted.
+const FOUND: u8 = 1;
+
+pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
+    let prices = args.prices.as_deref().map(read_prices).transpose()?;
+    if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
+        let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
+        return Err(InvalidSettings(vec![problem.to_owned()]).into());
+    }
+    let mut location = Location::new(&args.location);
+    let metadata = args.location.metadata()?;
+    let region = location.region(args.location.region.clone()).await;
+    let cluster_id = owner(args.owner, &mut location);
+    let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
+        return Err(location.into_error().into());
+    };
+    let cluster = Cluster::for_operator(args.kubernetes.kubeconfig.as_deref()).await;
+    let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
+    let client = cloud::client(args.cloud, metadata, &region)?;
+    let disks = DiskServices::new(client.ecs, cluster_id.clone(), &Tasks::default());
+    let observer = Observer {
+        cluster,
+        disks: Arc::new(disks),
+        driver: args.driver.driver_name,
+        clock: Arc::new(SystemClock),
+    };
+    let rules = Rules {
+        cluster: cluster_id.clone(),
+        min_age: args.min_age,
+        allow_unreferenced: args.allow_unreferenced,
+    };
+    let observed = observer.observe().await?;
+    let mut report = classify(&observed, &rules)?;
+    if !args.class.is_empty() {
+        report
+            .findings
+            .retain(|finding| args.class.contains(&finding.class));
+    }
+    let is_json = args.output == OutputFormat::Json;
+    let Some(older_than) = args.older_than else {
+        let text = match is_json {
+            true => json(&report, prices.as_ref(), None).to_string(),
+            false => table(&report, prices.as_ref()),
+        };
+        print(&text)?;
+        return Ok(exit_code(!report.findings.is_empty()));
+    };
+    if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
+        print("Nothing was deleted.")?;
+        return Ok(ExitCode::from(FOUND));
+    }
+    let deletions = delete(&observer, &args.delete, &report, older_than).await;
+    print(&match is_json {
+        true => json(&report, prices.as_ref(), Some(&deletions)).to_string(),
+        false => deletions_table(&deletions),
+    })?;
+    let is_deleted = |one: &Deletion| matches!(one.outcome, Outcome::Deleted);
+    Ok(exit_code(!deletions.iter().all(is_deleted)))
+}
+
+fn exit_code(is_found: bool) -> ExitCode {
+    match is_found {
+        true => ExitCode::from(FOUND),
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// One after the other, each once.
+async fn delete(
+    observer: &Observer,
+    ids: &[ResourceId],
+    report: &Report,
+    older_than: Duration,
+) -> Vec<Deletion> {
+    let mut deletions: Vec<Deletion> = Vec::new();
+    for id in ids {
+        if !deletions.iter().any(|one| one.id == *id) {
+            deletions.push(observer.delete(id, report, older_than).await);
+        }
+    }
+    deletions
+}
+
+/// Asks on standard error, so that standard output has only results.
+fn is_confirmed(ids: &[ResourceId], cluster: &ClusterId) -> anyhow::Result<bool> {
+    let names: Vec<_> = ids.iter().map(ResourceId::as_str).collect();
+    let mut terminal = std::io::stderr();
+    write!(
+        terminal,
+        "Delete {} of cluster ID {cluster}, with all data? Type yes: ",
+        names.join(", ")
+    )?;
+    terminal.flush()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.context("cannot read the confirmation")?;
+    Ok(line.trim() == "yes")
+}
+
+fn read_prices(file: &std::path::Path) -> Result<Prices, InvalidSettings> {
+    let invalid =
+        |reason: String| InvalidSettings(vec![format!("--prices {}: {reason}", file.display())]);
+    let text = std::fs::read_to_string(file).map_err(|error| invalid(error.to_string()))?;
+    Prices::parse(&text).map_err(|error| invalid(error.to_string()))
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("cannot print")
+}

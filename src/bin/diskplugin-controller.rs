@@ -1,0 +1,13 @@
+//! Entry point of `diskplugin-controller`: only the role of the controller. Leaving out the code of the other roles, such as the
+//! commands for operators, reduces the memory that the program uses.
+
+use std::process::ExitCode;
+
+use diskplugin::{app, cli};
+
+fn main() -> ExitCode {
+    cli::parse().map_or_else(
+        |ended| ended,
+        |(cli, config)| app::run_controller(cli, config),
+    )
+}

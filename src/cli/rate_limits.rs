@@ -1,0 +1,79 @@
+//! The values of `--rate-limits`.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use crate::cloud::client::ACTIONS;
+use crate::cloud::rate_limit::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
+
+/// Calls per second.
+const ALLOWED: RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Parses `ACTION=CALLS_PER_SECOND`.
+pub(super) fn rate_limit(text: &str) -> Result<ConfiguredLimit, String> {
+    let syntax = || "allowed: ACTION=CALLS_PER_SECOND, such as DescribeDisks=5".to_owned();
+    let (name, rate) = text.split_once('=').ok_or_else(syntax)?;
+    let mut actions = ACTIONS.iter().chain([&ACCOUNT]);
+    let action = actions.find(|action| **action == name.trim());
+    let rate = rate.trim().parse().ok();
+    Ok(ConfiguredLimit {
+        action: action.ok_or_else(|| {
+            let allowed = ACTIONS.join(", ");
+            format!("{name:?} is not an action of the driver; allowed: {ACCOUNT}, {allowed}")
+        })?,
+        calls_per_second: rate.filter(|rate| ALLOWED.contains(rate)).ok_or_else(|| {
+            let (least, most) = (ALLOWED.start(), ALLOWED.end());
+            format!("allowed: {least} to {most} calls per second")
+        })?,
+    })
+}
+
+/// The limits by action.
+///
+/// # Errors
+/// The name of an action with two limits.
+pub(super) fn by_action(limits: &[ConfiguredLimit]) -> Result<ConfiguredLimits, &'static str> {
+    let mut actions = BTreeSet::new();
+    for limit in limits {
+        if !actions.insert(limit.action) {
+            return Err(limit.action);
+        }
+    }
+    Ok(limits.iter().copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_has_one_limit() {
+        let limits = ["CreateDisk=1", "account=5"].map(|text| rate_limit(text).unwrap());
+        assert!(by_action(&limits).is_ok());
+        let twice = [limits[0], limits[1], limits[0]];
+        assert_eq!(by_action(&twice).unwrap_err(), "CreateDisk");
+    }
+
+    #[test]
+    fn a_limit_names_an_action_and_a_positive_rate() {
+        let limit = rate_limit("DescribeDisks=2.5").unwrap();
+        assert_eq!(
+            (limit.action, limit.calls_per_second),
+            ("DescribeDisks", 2.5)
+        );
+        assert_eq!(rate_limit("account=10").unwrap().action, ACCOUNT);
+        for text in ["", "DescribeDisks", "5"] {
+            let error = rate_limit(text).unwrap_err();
+            assert!(error.contains("ACTION=CALLS_PER_SECOND"), "{text}: {error}");
+        }
+        for rate in ["", "0", "-1", "NaN", "inf", "1001", "fast"] {
+            let error = rate_limit(&format!("CreateDisk={rate}")).unwrap_err();
+            assert!(error.contains("0.01 to 1000"), "{rate}: {error}");
+        }
+        let error = rate_limit("describedisks=1").unwrap_err();
+        assert!(
+            error.contains("\"describedisks\"") && error.contains("DescribeDisks"),
+            "{error}"
+        );
+    }
+}

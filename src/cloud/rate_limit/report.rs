@@ -1,0 +1,27 @@
+//! The state of the limits, for metrics and operators.
+
+use std::time::Duration;
+
+/// The state of the limit of an API, or of the account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitReport {
+    /// The action, or `account`.
+    pub action: &'static str,
+    /// Calls that wait for the limit.
+    pub waiting: usize,
+    pub in_flight: u32,
+    /// The most calls per second that the configuration permits.
+    pub configured: Option<f64>,
+    pub quota: LearnedQuota,
+    /// How long the API stays closed after a throttling error.
+    pub closed_for: Option<Duration>,
+}
+
+/// A quota as learned from throttling errors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LearnedQuota {
+    /// No call was throttled.
+    Unknown,
+    PerSecond(f64),
+    PerMinute(u32),
+}

@@ -1,0 +1,82 @@
+//! The pods of the driver, and the pages of their HTTP port through the API server.
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use super::list::list_selected;
+use super::{Cluster, Error, Result};
+
+/// The label of the chart that names the application, and the one that names the component.
+pub(super) const NAME_LABEL: &str = "app.kubernetes.io/name=diskplugin";
+pub(super) const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
+
+/// The container of the driver.
+const CONTAINER: &str = "diskplugin";
+
+/// A pod of the driver with an HTTP port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverPod {
+    pub namespace: String,
+    pub name: String,
+    /// `controller` or `node`.
+    pub component: String,
+    /// The node as Kubernetes names it.
+    pub node: Option<String>,
+    port: u16,
+    is_tls: bool,
+}
+
+impl DriverPod {
+    pub(super) fn of(pod: &Pod) -> Option<Self> {
+        let spec = pod.spec.as_ref()?;
+        let mut containers = spec.containers.iter();
+        let driver = containers.find(|container| container.name == CONTAINER)?;
+        Some(Self {
+            namespace: pod.namespace()?,
+            name: pod.name_any(),
+            component: pod.labels().get(COMPONENT_LABEL)?.clone(),
+            node: spec.node_name.clone(),
+            port: http_port(driver)?,
+            is_tls: argument(driver, "--http-tls-cert-file=").is_some(),
+        })
+    }
+
+    /// The text of a page of its HTTP port; none if it does not exist.
+    ///
+    /// # Errors
+    /// The API server or the pod does not respond, or forbids it.
+    pub async fn page(&self, cluster: &Cluster, path: &str) -> Result<Option<String>> {
+        let scheme = if self.is_tls { "https:" } else { "" };
+        let Self {
+            namespace,
+            name,
+            port,
+            ..
+        } = self;
+        let url = format!("/api/v1/namespaces/{namespace}/pods/{scheme}{name}:{port}/proxy{path}");
+        let step = format!("read {path} of the pod {namespace}/{name} through the API server");
+        cluster.text(&step, &url).await
+    }
+}
+
+/// The pods with the label of the driver, in this namespace or in all.
+pub(super) async fn list_pods(cluster: &Cluster, namespace: Option<&str>) -> Result<Vec<Pod>> {
+    let api: Api<Pod> = match namespace {
+        Some(namespace) => Api::namespaced(cluster.client(), namespace),
+        None => Api::all(cluster.client()),
+    };
+    let pods = list_selected(&api, &ListParams::default().labels(NAME_LABEL)).await;
+    pods.map_err(|outcome| Error::of("list the pods of the driver", outcome))
+}
+
+fn argument<'a>(container: &'a Container, flag: &str) -> Option<&'a str> {
+    let mut arguments = container.args.iter().flatten();
+    arguments.find_map(|argument| argument.strip_prefix(flag))
+}
+
+/// The port of `--http-address`.
+fn http_port(container: &Container) -> Option<u16> {
+    let (_, port) = argument(container, "--http-address=")?.rsplit_once(':')?;
+    port.parse().ok()
+}

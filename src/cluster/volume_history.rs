@@ -1,0 +1,268 @@
+//! What Kubernetes has recorded about one volume: its PersistentVolume, claim, attachments and events.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::access::ask;
+use super::list::list_selected;
+use super::volume_zones::VolumeZones;
+use super::{Cluster, Error, Result};
+use crate::model::DriverName;
+
+/// Events of pods that concern volumes.
+const POD_REASONS: [&str; 5] = [
+    "FailedScheduling",
+    "FailedMount",
+    "FailedAttachVolume",
+    "SuccessfulAttachVolume",
+    "FailedMapVolume",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VolumeHistory {
+    pub persistent_volume: Option<String>,
+    /// The CSI volume handle, which is the disk ID.
+    pub disk: Option<String>,
+    /// Namespace and name.
+    pub claim: Option<(String, String)>,
+    /// Where the disk is or can be, if that is restricted.
+    pub zones: Option<VolumeZones>,
+    /// The nodes of the pods that use the claim.
+    pub pod_nodes: Vec<String>,
+    pub attachments: Vec<VolumeAttachmentState>,
+    pub events: Vec<VolumeEvent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeAttachmentState {
+    /// The node as Kubernetes names it.
+    pub node: String,
+    pub is_attached: bool,
+    pub created: Option<Timestamp>,
+    /// Whether Kubernetes waits for the detach.
+    pub is_deleted: bool,
+    /// The last error of attaching or detaching.
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeEvent {
+    /// The last time that it occurred.
+    pub time: Option<Timestamp>,
+    pub count: i32,
+    /// Kind and name of the object.
+    pub object: String,
+    pub is_warning: bool,
+    pub reason: String,
+    pub message: String,
+}
+
+impl VolumeHistory {
+    /// Reads what is recorded about a volume, by disk ID, name of the PersistentVolume, or namespace and name of the claim.
+    /// Empty if Kubernetes has no such volume.
+    ///
+    /// # Errors
+    /// The API server does not respond, or forbids a read.
+    pub async fn read(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
+        let mut history = match volume.split_once('/') {
+            Some((namespace, name)) => of_claim(cluster, namespace, name).await?,
+            None => of_volume(cluster, driver, volume).await?,
+        };
+        if let Some(name) = &history.persistent_volume {
+            history.attachments = attachments(cluster, driver, name).await?;
+            let events = events(cluster, None, name).await?;
+            history.events.extend(events);
+        }
+        if let Some((namespace, name)) = history.claim.clone() {
+            let events = events(cluster, Some(&namespace), &name).await?;
+            history.events.extend(events);
+            for pod in pods(cluster, &namespace, &name).await? {
+                let events = events_of_pod(cluster, &namespace, &pod.name_any()).await?;
+                history.events.extend(events);
+                let node = pod.spec.and_then(|spec| spec.node_name);
+                history.pod_nodes.extend(node);
+            }
+        }
+        history.events.sort_by_key(|event| event.time);
+        Ok(history)
+    }
+}
+
+async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<VolumeHistory> {
+    let step = format!("read the PersistentVolumeClaim {namespace}/{name}");
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), namespace);
+    let Some(claim) = ask(&step, claims.get_opt(name)).await? else {
+        return Ok(VolumeHistory::default());
+    };
+    // external-provisioner names the volume of a pending claim after its UID.
+    let named = claim
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.volume_name.clone());
+    let future = claim.metadata.uid.as_ref().map(|uid| format!("pvc-{uid}"));
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let name_of_volume = named.or(future);
+    let bound = match &name_of_volume {
+        Some(name) => {
+            let step = format!("read the PersistentVolume {name}");
+            ask(&step, volumes.get_opt(name)).await?
+        }
+        None => None,
+    };
+    let class = claim.spec.and_then(|spec| spec.storage_class_name);
+    let zones = match (&bound, class) {
+        (Some(volume), _) => VolumeZones::of_volume(volume),
+        (None, Some(class)) if !class.is_empty() => {
+            Box::pin(VolumeZones::of_class(cluster, &class)).await?
+        }
+        (None, _) => None,
+    };
+    Ok(VolumeHistory {
+        zones,
+        persistent_volume: name_of_volume,
+        disk: bound.and_then(|volume| handle(&volume)),
+        claim: Some((namespace.to_owned(), name.to_owned())),
+        ..VolumeHistory::default()
+    })
+}
+
+async fn of_volume(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<VolumeHistory> {
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let step = format!("read the PersistentVolume {volume}");
+    let named = ask(&step, volumes.get_opt(volume)).await?;
+    let found = match named {
+        Some(found) => Some(found),
+        None => {
+            let all = list("list PersistentVolumes", volumes, ListParams::default()).await?;
+            all.into_iter().find(|one| {
+                let csi = one.spec.as_ref().and_then(|spec| spec.csi.as_ref());
+                csi.is_some_and(|csi| csi.driver == driver.as_str() && csi.volume_handle == volume)
+            })
+        }
+    };
+    let Some(found) = found else {
+        return Ok(VolumeHistory::default());
+    };
+    let reference = found.spec.as_ref().and_then(|spec| spec.claim_ref.clone());
+    let claim = reference.and_then(|claim| Some((claim.namespace?, claim.name?)));
+    Ok(VolumeHistory {
+        zones: VolumeZones::of_volume(&found),
+        disk: handle(&found),
+        persistent_volume: Some(found.name_any()),
+        claim,
+        ..VolumeHistory::default()
+    })
+}
+
+fn handle(volume: &PersistentVolume) -> Option<String> {
+    let csi = volume.spec.as_ref()?.csi.as_ref()?;
+    Some(csi.volume_handle.clone())
+}
+
+async fn attachments(
+    cluster: &Cluster,
+    driver: &DriverName,
+    name: &str,
+) -> Result<Vec<VolumeAttachmentState>> {
+    let api: Api<VolumeAttachment> = Api::all(cluster.client());
+    let all = list("list VolumeAttachments", api, ListParams::default()).await?;
+    let own = all.into_iter().filter(|one| {
+        one.spec.attacher == driver.as_str()
+            && one.spec.source.persistent_volume_name.as_deref() == Some(name)
+    });
+    Ok(own
+        .map(|one| {
+            let status = one.status.unwrap_or_default();
+            let error = status.detach_error.or(status.attach_error);
+            VolumeAttachmentState {
+                node: one.spec.node_name,
+                is_attached: status.attached,
+                created: one.metadata.creation_timestamp.map(|time| time.0),
+                is_deleted: one.metadata.deletion_timestamp.is_some(),
+                error: error.and_then(|error| error.message),
+            }
+        })
+        .collect())
+}
+
+/// The pods that use the claim and have not terminated.
+async fn pods(cluster: &Cluster, namespace: &str, claim: &str) -> Result<Vec<Pod>> {
+    let api: Api<Pod> = Api::namespaced(cluster.client(), namespace);
+    let all = list("list Pods", api, ListParams::default()).await?;
+    let uses = |pod: &Pod| {
+        let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
+        volumes.into_iter().flatten().any(|volume| {
+            let source = volume.persistent_volume_claim.as_ref();
+            source.is_some_and(|source| source.claim_name == claim)
+        })
+    };
+    let has_terminated = |pod: &Pod| {
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    Ok(all
+        .into_iter()
+        .filter(|pod| uses(pod) && !has_terminated(pod))
+        .collect())
+}
+
+async fn events_of_pod(cluster: &Cluster, namespace: &str, pod: &str) -> Result<Vec<VolumeEvent>> {
+    let mut events = events(cluster, Some(namespace), pod).await?;
+    events.retain(|event| POD_REASONS.contains(&event.reason.as_str()));
+    Ok(events)
+}
+
+/// Events about an object; those of objects without a namespace are in any.
+async fn events(
+    cluster: &Cluster,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Vec<VolumeEvent>> {
+    let api: Api<Event> = match namespace {
+        Some(namespace) => Api::namespaced(cluster.client(), namespace),
+        None => Api::all(cluster.client()),
+    };
+    let fields = ListParams::default().fields(&format!("involvedObject.name={name}"));
+    let events = list("list Events", api, fields).await?;
+    Ok(events.into_iter().map(event).collect())
+}
+
+fn event(event: Event) -> VolumeEvent {
+    let object = event.involved_object;
+    let series = event.series.as_ref();
+    let last = series.and_then(|series| series.last_observed_time.clone());
+    let time = last.or(event.event_time).map(|time| time.0);
+    VolumeEvent {
+        time: time
+            .or(event.last_timestamp.map(|time| time.0))
+            .or(event.metadata.creation_timestamp.map(|time| time.0)),
+        count: series
+            .and_then(|series| series.count)
+            .or(event.count)
+            .unwrap_or(1),
+        object: format!(
+            "{}/{}",
+            object.kind.unwrap_or_default(),
+            object.name.unwrap_or_default()
+        ),
+        is_warning: event.type_.as_deref() == Some("Warning"),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+    }
+}
+
+/// All objects that these parameters select.
+async fn list<K>(step: &str, api: Api<K>, selectors: ListParams) -> Result<Vec<K>>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let all = list_selected(&api, &selectors).await;
+    all.map_err(|outcome| Error::of(step, outcome))
+}

@@ -1,0 +1,111 @@
+//! Whether a response shows that an action is allowed.
+
+use crate::base::error_chain;
+use crate::cloud::{self, Condition, Kind};
+
+const NO_ROWS: &str = "the list is empty: no such resource exists, or the action is denied";
+const NO_SYSTEM_DISK: &str = "the list is empty, although each instance has a system disk; callers without permission get empty lists";
+const NOT_DENIED: &str = "not denied; cannot be verified without side effects";
+
+/// Whether an action is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    Allowed,
+    /// The reason.
+    Denied(String),
+    /// It is probably denied, and why.
+    ProbablyDenied(&'static str),
+    /// It is not denied, but the response does not prove that it is allowed.
+    Unknown(&'static str),
+    /// The call failed for another reason.
+    Failed(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionAccess {
+    pub action: &'static str,
+    pub access: Access,
+}
+
+pub(super) fn unknown(action: &'static str, why: &'static str) -> ActionAccess {
+    ActionAccess {
+        action,
+        access: Access::Unknown(why),
+    }
+}
+
+/// Whether a list has rows for a caller with permission.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rows {
+    Always,
+    /// The system disks of instances, which other implementations of the API may not list.
+    SystemDisks,
+    Perhaps,
+}
+
+/// Judges a read. The cloud responds to callers without permission with no rows.
+pub(super) fn read<T>(
+    action: &'static str,
+    outcome: &cloud::Result<T>,
+    has_rows: impl FnOnce(&T) -> bool,
+    expected: Rows,
+) -> ActionAccess {
+    let access = match (outcome, expected) {
+        (Err(error), _) => of_error(error),
+        (Ok(rows), _) if has_rows(rows) => Access::Allowed,
+        (Ok(_), Rows::Always) => Access::Denied(
+            "the list is empty, as the cloud responds to callers without permission".to_owned(),
+        ),
+        (Ok(_), Rows::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
+        (Ok(_), Rows::Perhaps) => Access::Unknown(NO_ROWS),
+    };
+    ActionAccess { action, access }
+}
+
+pub(super) fn write(action: &'static str, outcome: cloud::Result<()>) -> ActionAccess {
+    let access = match outcome {
+        Ok(()) => Access::Allowed,
+        Err(error) if error.condition() == Condition::DryRunAccepted => Access::Allowed,
+        Err(error) => of_error(&error),
+    };
+    ActionAccess { action, access }
+}
+
+/// Judges the creation of a resource that cannot be created.
+pub(super) fn create<T: std::fmt::Display>(
+    action: &'static str,
+    outcome: cloud::Result<T>,
+) -> ActionAccess {
+    match outcome {
+        Ok(created) => ActionAccess {
+            action,
+            access: Access::Failed(format!(
+                "the cloud created {created} although its zone and its source do not exist; delete it"
+            )),
+        },
+        Err(error) => write(action, Err(error)),
+    }
+}
+
+fn of_error(error: &cloud::Error) -> Access {
+    match error.kind() {
+        Kind::Denied => Access::Denied(error_chain(error)),
+        Kind::Unreachable
+        | Kind::Ambiguous
+        | Kind::Throttled
+        | Kind::Expired
+        | Kind::Deadline
+        | Kind::Credentials
+        | Kind::NonceUsed
+        | Kind::Bug => Access::Failed(error_chain(error)),
+        Kind::Conflict
+        | Kind::OperationPending
+        | Kind::TokenMismatch
+        | Kind::NotFound
+        | Kind::OutOfStock
+        | Kind::Quota
+        | Kind::Precondition
+        | Kind::OutOfRange
+        | Kind::Invalid => Access::Unknown(NOT_DENIED),
+    }
+}

@@ -1,0 +1,102 @@
+//! Quantities of Kubernetes (`resource.Quantity`), such as `35Gi`, as far as they are sizes.
+
+use std::str::FromStr;
+
+use super::size::Bytes;
+
+/// The text is not a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not a size; allowed: a number of bytes below 8Ei, with Ki, Mi, Gi, Ti, Pi, Ei, k, M, G, T, P, E or an \
+     exponent, such as 35Gi"
+)]
+pub struct InvalidQuantity(String);
+
+impl FromStr for Bytes {
+    type Err = InvalidQuantity;
+
+    /// Fractions of bytes are rounded up, as external-provisioner does.
+    fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
+        quantity(text.trim()).ok_or_else(|| InvalidQuantity(text.to_owned()))
+    }
+}
+
+fn quantity(text: &str) -> Option<Bytes> {
+    let end = text.find(|c: char| c != '.' && !c.is_ascii_digit());
+    let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = format!("{whole}{fraction}");
+    if digits.is_empty() || digits.len() > 24 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let (unit, divisor) = unit(suffix)?;
+    let scale = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let bytes = digits.parse::<u128>().ok()?.checked_mul(unit)?;
+    let bytes = bytes.div_ceil(scale.checked_mul(divisor)?);
+    // The size of a CSI request is an `int64`.
+    i64::try_from(bytes).ok()?;
+    Some(Bytes(u64::try_from(bytes).ok()?))
+}
+
+/// The factor and the divisor of a suffix.
+fn unit(suffix: &str) -> Option<(u128, u128)> {
+    let exponent = suffix.strip_prefix(['e', 'E']);
+    // `E` and `Ei` are units.
+    if let Some(exponent) = exponent.filter(|rest| !["", "i"].contains(rest)) {
+        let power: i32 = exponent.parse().ok()?;
+        let unit = 10_u128.checked_pow(power.unsigned_abs())?;
+        return Some(if power < 0 { (1, unit) } else { (unit, 1) });
+    }
+    let binary = |power: u32| Some((1 << (10 * power), 1));
+    let decimal = |power: u32| Some((1000_u128.pow(power), 1));
+    match suffix {
+        "" => Some((1, 1)),
+        "m" => Some((1, 1000)),
+        "Ki" => binary(1),
+        "Mi" => binary(2),
+        "Gi" => binary(3),
+        "Ti" => binary(4),
+        "Pi" => binary(5),
+        "Ei" => binary(6),
+        "k" => decimal(1),
+        "M" => decimal(2),
+        "G" => decimal(3),
+        "T" => decimal(4),
+        "P" => decimal(5),
+        "E" => decimal(6),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_the_units_of_kubernetes() {
+        for (text, bytes) in [
+            ("35Gi", 35 << 30),
+            ("1.5Ti", 3 << 39),
+            (".5Gi", 1 << 29),
+            ("10G", 10_000_000_000),
+            ("1e9", 1_000_000_000),
+            ("1E", 1_000_000_000_000_000_000),
+            ("7Ei", 7 << 60),
+            ("1500m", 2),
+            ("5e-1", 1),
+            ("0", 0),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_rejected_with_the_units() {
+        for text in [
+            "", "Gi", "-1Gi", "35 Gi", "35GiB", "1.2.3", "8Ei", "1e40", "ten",
+        ] {
+            let refused = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(refused.contains(&format!("{text:?}")), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The archive: every member is redacted before it is written.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::manifest::{Manifest, Member, Missing};
+use super::redact::Redactor;
+
+/// The directory of all members.
+const ROOT: &str = "diskplugin-bundle";
+
+pub struct Archive<W: Write> {
+    builder: tar::Builder<GzEncoder<W>>,
+    redactor: Redactor,
+    manifest: Manifest,
+}
+
+impl<W: Write> std::fmt::Debug for Archive<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive").finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Archive<W> {
+    #[must_use]
+    pub fn new(writer: W, redactor: Redactor, now: Timestamp) -> Self {
+        Self {
+            builder: tar::Builder::new(GzEncoder::new(writer, Compression::default())),
+            redactor,
+            manifest: Manifest {
+                version: env!("CARGO_PKG_VERSION"),
+                collected: now,
+                members: Vec::new(),
+                missing: Vec::new(),
+            },
+        }
+    }
+
+    /// Adds a text, or a JSON document, which stays valid.
+    ///
+    /// # Errors
+    /// The archive cannot be written.
+    pub fn add(&mut self, name: &str, source: &str, content: &str) -> io::Result<()> {
+        let name = self.redactor.text(name);
+        let content = self.redactor.document(content);
+        self.append(&name, &content)?;
+        self.manifest.members.push(Member {
+            name,
+            source: self.redactor.text(source),
+            bytes: content.len(),
+        });
+        Ok(())
+    }
+
+    /// # Errors
+    /// The archive cannot be written.
+    pub fn add_json(&mut self, name: &str, source: &str, content: &Value) -> io::Result<()> {
+        self.add(name, source, &content.to_string())
+    }
+
+    /// Records a source that could not be read.
+    pub fn add_missing(&mut self, source: &str, reason: &str) {
+        self.manifest.missing.push(Missing {
+            source: self.redactor.text(source),
+            reason: self.redactor.text(reason),
+        });
+    }
+
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.manifest.members.len()
+    }
+
+    /// One line for each source that could not be read.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let missing = self.manifest.missing.iter();
+        missing
+            .map(|one| format!("{}: {}", one.source, one.reason))
+            .collect()
+    }
+
+    /// Writes the manifest and the end of the archive.
+    ///
+    /// # Errors
+    /// The archive cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        let manifest = serde_json::to_string(&self.manifest)?;
+        let manifest = self.redactor.document(&manifest);
+        self.append("manifest.json", &manifest)?;
+        self.builder.into_inner()?.finish()
+    }
+
+    fn append(&mut self, name: &str, content: &str) -> io::Result<()> {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(u64::try_from(content.len()).map_err(io::Error::other)?);
+        header.set_mode(0o600);
+        let seconds = self.manifest.collected.as_second();
+        header.set_mtime(u64::try_from(seconds).unwrap_or_default());
+        let path = format!("{ROOT}/{name}");
+        self.builder
+            .append_data(&mut header, path, content.as_bytes())
+    }
+}
+
+/// A part of a member's name, from a name of something else.
+#[must_use]
+pub fn file_name(text: &str) -> String {
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let name: String = text
+        .chars()
+        .map(|c| if is_kept(c) { c } else { '_' })
+        .collect();
+    match name.trim_matches('.') {
+        "" => "_".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    #[test]
+    fn the_manifest_lists_members_and_what_is_missing() {
+        let mut archive = Archive::new(Vec::new(), Redactor::default(), Timestamp::UNIX_EPOCH);
+        archive.add("a.txt", "page", "text").unwrap();
+        archive.add_missing("events", "password=hunter2 is wrong");
+        let bytes = archive.finish().unwrap();
+        let mut archive = tar::Archive::new(GzDecoder::new(bytes.as_slice()));
+        let mut members = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            assert_eq!(entry.header().mode().unwrap(), 0o600);
+            members.push((entry.path().unwrap().display().to_string(), text));
+        }
+        assert_eq!(
+            members[0],
+            ("diskplugin-bundle/a.txt".to_owned(), "text".to_owned())
+        );
+        assert_eq!(members[1].0, "diskplugin-bundle/manifest.json");
+        let manifest: Value = serde_json::from_str(&members[1].1).unwrap();
+        assert_eq!(manifest["members"][0]["bytes"], 4);
+        assert_eq!(
+            manifest["missing"][0]["reason"],
+            "password=[redacted] is wrong"
+        );
+    }
+
+    #[test]
+    fn names_stay_below_the_directory() {
+        for (text, name) in [
+            ("ns/pvc", "ns_pvc"),
+            ("..", "_"),
+            ("../../etc", "_.._etc"),
+            ("127.0.0.1:9808", "127.0.0.1_9808"),
+        ] {
+            assert_eq!(file_name(text), name);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The result of a check.
+
+use std::fmt;
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Ok,
+    /// It could not be checked; what was found is the reason.
+    Skipped,
+    /// Something is limited or will fail later.
+    Warning,
+    /// The driver does not work.
+    Failed,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Stable, such as `cloud/clock`.
+    pub name: String,
+    pub status: Status,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty if nothing.
+    #[serde(rename = "todo")]
+    pub advice: String,
+}
+
+impl Check {
+    pub fn new(
+        name: impl Into<String>,
+        status: Status,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            status,
+            found: found.into(),
+            advice: advice.into(),
+        }
+    }
+
+    pub fn ok(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::new(name, Status::Ok, found, "")
+    }
+
+    pub fn skipped(name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::new(name, Status::Skipped, reason, "")
+    }
+
+    pub fn warning(
+        name: impl Into<String>,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::new(name, Status::Warning, found, advice)
+    }
+
+    pub fn failed(
+        name: impl Into<String>,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self::new(name, Status::Failed, found, advice)
+    }
+}
+
+/// All checks, in the order in which they ran.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.checks
+            .iter()
+            .any(|check| check.status == Status::Failed)
+    }
+
+    /// The number of checks with this status.
+    #[must_use]
+    pub fn count(&self, status: Status) -> usize {
+        let checks = self.checks.iter();
+        checks.filter(|check| check.status == status).count()
+    }
+}

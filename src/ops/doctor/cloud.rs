@@ -1,0 +1,258 @@
+//! Checks of the cloud: what the API allows, offers and reports.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
+use super::check::{Check, Status};
+use crate::base::{Deadline, error_chain};
+use crate::disk::{Access, ActionAccess, PermissionProbe};
+use crate::model::{ZoneId, ZoneStock};
+
+/// Limit of the first call, with its retries.
+const REACH_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Limit of all other calls.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Difference of the clocks that is unusual, and one that is too close to the 15 minutes which the cloud tolerates.
+const SKEW_WARNING: SignedDuration = SignedDuration::from_secs(60);
+const SKEW_FAILURE: SignedDuration = SignedDuration::from_secs(300);
+
+/// Actions without which volumes still work.
+const OPTIONAL: [(&str, &str); 9] = [
+    ("CreateSnapshot", "snapshots and clones do not work"),
+    ("DeleteSnapshot", "snapshots and clones do not work"),
+    ("DescribeSnapshots", "snapshots and clones do not work"),
+    ("CreateSnapshotGroup", "group snapshots do not work"),
+    ("DeleteSnapshotGroup", "group snapshots do not work"),
+    ("DescribeSnapshotGroups", "group snapshots do not work"),
+    (
+        "ModifyDiskSpec",
+        "a VolumeAttributesClass cannot change disks",
+    ),
+    (
+        "ModifyDiskAttribute",
+        "a VolumeAttributesClass cannot change bursting",
+    ),
+    (
+        "DescribeTasks",
+        "a VolumeAttributesClass cannot change categories",
+    ),
+];
+
+/// Calls the cloud and checks its responses, after `local_ahead` reads the difference of the clocks.
+pub async fn check(
+    probe: &PermissionProbe,
+    zone: Option<&ZoneId>,
+    local_ahead: impl FnOnce() -> Option<SignedDuration>,
+) -> Vec<Check> {
+    let reached = probe.reach(Deadline::after(REACH_TIMEOUT)).await;
+    let mut checks = vec![clock(local_ahead())];
+    match reached {
+        Ok(_) => checks.push(Check::ok(
+            "cloud/api",
+            "the API accepts the requests of these credentials",
+        )),
+        Err(error) => {
+            let advice = format!(
+                "{} (docs/reference/failures.md, {})",
+                error.failure().advice(),
+                error.failure().name()
+            );
+            checks.push(Check::failed("cloud/api", error_chain(&error), advice));
+            let reason = "the API does not accept requests";
+            checks.extend(
+                ["cloud/permissions", "cloud/stock"].map(|name| Check::skipped(name, reason)),
+            );
+            return checks;
+        }
+    }
+    match probe.run(Deadline::after(TIMEOUT)).await {
+        Ok(permissions) => {
+            checks.extend(permissions.actions.iter().map(permission));
+            checks.extend(stock(&permissions.stock, zone));
+        }
+        Err(error) => checks.push(Check::skipped("cloud/permissions", error_chain(&error))),
+    }
+    let reason = "the ECS API does not describe keys; CreateVolume reports an unusable kmsKeyId";
+    checks.push(Check::skipped("cloud/kms-key", reason));
+    checks
+}
+
+/// Judges the difference between the clocks.
+#[must_use]
+pub fn clock(local_ahead: Option<SignedDuration>) -> Check {
+    let name = "cloud/clock";
+    let Some(ahead) = local_ahead else {
+        return Check::skipped(name, "no response with a Date header");
+    };
+    let (seconds, side) = (
+        ahead.abs().as_secs(),
+        if ahead.is_negative() {
+            "behind"
+        } else {
+            "ahead of"
+        },
+    );
+    let found = format!("the clock of this machine is {seconds} s {side} that of the cloud");
+    let advice =
+        "synchronize the clock (NTP, chrony): the cloud rejects signatures older than 15 minutes";
+    match ahead.abs() {
+        skew if skew > SKEW_FAILURE => Check::failed(name, found, advice),
+        skew if skew > SKEW_WARNING => Check::warning(name, found, advice),
+        _ => Check::ok(name, found),
+    }
+}
+
+fn permission(row: &ActionAccess) -> Check {
+    let name = format!("cloud/permission/ecs:{}", row.action);
+    match &row.access {
+        Access::Allowed => Check::ok(name, "allowed"),
+        Access::Unknown(why) => Check::skipped(name, *why),
+        Access::Failed(error) => Check::failed(
+            name,
+            error.clone(),
+            "run again; check the network if it persists",
+        ),
+        Access::ProbablyDenied(why) => Check::warning(
+            name,
+            format!("probably denied: {why}"),
+            format!(
+                "check that ecs:{} is granted (deploy/ram-policies/controller.json)",
+                row.action
+            ),
+        ),
+        Access::Denied(reason) => {
+            let optional = OPTIONAL.iter().find(|(action, _)| *action == row.action);
+            let (status, effect) = match optional {
+                Some((_, effect)) => (Status::Warning, *effect),
+                None => (Status::Failed, "volumes do not work"),
+            };
+            let advice = format!(
+                "grant ecs:{} (deploy/ram-policies/controller.json); without it, {effect}",
+                row.action
+            );
+            Check::new(name, status, format!("denied: {reason}"), advice)
+        }
+    }
+}
+
+/// What the zones offer, and whether the requested one is among them.
+#[must_use]
+pub fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if zones.is_empty() {
+        return vec![Check::skipped("cloud/stock", "the cloud lists no zones")];
+    }
+    if let Some(wanted) = wanted {
+        let is_known = zones.iter().any(|row| row.zone.as_ref() == Some(wanted));
+        checks.push(match is_known {
+            true => Check::ok("cloud/zone", format!("{wanted} is a zone of the region")),
+            false => Check::failed(
+                "cloud/zone",
+                format!("{wanted} is not a zone of the region"),
+                format!("set --zone to a zone of the region: {}", names(zones)),
+            ),
+        });
+    }
+    for row in zones {
+        let zone = row.zone.as_ref().map_or("region", ZoneId::as_str);
+        let name = format!("cloud/stock/{zone}");
+        let available = row.categories.iter().filter(|stock| stock.available);
+        let available: Vec<_> = available.map(|stock| stock.category.as_str()).collect();
+        checks.push(match available.is_empty() {
+            true => Check::warning(
+                name,
+                "every category is out of stock",
+                "allow other zones in the StorageClass",
+            ),
+            false => Check::ok(name, format!("in stock: {}", available.join(", "))),
+        });
+    }
+    checks
+}
+
+fn names(zones: &[ZoneStock]) -> String {
+    let names: Vec<_> = zones.iter().filter_map(|row| row.zone.as_ref()).collect();
+    let names: Vec<_> = names.into_iter().map(ZoneId::as_str).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Category, Stock};
+
+    fn status(seconds: i64) -> Status {
+        clock(Some(SignedDuration::from_secs(seconds))).status
+    }
+
+    #[test]
+    fn clock_warns_over_a_minute_and_fails_over_five() {
+        for (seconds, expected) in [
+            (0, Status::Ok),
+            (60, Status::Ok),
+            (-60, Status::Ok),
+            (61, Status::Warning),
+            (-300, Status::Warning),
+            (301, Status::Failed),
+            (-301, Status::Failed),
+        ] {
+            assert_eq!(status(seconds), expected, "{seconds}");
+        }
+        assert_eq!(clock(None).status, Status::Skipped);
+    }
+
+    #[test]
+    fn denied_action_fails_unless_only_a_feature_needs_it() {
+        let denied = |action| {
+            let access = Access::Denied("Forbidden.RAM".to_owned());
+            permission(&ActionAccess { action, access })
+        };
+        let attach = denied("AttachDisk");
+        assert_eq!(attach.status, Status::Failed);
+        assert!(attach.advice.contains("ecs:AttachDisk"), "{attach:?}");
+        assert_eq!(denied("CreateSnapshot").status, Status::Warning);
+    }
+
+    #[test]
+    fn optional_actions_are_those_that_the_small_policy_lacks() {
+        let actions = |text: &str| {
+            let policy: serde_json::Value = serde_json::from_str(text).unwrap();
+            let actions = policy["Statement"][0]["Action"].as_array().unwrap().clone();
+            let actions = actions
+                .into_iter()
+                .map(|one| one.as_str().unwrap()[4..].to_owned());
+            actions.collect::<std::collections::BTreeSet<_>>()
+        };
+        let all = actions(include_str!("../../../deploy/ram-policies/controller.json"));
+        let small = actions(include_str!(
+            "../../../deploy/ram-policies/volumes-only.json"
+        ));
+        let optional = OPTIONAL.map(|(action, _)| action.to_owned());
+        assert_eq!(
+            all.difference(&small)
+                .cloned()
+                .collect::<std::collections::BTreeSet<_>>(),
+            optional.into()
+        );
+    }
+
+    #[test]
+    fn unknown_zone_fails_and_an_empty_one_warns() {
+        let zones = [ZoneStock {
+            zone: "cn-beijing-a".parse().ok(),
+            categories: vec![Stock {
+                category: Category::CloudEssd,
+                available: false,
+            }],
+        }];
+        let statuses = |zone: &str| {
+            let checks = stock(&zones, Some(&zone.parse().unwrap()));
+            checks.iter().map(|check| check.status).collect::<Vec<_>>()
+        };
+        assert_eq!(statuses("cn-beijing-a"), [Status::Ok, Status::Warning]);
+        assert_eq!(statuses("cn-beijing-x"), [Status::Failed, Status::Warning]);
+    }
+}

@@ -1,0 +1,315 @@
+//! Checks of Kubernetes: the objects of an installation, and what they miss.
+
+use super::check::Check;
+use crate::base::error_chain;
+use crate::cluster::Cluster;
+use crate::cluster::ListError;
+use crate::cluster::inspection::{CsiDriverSpec, DefaultClass, NodeRegistration, Workload};
+use crate::model::DriverName;
+
+const INSTALL: &str = "install the chart (docs/guides/install.md)";
+
+/// Names in a text before it is truncated.
+const MOST_NAMES: usize = 5;
+
+/// The cluster-wide rights of the controller's ServiceAccount that no value of the chart disables: API group, resource
+/// and verbs.
+const RIGHTS: [(&str, &str, &[&str]); 9] = [
+    (
+        "",
+        "persistentvolumes",
+        &["get", "list", "watch", "create", "patch", "delete"],
+    ),
+    (
+        "",
+        "persistentvolumeclaims",
+        &["get", "list", "watch", "update"],
+    ),
+    ("", "persistentvolumeclaims/status", &["patch"]),
+    ("", "events", &["create", "patch"]),
+    ("", "nodes", &["get", "list", "watch"]),
+    ("storage.k8s.io", "csinodes", &["get", "list", "watch"]),
+    (
+        "storage.k8s.io",
+        "storageclasses",
+        &["get", "list", "watch"],
+    ),
+    (
+        "storage.k8s.io",
+        "volumeattachments",
+        &["get", "list", "watch", "patch"],
+    ),
+    ("storage.k8s.io", "volumeattachments/status", &["patch"]),
+];
+
+/// Reads the cluster and judges it. The rights are those of a ServiceAccount if this is a pod.
+pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
+    let own = cluster.csi_driver(driver).await;
+    if let Err(error) = &own
+        && error.is_general()
+    {
+        return vec![no_access(error_chain(error))];
+    }
+    let mut checks = vec![
+        judged("cluster/csidriver", own, |spec| {
+            csi_driver(driver, spec.as_ref())
+        }),
+        judged(
+            "cluster/snapshot-crds",
+            cluster.snapshot_crds().await,
+            |crds| snapshot_crds(&crds),
+        ),
+    ];
+    match cluster.workloads(driver).await {
+        Ok(found) => checks.extend(workloads(driver, &found)),
+        Err(error) => checks.push(unread("cluster/workloads", &error)),
+    }
+    match cluster.registrations(driver).await {
+        Ok(nodes) => checks.extend(registrations(driver, &nodes)),
+        Err(error) => checks.push(unread("cluster/nodes", &error)),
+    }
+    checks.push(judged(
+        "cluster/default-class",
+        cluster.default_classes().await,
+        |classes| default_class(driver, &classes),
+    ));
+    checks.push(rights(cluster, is_pod).await);
+    checks
+}
+
+/// The result if nothing of the cluster can be read.
+#[must_use]
+pub fn no_access(reason: String) -> Check {
+    let advice = "correct the kubeconfig, or name another with --kubeconfig";
+    Check::failed("cluster/access", reason, advice)
+}
+
+fn judged<T>(name: &str, read: Result<T, ListError>, judge: impl FnOnce(T) -> Check) -> Check {
+    match read {
+        Ok(found) => judge(found),
+        Err(error) => unread(name, &error),
+    }
+}
+
+fn unread(name: &str, error: &ListError) -> Check {
+    Check::skipped(name, error_chain(error))
+}
+
+fn csi_driver(driver: &DriverName, spec: Option<&CsiDriverSpec>) -> Check {
+    let name = "cluster/csidriver";
+    match spec {
+        None => Check::failed(
+            name,
+            format!("the CSIDriver {driver} does not exist"),
+            INSTALL,
+        ),
+        Some(spec) if !spec.attach_required => Check::failed(
+            name,
+            format!("CSIDriver {driver} has attachRequired: false: no disk would be attached"),
+            "delete the CSIDriver and upgrade the release: the field is immutable",
+        ),
+        Some(spec) => {
+            let policy = spec.fs_group_policy.as_deref().unwrap_or("default");
+            let capacity = spec.storage_capacity;
+            Check::ok(
+                name,
+                format!("CSIDriver {driver}: fsGroupPolicy {policy}, storageCapacity {capacity}"),
+            )
+        }
+    }
+}
+
+fn snapshot_crds(crds: &[&str]) -> Check {
+    let name = "cluster/snapshot-crds";
+    match crds {
+        [] => Check::warning(
+            name,
+            "the CRDs of snapshots are not installed",
+            "install them with the snapshot controller (docs/guides/snapshot-controller.md), or do not use snapshots",
+        ),
+        crds => Check::ok(name, format!("installed: {}", crds.join(", "))),
+    }
+}
+
+/// The workloads, their images, and drivers of the same name.
+fn workloads(driver: &DriverName, found: &[Workload]) -> Vec<Check> {
+    ["Deployment", "DaemonSet"]
+        .into_iter()
+        .map(|kind| {
+            let name = format!("cluster/{}", kind.to_lowercase());
+            let of_kind: Vec<_> = found.iter().filter(|one| one.kind == kind).collect();
+            match of_kind.as_slice() {
+                [] => Check::failed(
+                    name,
+                    format!("no {kind} has --driver-name={driver}"),
+                    INSTALL,
+                ),
+                [one] => Check::ok(name, format!("{}: {}", one.name, one.images.join(", "))),
+                several => {
+                    let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
+                    Check::failed(
+                        name,
+                        format!(
+                            "several {kind}s have --driver-name={driver}: {}",
+                            names.join(", ")
+                        ),
+                        "remove one, or give it another driver name and cluster ID",
+                    )
+                }
+            }
+        })
+        .collect()
+}
+
+fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> {
+    let all = nodes.len();
+    let missing = names(nodes, |node| !node.is_registered);
+    let registered = match missing.as_str() {
+        "" => Check::ok(
+            "cluster/registration",
+            format!("{driver} is registered on all {all} nodes"),
+        ),
+        missing => Check::warning(
+            "cluster/registration",
+            format!("{driver} is not registered on {missing}"),
+            "pods with volumes do not start there: check the node plugin's pod on these nodes",
+        ),
+    };
+    let unlabelled = names(nodes, |node| !node.has_zone);
+    let zones = match unlabelled.as_str() {
+        "" => Check::ok(
+            "cluster/zones",
+            format!("all {all} nodes have the label of their zone"),
+        ),
+        unlabelled => Check::warning(
+            "cluster/zones",
+            format!("topology.kubernetes.io/zone is missing on {unlabelled}"),
+            "volumes of other zones may be scheduled there: install the cloud controller manager, or set the label",
+        ),
+    };
+    vec![registered, zones]
+}
+
+fn names(nodes: &[NodeRegistration], is_meant: impl Fn(&NodeRegistration) -> bool) -> String {
+    let meant: Vec<_> = nodes.iter().filter(|node| is_meant(node)).collect();
+    let shown: Vec<_> = meant
+        .iter()
+        .take(MOST_NAMES)
+        .map(|node| node.name.as_str())
+        .collect();
+    match meant.len().saturating_sub(MOST_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn default_class(driver: &DriverName, classes: &[DefaultClass]) -> Check {
+    let name = "cluster/default-class";
+    match classes {
+        [] => Check::ok(
+            name,
+            "no StorageClass is the default: each claim must name its class",
+        ),
+        [one] if one.provisioner == driver.as_str() => {
+            Check::ok(name, format!("{} is the default StorageClass", one.name))
+        }
+        [one] => Check::ok(
+            name,
+            format!(
+                "{} of {} is the default StorageClass",
+                one.name, one.provisioner
+            ),
+        ),
+        several => {
+            let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
+            Check::warning(
+                name,
+                format!(
+                    "several StorageClasses are the default: {}",
+                    names.join(", ")
+                ),
+                "Kubernetes uses the newest: remove the annotation from the others",
+            )
+        }
+    }
+}
+
+async fn rights(cluster: &Cluster, is_pod: bool) -> Check {
+    let name = "cluster/rights";
+    let (mut missing, mut count) = (Vec::new(), 0);
+    for (group, resource, verbs) in RIGHTS {
+        for verb in verbs {
+            match cluster.may(verb, group, resource).await {
+                Ok(true) => count += 1,
+                Ok(false) => missing.push(format!("{verb} {resource}")),
+                Err(error) => return unread(name, &error),
+            }
+        }
+    }
+    let advice =
+        "docs/reference/kubernetes-rights.md lists the rights of the controller's ServiceAccount";
+    match (missing.is_empty(), is_pod) {
+        (true, _) => Check::ok(
+            name,
+            format!("all {count} cluster-wide rights of the controller"),
+        ),
+        (false, true) => Check::failed(name, format!("missing: {}", missing.join(", ")), advice),
+        (false, false) => {
+            let text = format!("the user of the kubeconfig lacks {}", missing.join(", "));
+            Check::warning(
+                name,
+                text,
+                "run it with the controller's ServiceAccount to check its rights",
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    #[test]
+    fn rights_are_those_of_the_reference_that_no_value_disables() {
+        let page = include_str!("../../../docs/reference/kubernetes-rights.md");
+        let table = page.split("<!-- rights -->").nth(1).unwrap();
+        let table = table.split("<!-- end of rights -->").next().unwrap();
+        let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for row in table.lines().filter(|row| row.starts_with("| ")) {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            let is_cluster_wide = ["provisioner", "attacher", "resizer"].contains(&cells[1]);
+            if is_cluster_wide && cells[4].is_empty() {
+                let resource = cells[2].trim_matches('`').to_owned();
+                let verbs = cells[3].split(", ").map(str::to_owned);
+                wanted.entry(resource).or_default().extend(verbs);
+            }
+        }
+        wanted.remove("volumeattributesclasses.storage.k8s.io");
+        let own = RIGHTS.iter().map(|(group, resource, verbs)| {
+            let resource = match *group {
+                "" => (*resource).to_owned(),
+                group => format!("{resource}.{group}"),
+            };
+            (
+                resource,
+                verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+            )
+        });
+        assert_eq!(own.collect::<BTreeMap<String, BTreeSet<String>>>(), wanted);
+    }
+
+    #[test]
+    fn long_lists_of_nodes_are_truncated() {
+        let nodes: Vec<_> = (0..7)
+            .map(|number| NodeRegistration {
+                name: format!("node-{number}"),
+                is_registered: false,
+                has_zone: true,
+            })
+            .collect();
+        let text = names(&nodes, |node| !node.is_registered);
+        assert!(text.ends_with("node-4 and 2 more"), "{text}");
+    }
+}

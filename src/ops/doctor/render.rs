@@ -1,0 +1,53 @@
+//! The report as text for people and as JSON for programs. docs/guides/doctor.md describes both.
+
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+
+use super::check::{Report, Status};
+
+const ALL: [Status; 4] = [Status::Ok, Status::Warning, Status::Failed, Status::Skipped];
+
+/// One line per check, then what to do about each that has advice.
+#[must_use]
+pub fn table(report: &Report) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["STATUS", "CHECK", "FOUND"]);
+    for check in &report.checks {
+        table.add_row([
+            check.status.to_string(),
+            check.name.clone(),
+            check.found.clone(),
+        ]);
+    }
+    let text = table.to_string();
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    let advised: Vec<_> = report
+        .checks
+        .iter()
+        .filter(|check| !check.advice.is_empty())
+        .collect();
+    if !advised.is_empty() {
+        lines.extend([String::new(), "What to do:".to_owned()]);
+        lines.extend(
+            advised
+                .iter()
+                .map(|check| format!("* {}: {}", check.name, check.advice)),
+        );
+    }
+    let counts = ALL.map(|status| format!("{} {status}", report.count(status)));
+    lines.extend([String::new(), counts.join(", ")]);
+    lines.join("\n")
+}
+
+/// The stable JSON document.
+#[must_use]
+pub fn json(report: &Report) -> Value {
+    let counts = ALL.map(|status| (status.to_string(), json!(report.count(status))));
+    let counts: serde_json::Map<_, _> = counts.into_iter().collect();
+    json!({"checks": report.checks, "counts": counts, "failed": report.has_failed()})
+}

@@ -1,0 +1,93 @@
+//! All problems of a map of parameters. The parser of the driver stops at the first one, so it parses again without the
+//! parameter that it rejected.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::manifest::Parameters;
+use super::report::Explained;
+use crate::csi::request::error::Error;
+
+pub(super) type Map = HashMap<String, String>;
+
+/// The parameters as strings. Kubernetes rejects other values.
+pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
+    let mut map = Map::new();
+    for (key, value) in given.into_iter().flatten() {
+        match value {
+            Value::String(text) => drop(map.insert(key.clone(), text.clone())),
+            Value::Null => drop(map.insert(key.clone(), String::new())),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                let text = format!(
+                    "parameter {key:?} has value {value}, which is not a string: Kubernetes rejects the object; quote \
+                     the value"
+                );
+                to.reject(format!("parameters.{key}"), &text);
+            }
+        }
+    }
+    map
+}
+
+/// Parses the parameters until they are accepted or the error names none of them. Rejected ones are removed and reported.
+pub(super) fn parse_all<T>(
+    map: &mut Map,
+    to: &mut Explained,
+    parse: impl Fn(&Map) -> Result<T, Error>,
+) -> Option<T> {
+    loop {
+        let error = match parse(map) {
+            Ok(parsed) => return Some(parsed),
+            Err(error) => error,
+        };
+        let keys = concerned(map, &error);
+        let field = match &*keys {
+            [] => field(&error).to_owned(),
+            [key, ..] => format!("parameters.{key}"),
+        };
+        to.reject(field, &error);
+        if keys.is_empty() {
+            return None;
+        }
+        map.retain(|key, _| !keys.contains(key));
+    }
+}
+
+/// The field of the object that sets the field of the request.
+pub(super) fn field(error: &Error) -> &'static str {
+    let text = error.to_string();
+    let fields = [
+        ("accessibility_requirements", "allowedTopologies"),
+        ("capacity_range", "spec.resources"),
+        ("volume_capabilities", "spec.accessModes"),
+    ];
+    let known = fields.iter().find(|(of, _)| text.starts_with(of));
+    known.map_or("parameters", |(_, field)| field)
+}
+
+/// The parameters that the error names: one key, or all tags.
+fn concerned(map: &Map, error: &Error) -> Vec<String> {
+    let text = error.to_string();
+    let quoted = text.split_once("parameter \"").map(|(_, rest)| rest);
+    let Some((name, _)) = quoted.and_then(|rest| rest.split_once('"')) else {
+        return Vec::new();
+    };
+    // Too many tags: no single one is the cause.
+    let prefix = match (error, name) {
+        (Error::Unsupported(..), "diskTags") => "disktags/",
+        (Error::Unsupported(..), "snapshotTags/<key>") => "snapshottags/",
+        _ => "",
+    };
+    let mut keys: Vec<String> = map.keys().cloned().collect();
+    keys.sort();
+    let exact: Vec<_> = keys.iter().filter(|key| *key == name).cloned().collect();
+    if !exact.is_empty() && prefix.is_empty() {
+        return exact;
+    }
+    keys.retain(|key| {
+        let key = key.to_ascii_lowercase();
+        key == name.to_ascii_lowercase() || !prefix.is_empty() && key.starts_with(prefix)
+    });
+    keys
+}

@@ -1,0 +1,207 @@
+//! The CreateVolume request that external-provisioner sends for a class and a claim.
+
+use std::collections::BTreeMap;
+
+use super::Settings;
+use super::manifest::TopologyTerm;
+use super::parameters::Map;
+use crate::csi::proto::volume_capability::access_mode::Mode;
+use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
+use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
+use crate::csi::proto::{
+    CapacityRange, CreateVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
+    VolumeContentSource,
+};
+use crate::csi::request;
+use crate::disk::NewDisk;
+use crate::model::{Bytes, RegionId, SizeRange, ZoneId, topology};
+
+/// Prefix of parameters for the sidecars, which they remove.
+const SIDECARS: &str = "csi.storage.k8s.io/";
+/// The filesystem of a volume, for external-provisioner.
+pub(super) const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
+
+/// The name of the volume is known only in the cluster.
+const VOLUME: &str = "pvc-example";
+
+/// Used where the zone is that of the node which the scheduler selects.
+const SELECTED_NODE: &str = "selected-node";
+const UNKNOWN_REGION: &str = "region";
+
+/// The source of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Snapshot,
+    Volume,
+}
+
+/// A request in the words of Kubernetes.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    pub(super) claim: String,
+    pub(super) namespace: String,
+    pub(super) size: SizeRange,
+    pub(super) modes: Vec<Mode>,
+    pub(super) block: bool,
+    pub(super) mount_options: Vec<String>,
+    pub(super) mutable: Map,
+    pub(super) topologies: Vec<TopologyTerm>,
+    pub(super) source: Option<Source>,
+}
+
+impl Draft {
+    /// A mounted volume of one node.
+    pub(super) fn of(size: Bytes) -> Self {
+        Self {
+            claim: "claim".to_owned(),
+            namespace: "default".to_owned(),
+            size: SizeRange {
+                required: Some(size),
+                limit: None,
+            },
+            modes: vec![Mode::SingleNodeMultiWriter],
+            block: false,
+            mount_options: Vec::new(),
+            mutable: Map::new(),
+            topologies: Vec::new(),
+            source: None,
+        }
+    }
+
+    fn message(&self, class: &Map, stock_zones: &[ZoneId]) -> CreateVolumeRequest {
+        let fs_type = class.iter().find_map(|(key, value)| {
+            key.eq_ignore_ascii_case(FS_TYPE)
+                .then(|| value.trim().to_owned())
+        });
+        let access = if self.block {
+            AccessType::Block(BlockVolume {})
+        } else {
+            AccessType::Mount(MountVolume {
+                fs_type: fs_type.unwrap_or_default(),
+                mount_flags: self.mount_options.clone(),
+                volume_mount_group: String::new(),
+            })
+        };
+        let capability = |mode: &Mode| VolumeCapability {
+            access_mode: Some(AccessMode {
+                mode: (*mode).into(),
+            }),
+            access_type: Some(access.clone()),
+        };
+        // `--extra-create-metadata`, which the chart sets: these become tags.
+        let mut parameters = class.clone();
+        for (key, value) in [
+            ("pvc/name", &*self.claim),
+            ("pvc/namespace", &*self.namespace),
+            ("pv/name", VOLUME),
+        ] {
+            parameters.insert(format!("{SIDECARS}{key}"), value.to_owned());
+        }
+        let bytes = |bytes: Option<Bytes>| bytes.map_or(0, Bytes::to_i64);
+        CreateVolumeRequest {
+            name: VOLUME.to_owned(),
+            capacity_range: Some(CapacityRange {
+                required_bytes: bytes(self.size.required),
+                limit_bytes: bytes(self.size.limit),
+            }),
+            volume_capabilities: self.modes.iter().map(capability).collect(),
+            parameters,
+            volume_content_source: self.source.map(content_source),
+            accessibility_requirements: self.requirement(stock_zones),
+            mutable_parameters: self.mutable.clone(),
+            ..CreateVolumeRequest::default()
+        }
+    }
+
+    /// The zones of `allowedTopologies`, or else those with known stock.
+    fn requirement(&self, stock_zones: &[ZoneId]) -> Option<TopologyRequirement> {
+        let of_stock = stock_zones.iter().map(|zone| Topology {
+            segments: [(topology::ZONE_KEY.to_owned(), zone.to_string())].into(),
+        });
+        let requisite: Vec<Topology> = match self.topologies.is_empty() {
+            true => of_stock.collect(),
+            false => self.topologies.iter().flat_map(terms).collect(),
+        };
+        (!requisite.is_empty()).then_some(TopologyRequirement {
+            requisite,
+            preferred: Vec::new(),
+        })
+    }
+
+    /// The disk that the driver would create.
+    pub(super) fn new_disk(
+        &self,
+        class: &Map,
+        settings: &Settings,
+    ) -> Result<NewDisk, request::error::Error> {
+        let region = || settings.region.clone().or_else(|| own_region(class));
+        let driver = request::Settings {
+            region: region().unwrap_or_else(|| known(UNKNOWN_REGION)),
+            zone: Some(settings.zone.clone().unwrap_or_else(selected_node)),
+        };
+        let zones = match settings.zone {
+            Some(_) => Vec::new(),
+            None => stock_zones(settings),
+        };
+        request::new_disk(&self.message(class, &zones), &driver)
+    }
+}
+
+fn known<T: std::str::FromStr>(text: &str) -> T {
+    let parsed = text.parse().ok();
+    parsed.expect("the constants above are valid")
+}
+
+/// The zone of the node which the scheduler selects.
+pub(super) fn selected_node() -> ZoneId {
+    known(SELECTED_NODE)
+}
+
+fn own_region(class: &Map) -> Option<RegionId> {
+    let mut entries = class.iter();
+    let (_, region) = entries.find(|(key, _)| key.eq_ignore_ascii_case("regionId"))?;
+    region.trim().parse().ok()
+}
+
+fn stock_zones(settings: &Settings) -> Vec<ZoneId> {
+    let zones = settings.stock.zonal.iter().flatten();
+    let mut zones: Vec<_> = zones.filter_map(|stock| stock.zone.clone()).collect();
+    zones.sort();
+    zones.dedup();
+    zones
+}
+
+/// All combinations of the values of a term.
+fn terms(term: &TopologyTerm) -> Vec<Topology> {
+    let mut all = vec![BTreeMap::new()];
+    for expression in &term.match_label_expressions {
+        let with = |segments: &BTreeMap<String, String>| {
+            let values = expression.values.iter();
+            let extended = values.map(|value| {
+                let mut segments = segments.clone();
+                segments.insert(expression.key.clone(), value.clone());
+                segments
+            });
+            extended.collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    let topology = |segments: BTreeMap<_, _>| Topology {
+        segments: segments.into_iter().collect(),
+    };
+    all.into_iter().map(topology).collect()
+}
+
+/// IDs that the driver accepts: those of the objects are known only in the cluster.
+fn content_source(source: Source) -> VolumeContentSource {
+    VolumeContentSource {
+        r#type: Some(match source {
+            Source::Snapshot => Type::Snapshot(SnapshotSource {
+                snapshot_id: "s-source".to_owned(),
+            }),
+            Source::Volume => Type::Volume(VolumeSource {
+                volume_id: "d-source".to_owned(),
+            }),
+        }),
+    }
+}

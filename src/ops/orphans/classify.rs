@@ -1,0 +1,333 @@
+//! Decides what is an orphan. Pure: everything that was read is an argument.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::finding::{Class, Finding, Kind, Report};
+use super::observe::{Observed, Presence};
+use crate::cluster::volumes::{Content, ContentKind, Volume, Volumes};
+use crate::model::{ClusterId, Disk, InstanceId, Snapshot, Tags, tag};
+
+/// How the observed resources are judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    pub cluster: ClusterId,
+    /// Younger resources may not have their object in Kubernetes yet.
+    pub min_age: Duration,
+    /// Accept that no object in Kubernetes refers to any resource of this cluster.
+    pub allow_unreferenced: bool,
+}
+
+/// Nothing shows that the API server is that of the cluster ID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the cloud has {count} disks and snapshots of cluster ID {cluster}, and no object in Kubernetes refers to any of them: \
+     the kubeconfig is of another cluster, or --cluster-id is wrong. If all volumes of this cluster were removed, set \
+     --allow-unreferenced"
+)]
+pub struct UnrelatedCluster {
+    count: usize,
+    cluster: ClusterId,
+}
+
+/// The report on what was observed.
+///
+/// # Errors
+/// If the observations do not belong to the same cluster.
+pub fn classify(observed: &Observed, rules: &Rules) -> Result<Report, UnrelatedCluster> {
+    let view = View { observed, rules };
+    view.check_related()?;
+    let mut report = Report {
+        cluster: rules.cluster.clone(),
+        at: observed.at,
+        findings: Vec::new(),
+        young: 0,
+        notes: Vec::new(),
+    };
+    if observed.snapshots.is_empty() && !observed.any_snapshot_visible {
+        report.notes.push(
+            "the cloud lists no snapshots of any owner: none exist, or the access key lacks ecs:DescribeSnapshots; leaked \
+             snapshots cannot be excluded"
+                .to_owned(),
+        );
+    }
+    for disk in &observed.disks {
+        view.judge_disk(disk, &mut report);
+    }
+    for snapshot in &observed.snapshots {
+        view.judge_snapshot(snapshot, &mut report);
+    }
+    view.judge_volumes(&mut report);
+    view.judge_contents(&mut report);
+    report.findings.sort_by(|a, b| {
+        (a.class, a.kind, a.created, &a.id).cmp(&(b.class, b.kind, b.created, &b.id))
+    });
+    Ok(report)
+}
+
+struct View<'a> {
+    observed: &'a Observed,
+    rules: &'a Rules,
+}
+
+impl View<'_> {
+    fn readings(&self) -> [&Volumes; 2] {
+        [&self.observed.before, &self.observed.after]
+    }
+
+    /// An object that existed before or after the listing of the cloud refers to the resource.
+    fn is_referenced(&self, id: &str, tags: &Tags) -> bool {
+        let name = tags.get(tag::CSI_NAME);
+        self.readings().into_iter().any(|volumes| {
+            volumes.refers_to(id) || name.is_some_and(|name| volumes.waits_for(name))
+        })
+    }
+
+    fn check_related(&self) -> Result<(), UnrelatedCluster> {
+        let disks = self.observed.disks.iter();
+        let disks = disks.map(|row| (row.id.as_str(), &row.tags));
+        let snapshots = self.observed.snapshots.iter();
+        let snapshots = snapshots.map(|row| (row.id.as_str(), &row.tags));
+        let mut owned = disks.chain(snapshots).peekable();
+        let is_empty = owned.peek().is_none();
+        if is_empty
+            || self.rules.allow_unreferenced
+            || owned.any(|(id, tags)| self.is_referenced(id, tags))
+        {
+            return Ok(());
+        }
+        Err(UnrelatedCluster {
+            count: self.observed.disks.len() + self.observed.snapshots.len(),
+            cluster: self.rules.cluster.clone(),
+        })
+    }
+
+    /// Whether it is certainly at least this old.
+    fn is_old(&self, created: Option<Timestamp>) -> bool {
+        created.is_some_and(|created| age(self.observed.at, created) >= self.rules.min_age)
+    }
+
+    fn judge_disk(&self, disk: &Disk, report: &mut Report) {
+        if !self.is_referenced(disk.id.as_str(), &disk.tags) {
+            match self.is_old(disk.created) {
+                true => report.findings.push(of_disk(disk, Class::Leaked, None)),
+                false => report.young += 1,
+            }
+            return;
+        }
+        let volumes = self.observed.after.volumes.iter();
+        for volume in volumes.filter(|volume| volume.handle == disk.id.as_str()) {
+            if volume.is_retained && matches!(volume.phase.as_str(), "Released" | "Failed") {
+                report
+                    .findings
+                    .push(of_disk(disk, Class::Released, Some(volume)));
+            }
+        }
+        let unexplained: Vec<_> = disk
+            .attachments
+            .iter()
+            .filter(|instance| !self.has_attachment(disk, instance))
+            .cloned()
+            .collect();
+        if !unexplained.is_empty() {
+            let mut volumes = self.observed.after.volumes.iter();
+            let volume = volumes.find(|volume| volume.handle == disk.id.as_str());
+            let mut finding = of_disk(disk, Class::AttachedWithoutVa, volume);
+            finding.instances = unexplained;
+            report.findings.push(finding);
+        }
+    }
+
+    /// Whether a VolumeAttachment explains why the instance holds the disk. A node whose instance is unknown may be this
+    /// instance.
+    fn has_attachment(&self, disk: &Disk, instance: &InstanceId) -> bool {
+        let names: BTreeSet<_> = self
+            .readings()
+            .into_iter()
+            .flat_map(|volumes| &volumes.volumes)
+            .filter(|volume| volume.handle == disk.id.as_str())
+            .map(|volume| volume.name.as_str())
+            .collect();
+        let instance_of = |node: &str| {
+            let mut readings = self.readings().into_iter();
+            readings.find_map(|volumes| volumes.instances.get(node))
+        };
+        self.readings().into_iter().any(|volumes| {
+            volumes.attachments.iter().any(|attachment| {
+                let volume = attachment.volume.as_deref();
+                volume.is_none_or(|volume| names.contains(volume))
+                    && instance_of(&attachment.node).is_none_or(|known| known == instance)
+            })
+        })
+    }
+
+    fn judge_snapshot(&self, snapshot: &Snapshot, report: &mut Report) {
+        let group = snapshot.group.as_ref();
+        let is_in_group =
+            |volumes: &Volumes| group.is_some_and(|group| volumes.refers_to(group.as_str()));
+        if self.is_referenced(snapshot.id.as_str(), &snapshot.tags)
+            || self.readings().into_iter().any(is_in_group)
+            || self.is_of_clone(snapshot)
+        {
+            return;
+        }
+        match self.is_old(snapshot.created) {
+            true => report.findings.push(of_snapshot(snapshot)),
+            false => report.young += 1,
+        }
+    }
+
+    /// Whether it is the temporary snapshot of a clone that exists: the driver deletes it with that disk.
+    fn is_of_clone(&self, snapshot: &Snapshot) -> bool {
+        let Some(name) = snapshot.tags.get(tag::CLONE_FOR) else {
+            return false;
+        };
+        let mut disks = self.observed.disks.iter();
+        disks.any(|disk| disk.tags.get(tag::CSI_NAME) == Some(name))
+    }
+
+    /// PersistentVolumes whose disk is not one of this cluster.
+    fn judge_volumes(&self, report: &mut Report) {
+        let before = &self.observed.before.volumes;
+        for volume in &self.observed.after.volumes {
+            // A volume that was created or changed meanwhile was not compared with the cloud.
+            let is_stable = before
+                .iter()
+                .any(|one| one.name == volume.name && one.handle == volume.handle);
+            if is_stable && let Some(presence) = self.observed.others.get(&volume.handle) {
+                let finding = unowned(
+                    Kind::Disk,
+                    &volume.handle,
+                    presence,
+                    &volume.name,
+                    volume.claim.as_ref(),
+                );
+                report.findings.extend(finding);
+            }
+        }
+    }
+
+    fn judge_contents(&self, report: &mut Report) {
+        let before = &self.observed.before.contents;
+        let is_stable = |content: &&Content| before.contains(content);
+        for content in self.observed.after.contents.iter().filter(is_stable) {
+            if content.kind == ContentKind::Snapshot
+                && let Some(handle) = &content.handle
+                && let Some(presence) = self.observed.others.get(handle)
+            {
+                let finding = unowned(
+                    Kind::Snapshot,
+                    handle,
+                    presence,
+                    &content.name,
+                    content.snapshot.as_ref(),
+                );
+                report.findings.extend(finding);
+            }
+        }
+    }
+}
+
+/// The age; zero for a time in the future.
+pub(super) fn age(now: Timestamp, created: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(created)).unwrap_or_default()
+}
+
+fn of_disk(disk: &Disk, class: Class, volume: Option<&Volume>) -> Finding {
+    let (object, claim) = created_for(&disk.tags);
+    Finding {
+        class,
+        kind: Kind::Disk,
+        id: disk.id.to_string(),
+        object: volume.map(|volume| volume.name.clone()).or(object),
+        claim: volume.and_then(|volume| volume.claim.clone()).or(claim),
+        created: disk.created,
+        size: Some(disk.size),
+        category: Some(disk.category.clone()),
+        performance_level: disk.performance_level.clone(),
+        zone: disk.zone.as_ref().map(ToString::to_string),
+        instances: disk.attachments.clone(),
+        detail: None,
+    }
+}
+
+fn of_snapshot(snapshot: &Snapshot) -> Finding {
+    let group = snapshot.group.as_ref();
+    let clone = snapshot.tags.get(tag::CLONE_FOR);
+    let detail = match (group, clone) {
+        (Some(group), _) => Some(format!("part of snapshot group {group}")),
+        (None, Some(name)) => Some(format!("temporary snapshot for the clone {name}")),
+        (None, None) => None,
+    };
+    Finding {
+        class: Class::Leaked,
+        kind: Kind::Snapshot,
+        id: snapshot.id.to_string(),
+        object: snapshot.tags.get(tag::CSI_NAME).cloned(),
+        claim: None,
+        created: snapshot.created,
+        size: Some(snapshot.source_size),
+        category: None,
+        performance_level: None,
+        zone: None,
+        instances: Vec::new(),
+        detail,
+    }
+}
+
+fn unowned(
+    kind: Kind,
+    handle: &str,
+    presence: &Presence,
+    object: &str,
+    claim: Option<&String>,
+) -> Option<Finding> {
+    let missing = Finding {
+        class: Class::Missing,
+        kind,
+        id: handle.to_owned(),
+        object: Some(object.to_owned()),
+        claim: claim.cloned(),
+        created: None,
+        size: None,
+        category: None,
+        performance_level: None,
+        zone: None,
+        instances: Vec::new(),
+        detail: None,
+    };
+    Some(match presence {
+        Presence::Owned => return None,
+        Presence::Invalid => Finding {
+            detail: Some(format!("not the ID of a {kind}")),
+            ..missing
+        },
+        Presence::Absent => missing,
+        Presence::Foreign { row, owner } => Finding {
+            class: Class::Foreign,
+            object: Some(object.to_owned()),
+            claim: claim.cloned(),
+            detail: Some(match owner {
+                Some(owner) => format!("cluster ID {owner}"),
+                None => "no cluster tag".to_owned(),
+            }),
+            ..match row {
+                Some(disk) => of_disk(disk, Class::Foreign, None),
+                None => missing,
+            }
+        },
+    })
+}
+
+/// PersistentVolume and claim for which a disk was created, from its tags.
+fn created_for(tags: &Tags) -> (Option<String>, Option<String>) {
+    let value = |name| tags.get(&format!("{}{name}", tag::CREATED_FOR));
+    let claim = value("pvc/namespace").zip(value("pvc/name"));
+    let claim = claim.map(|(namespace, name)| format!("{namespace}/{name}"));
+    (value("pv/name").cloned(), claim)
+}
+
+#[cfg(test)]
+mod tests;

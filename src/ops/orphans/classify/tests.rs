@@ -1,0 +1,256 @@
+//! Classes of single resources, and properties of all reports.
+
+use proptest::prelude::*;
+
+use super::super::fixtures::{HOUR, ago, content, disk, observed, rules, snapshot, volume};
+use super::*;
+use crate::cluster::volumes::Attachment;
+
+fn report(observed: &Observed) -> Report {
+    classify(observed, &rules()).unwrap()
+}
+
+fn found(observed: &Observed) -> Vec<(Class, String)> {
+    let findings = report(observed).findings.into_iter();
+    findings.map(|one| (one.class, one.id)).collect()
+}
+
+#[test]
+fn used_disk_is_not_reported() {
+    assert_eq!(found(&observed()), []);
+}
+
+#[test]
+fn disk_without_reference_is_leaked_with_the_claim_of_its_tags() {
+    let mut observed = observed();
+    observed.disks.push(disk("d-lost"));
+    let report = report(&observed);
+    let [finding] = report.findings.as_slice() else {
+        panic!("{report:?}");
+    };
+    assert_eq!(
+        (finding.class, finding.id.as_str()),
+        (Class::Leaked, "d-lost")
+    );
+    assert_eq!(finding.object.as_deref(), Some("pvc-1"));
+    assert_eq!(finding.claim.as_deref(), Some("team/data"));
+}
+
+#[test]
+fn young_resources_and_those_of_unknown_age_are_only_counted() {
+    let mut observed = observed();
+    for (id, created) in [("d-new", ago(HOUR / 2)), ("d-unknown", None)] {
+        observed.disks.push(Disk {
+            created,
+            ..disk(id)
+        });
+    }
+    observed.snapshots.push(Snapshot {
+        created: None,
+        ..snapshot("s-new")
+    });
+    let report = report(&observed);
+    assert_eq!((report.findings.len(), report.young), (0, 3));
+}
+
+#[test]
+fn reference_in_either_reading_or_of_another_driver_protects() {
+    for change in [
+        |observed: &mut Observed| observed.before.volumes.push(volume("pv", "d-lost")),
+        |observed: &mut Observed| observed.after.volumes.push(volume("pv", "d-lost")),
+        |observed: &mut Observed| observed.after.other_handles.extend(["d-lost".to_owned()]),
+    ] {
+        let mut observed = observed();
+        observed.disks.push(disk("d-lost"));
+        change(&mut observed);
+        assert_eq!(found(&observed), []);
+    }
+}
+
+#[test]
+fn retained_disk_of_a_released_volume_is_released() {
+    for (phase, is_retained, expected) in [
+        ("Released", true, true),
+        ("Failed", true, true),
+        ("Bound", true, false),
+        ("Released", false, false),
+    ] {
+        let mut observed = observed();
+        let volume = &mut observed.after.volumes[0];
+        (volume.phase, volume.is_retained) = (phase.to_owned(), is_retained);
+        let expected = expected.then(|| (Class::Released, "d-used".to_owned()));
+        assert_eq!(
+            found(&observed),
+            expected.into_iter().collect::<Vec<_>>(),
+            "{phase}"
+        );
+    }
+}
+
+#[test]
+fn attachment_needs_a_volume_attachment_of_its_volume_and_node() {
+    let attached = |volume: &str, node: &str, instance: Option<&str>| {
+        let mut observed = observed();
+        observed.disks[0].attachments = vec!["i-1".parse().unwrap()];
+        observed.before.attachments.push(Attachment {
+            volume: Some(volume.to_owned()),
+            node: node.to_owned(),
+        });
+        let instance = instance.map(|id| (node.to_owned(), id.parse().unwrap()));
+        observed.after.instances.extend(instance);
+        found(&observed)
+    };
+    let wrong = [(Class::AttachedWithoutVa, "d-used".to_owned())];
+    assert_eq!(attached("used", "node-1", Some("i-1")), []);
+    assert_eq!(attached("used", "node-2", Some("i-2")), wrong);
+    assert_eq!(attached("other", "node-1", Some("i-1")), wrong);
+    // The CSINode is gone: the node may be this instance.
+    assert_eq!(attached("used", "node-1", None), []);
+}
+
+#[test]
+fn volume_of_a_foreign_or_missing_disk_is_reported_if_it_was_there_in_both_readings() {
+    for (presence, class) in [
+        (
+            Presence::Foreign {
+                row: Some(Box::new(disk("d-else"))),
+                owner: Some("c-other".to_owned()),
+            },
+            Some(Class::Foreign),
+        ),
+        (Presence::Absent, Some(Class::Missing)),
+        (Presence::Owned, None),
+    ] {
+        let mut observed = observed();
+        observed.others.insert("d-else".to_owned(), presence);
+        observed.after.volumes.push(volume("pv", "d-else"));
+        assert_eq!(found(&observed), [], "created meanwhile");
+        observed.before.volumes.push(volume("pv", "d-else"));
+        let expected = class.map(|class| (class, "d-else".to_owned()));
+        assert_eq!(found(&observed), expected.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn snapshot_is_leaked_unless_its_content_group_or_clone_exists() {
+    let with = |change: &dyn Fn(&mut Observed)| {
+        let mut observed = observed();
+        observed.snapshots.push(snapshot("s-1"));
+        change(&mut observed);
+        found(&observed)
+    };
+    assert_eq!(with(&|_| {}), [(Class::Leaked, "s-1".to_owned())]);
+    assert_eq!(
+        with(&|o| o.before.contents.push(content("c", Some("s-1")))),
+        []
+    );
+    let of_group = |o: &mut Observed| {
+        o.snapshots[0].group = "ssg-1".parse().ok();
+        let mut group = content("g", Some("ssg-1"));
+        group.kind = ContentKind::Group;
+        o.after.contents.push(group);
+    };
+    assert_eq!(with(&of_group), []);
+    let waiting = |o: &mut Observed| {
+        let name = (tag::CSI_NAME.to_owned(), "snapshot-u".to_owned());
+        o.snapshots[0].tags.extend([name]);
+        o.after.contents.push(content("c", None));
+    };
+    assert_eq!(with(&waiting), []);
+    let clone = |o: &mut Observed, disk_name: &str| {
+        let name = (tag::CLONE_FOR.to_owned(), "pvc-2".to_owned());
+        o.snapshots[0].tags.extend([name]);
+        let name = (tag::CSI_NAME.to_owned(), disk_name.to_owned());
+        o.disks[0].tags.extend([name]);
+    };
+    assert_eq!(with(&|o| clone(o, "pvc-2")), []);
+    assert_eq!(with(&|o| clone(o, "pvc-3")).len(), 1);
+}
+
+#[test]
+fn resources_without_any_reference_are_an_error_unless_allowed() {
+    let mut observed = observed();
+    observed.before = Volumes::default();
+    observed.after = Volumes::default();
+    let error = classify(&observed, &rules()).unwrap_err().to_string();
+    assert!(
+        error.contains("c-test") && error.contains("--allow-unreferenced"),
+        "{error}"
+    );
+    let rules = Rules {
+        allow_unreferenced: true,
+        ..rules()
+    };
+    assert_eq!(classify(&observed, &rules).unwrap().findings.len(), 1);
+}
+
+#[test]
+fn invisible_snapshots_are_noted() {
+    let mut observed = observed();
+    assert_eq!(report(&observed).notes.len(), 0);
+    observed.any_snapshot_visible = false;
+    assert!(report(&observed).notes[0].contains("ecs:DescribeSnapshots"));
+}
+
+fn ids() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0_u8..6, 0..6)
+}
+
+proptest! {
+    #[test]
+    fn reported_as_leaked_means_unreferenced_owned_and_old(
+        owned in ids(), before in ids(), after in ids(), other in ids(), ages in proptest::collection::vec(0_u64..7200, 6),
+    ) {
+        let handle = |id: &u8| format!("d-{id}");
+        let read = |ids: &[u8]| Volumes {
+            volumes: ids.iter().map(|id| volume(&format!("pv-{id}"), &handle(id))).collect(),
+            other_handles: other.iter().map(handle).collect(),
+            ..Volumes::default()
+        };
+        let owned: BTreeSet<u8> = owned.into_iter().collect();
+        let created = |id: u8| ago(Duration::from_secs(ages[usize::from(id)]));
+        let disks = owned.iter().map(|id| Disk { created: created(*id), ..disk(&handle(id)) });
+        let observed = Observed {
+            before: read(&before),
+            after: read(&after),
+            disks: disks.collect(),
+            ..observed()
+        };
+        let rules = Rules { allow_unreferenced: true, ..rules() };
+        let report = classify(&observed, &rules).unwrap();
+        let leaked: BTreeSet<String> = report
+            .findings
+            .iter()
+            .filter(|one| one.class == Class::Leaked)
+            .map(|one| one.id.clone())
+            .collect();
+        let unreferenced = owned.iter().filter(|id| {
+            !before.contains(id) && !after.contains(id) && !other.contains(id)
+        });
+        let (old, young): (Vec<_>, Vec<_>) = unreferenced.partition(|id| ages[usize::from(**id)] >= 3600);
+        prop_assert_eq!(leaked, old.into_iter().map(handle).collect::<BTreeSet<_>>());
+        prop_assert_eq!(report.young, young.len());
+        let strict = Rules { allow_unreferenced: false, ..rules };
+        let is_related = owned.is_empty()
+            || owned.iter().any(|id| before.contains(id) || after.contains(id) || other.contains(id));
+        prop_assert_eq!(classify(&observed, &strict).is_ok(), is_related);
+    }
+}
+
+#[test]
+fn disk_of_a_claim_without_a_volume_is_not_leaked() {
+    const UID: &str = "6a0285cc-35e3-4a23-bde8-1b1f0fc2fe26";
+    let mut observed = observed();
+    for (id, name) in [
+        ("d-pending", format!("pvc-{UID}")),
+        ("d-lost", "pvc-1".to_owned()),
+    ] {
+        let mut row = disk(id);
+        row.tags.insert(tag::CSI_NAME.to_owned(), name);
+        observed.disks.push(row);
+    }
+    observed.after.claims.insert(UID.to_owned());
+    assert_eq!(found(&observed), [(Class::Leaked, "d-lost".to_owned())]);
+    observed.after.claims.clear();
+    assert_eq!(found(&observed).len(), 2);
+}

@@ -1,0 +1,143 @@
+//! What a report contains.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::model::{Category, ClusterId, DiskId, Gib, InstanceId, InvalidId, SnapshotId};
+
+/// A disk or snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResourceId {
+    Disk(DiskId),
+    Snapshot(SnapshotId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{value:?} is neither the ID of a disk nor that of a snapshot; allowed: d-… or s-…, letters and digits after -"
+)]
+pub struct InvalidResourceId {
+    value: String,
+    #[source]
+    source: InvalidId,
+}
+
+impl ResourceId {
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Disk(_) => Kind::Disk,
+            Self::Snapshot(_) => Kind::Snapshot,
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Disk(id) => id.as_str(),
+            Self::Snapshot(id) => id.as_str(),
+        }
+    }
+}
+
+impl FromStr for ResourceId {
+    type Err = InvalidResourceId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidResourceId> {
+        let parsed = match text.starts_with("s-") {
+            true => text.parse().map(Self::Snapshot),
+            false => text.parse().map(Self::Disk),
+        };
+        parsed.map_err(|source| InvalidResourceId {
+            value: text.to_owned(),
+            source,
+        })
+    }
+}
+
+impl fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    Disk,
+    Snapshot,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disk => "disk",
+            Self::Snapshot => "snapshot",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Nothing in Kubernetes refers to it.
+    Leaked,
+    /// Its PersistentVolume is Released or Failed, and retained.
+    Released,
+    /// It is attached to an instance without a VolumeAttachment.
+    AttachedWithoutVa,
+    /// An object of this driver refers to it, and it lacks the tag of this cluster.
+    Foreign,
+    /// An object of this driver refers to it, and it does not exist.
+    Missing,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Leaked => "leaked",
+            Self::Released => "released",
+            Self::AttachedWithoutVa => "attached-without-va",
+            Self::Foreign => "foreign",
+            Self::Missing => "missing",
+        })
+    }
+}
+
+/// A row of the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub class: Class,
+    pub kind: Kind,
+    /// The ID, or the invalid handle of the object.
+    pub id: String,
+    /// The PersistentVolume or content, from Kubernetes or else from the tags.
+    pub object: Option<String>,
+    /// `namespace/name` of the claim or VolumeSnapshot.
+    pub claim: Option<String>,
+    pub created: Option<Timestamp>,
+    /// Of a snapshot, the size of its disk.
+    pub size: Option<Gib>,
+    pub category: Option<Category>,
+    /// The level of the category, such as `PL1`.
+    pub performance_level: Option<String>,
+    pub zone: Option<String>,
+    pub instances: Vec<InstanceId>,
+    /// What the other columns do not say.
+    pub detail: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    pub cluster: ClusterId,
+    /// When the cloud was listed.
+    pub at: Timestamp,
+    pub findings: Vec<Finding>,
+    /// Resources without a reference that are younger than the minimum age.
+    pub young: usize,
+    /// Limits of this report.
+    pub notes: Vec<String>,
+}

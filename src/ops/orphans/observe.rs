@@ -1,0 +1,170 @@
+//! Reads Kubernetes, then the cloud, then Kubernetes again, so that a volume that is created or deleted meanwhile is not
+//! reported as an orphan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::sleep;
+
+use super::finding::ResourceId;
+use crate::base::{Clock, Deadline, join_all};
+use crate::cluster::Cluster;
+use crate::cluster::ListError;
+use crate::cluster::volumes::{ContentKind, Volumes};
+use crate::disk::{self, DiskServices, READ_LAG};
+use crate::model::{Disk, DriverName, Snapshot, tag};
+
+/// Limit of all cloud reads of a report.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What was read.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// When the cloud was listed.
+    pub at: Timestamp,
+    /// Kubernetes before the listing.
+    pub before: Volumes,
+    /// Kubernetes after the listing.
+    pub after: Volumes,
+    /// The disks of this cluster.
+    pub disks: Vec<Disk>,
+    /// The snapshots of this cluster.
+    pub snapshots: Vec<Snapshot>,
+    /// Whether the cloud shows a snapshot of any owner.
+    pub any_snapshot_visible: bool,
+    /// Handles in objects of this driver that are not in the two lists.
+    pub others: BTreeMap<String, Presence>,
+}
+
+/// What the cloud has under a handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// A resource of this cluster, which the list did not show yet.
+    Owned,
+    Foreign {
+        /// Of a disk.
+        row: Option<Box<Disk>>,
+        /// The cluster ID in its tags.
+        owner: Option<String>,
+    },
+    /// It certainly does not exist.
+    Absent,
+    /// It cannot be the ID of a resource.
+    Invalid,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    #[error(
+        "the volumes could not be listed completely from Kubernetes, so no disk is reported as unused"
+    )]
+    Kubernetes(#[from] ListError),
+    #[error("the disks and snapshots could not be listed completely from the cloud")]
+    Cloud(#[from] disk::Error),
+}
+
+/// Reads both sides.
+#[derive(Debug)]
+pub struct Observer {
+    pub cluster: Cluster,
+    pub disks: Arc<DiskServices>,
+    pub driver: DriverName,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Observer {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// If a list fails, or an empty one proves nothing.
+    pub async fn observe(&self) -> Result<Observed, ObserveError> {
+        let before = self.volumes().await?;
+        // Lists of the cloud may be this old, and show what was deleted or detached before.
+        sleep(READ_LAG).await;
+        let deadline = Deadline::after(TIMEOUT);
+        let inventory = &self.disks.inventory;
+        let at = self.clock.now();
+        let disks = inventory.owned_disks(deadline).await?;
+        let snapshots = inventory.owned_snapshots(deadline).await?;
+        let any_snapshot_visible =
+            !snapshots.is_empty() || inventory.sees_any_snapshot(deadline).await?;
+        let after = self.volumes().await?;
+        let mut observed = Observed {
+            at,
+            before,
+            after,
+            disks,
+            snapshots,
+            any_snapshot_visible,
+            others: BTreeMap::new(),
+        };
+        observed.others = self.others(deadline, &observed).await?;
+        Ok(observed)
+    }
+
+    /// Reads the volumes of Kubernetes.
+    ///
+    /// # Errors
+    /// If a list fails.
+    pub async fn volumes(&self) -> Result<Volumes, ListError> {
+        self.cluster.read_volumes(&self.driver).await
+    }
+
+    /// Describes the handles that are not in the lists, each until it is certain.
+    async fn others(
+        &self,
+        deadline: Deadline,
+        observed: &Observed,
+    ) -> Result<BTreeMap<String, Presence>, ObserveError> {
+        let volumes = observed.after.volumes.iter();
+        let volumes = volumes.map(|volume| volume.handle.as_str());
+        let disks = volumes
+            .filter(|handle| !observed.disks.iter().any(|row| row.id.as_str() == *handle))
+            .map(|handle| (handle, handle.parse().ok().map(ResourceId::Disk)));
+        let contents = observed.after.contents.iter();
+        let contents = contents.filter(|content| content.kind == ContentKind::Snapshot);
+        let snapshots = contents
+            .filter_map(|content| content.handle.as_deref())
+            .filter(|handle| {
+                !observed
+                    .snapshots
+                    .iter()
+                    .any(|row| row.id.as_str() == *handle)
+            })
+            .map(|handle| (handle, handle.parse().ok().map(ResourceId::Snapshot)));
+        let wanted: BTreeMap<_, _> = disks.chain(snapshots).collect();
+        let read = join_all(wanted.into_iter().map(|(handle, id)| async move {
+            let presence = match id {
+                Some(id) => self.presence(deadline, &id).await?,
+                None => Presence::Invalid,
+            };
+            Ok::<_, disk::Error>((handle.to_owned(), presence))
+        }))
+        .await;
+        Ok(read.into_iter().collect::<Result<_, _>>()?)
+    }
+
+    async fn presence(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Presence> {
+        let inventory = &self.disks.inventory;
+        let (tags, row) = match id {
+            ResourceId::Disk(id) => match inventory.disk(deadline, id).await {
+                Ok(row) => (row.tags.clone(), Some(Box::new(row))),
+                Err(disk::Error::NoSuchDisk { .. }) => return Ok(Presence::Absent),
+                Err(error) => return Err(error),
+            },
+            ResourceId::Snapshot(id) => match inventory.snapshot(deadline, id).await? {
+                Some(row) => (row.tags, None),
+                None => return Ok(Presence::Absent),
+            },
+        };
+        Ok(match inventory.owns(&tags) {
+            true => Presence::Owned,
+            false => Presence::Foreign {
+                row,
+                owner: tags.get(tag::CLUSTER).cloned(),
+            },
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! The state of a volume for an operator: why it waits, and what to do.
+
+use super::advice;
+use super::entry::{Entry, Timeline};
+use super::history::{Call, Step};
+use super::obstacle::one_line;
+use crate::base::Phase;
+use crate::cluster::volume_history::VolumeEvent;
+use crate::model::Failure;
+use crate::model::health::{HEALTHY_AGAIN, UNHEALTHY};
+
+/// Seconds after which a running step is worth advice.
+const LONG: i64 = 10;
+
+/// Reasons of events that state that something is awaited. kube-controller-manager repeats them after the cause.
+const WAITING: [&str; 4] = [
+    "ExternalProvisioning",
+    "Provisioning",
+    "WaitForFirstConsumer",
+    "WaitForPodScheduled",
+];
+
+/// What a running step means; actions of the cloud are named as such.
+#[must_use]
+pub fn describe(step: &str) -> String {
+    let mut phases = Phase::ALL.into_iter();
+    match phases.find(|phase| phase.as_str() == step) {
+        Some(phase) => phase.describe().to_owned(),
+        None => format!("waiting for the response to {step}"),
+    }
+}
+
+impl Timeline {
+    /// The conclusion for the operator, one sentence or more per line. The cause is first.
+    #[must_use]
+    pub fn conclusion(&self) -> String {
+        let mut lines = self.obstacles.clone();
+        lines.extend(self.unhealthy());
+        lines.extend(self.pending());
+        if lines.is_empty() {
+            lines.push(self.nothing_pending());
+        }
+        lines.join("\n")
+    }
+
+    /// The calls with their sources, the oldest first.
+    fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &Call)> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Call { source, call } => Some((source.as_str(), call)),
+            Entry::Event(_) | Entry::Attachment { .. } => None,
+        })
+    }
+
+    /// The running call, the last failure, or what Kubernetes waits for.
+    fn pending(&self) -> Vec<String> {
+        if let Some((source, call)) = self.calls().rfind(|(_, call)| call.is_running()) {
+            let before = self.failure_before(call).map(|call| failed(source, call));
+            return before
+                .into_iter()
+                .chain([self.running(source, call)])
+                .collect();
+        }
+        match self.calls().next_back() {
+            Some((source, call)) if call.failed() => vec![failed(source, call)],
+            _ => self.awaited().into_iter().collect(),
+        }
+    }
+
+    /// The failure that this call repeats.
+    fn failure_before(&self, running: &Call) -> Option<&Call> {
+        let mut same = self.calls().map(|(_, call)| call).filter(|call| {
+            call.method == running.method && call.node == running.node && !call.is_running()
+        });
+        same.next_back().filter(|call| call.failed())
+    }
+
+    fn running(&self, source: &str, call: &Call) -> String {
+        let seconds = self.now.duration_since(call.started).as_secs().max(0);
+        let method = &call.method;
+        let Some(step) = call.current_step() else {
+            return format!("{method} on {source} has been running for {seconds} s.");
+        };
+        let name = &step.name;
+        let what = match last_action(call) {
+            Some(action) if name == Phase::Poll.as_str() => {
+                format!("waiting for the cloud to finish {}", action.name)
+            }
+            _ => describe(name),
+        };
+        let refused = call.steps.iter().rfind(|step| step.code.is_some());
+        let refused = refused.map_or_else(String::new, |step| {
+            let code = step.code.as_deref().unwrap_or_default();
+            format!(", after the cloud responded to {} with {code}", step.name)
+        });
+        let advice = advice::for_step(name).filter(|_| seconds >= LONG);
+        let advice = advice.map_or_else(String::new, |advice| format!(" {advice}"));
+        format!(
+            "{method} on {source} has been running for {seconds} s: {what} ({name}){refused}.{advice}"
+        )
+    }
+
+    /// The last warning of the node plugin about the health of the volume, unless it has recovered or was unmounted.
+    fn unhealthy(&self) -> Option<String> {
+        let (source, note) = self.calls().rev().find_map(|(source, call)| {
+            let is_unstaged = call.method == "NodeUnstageVolume" && !call.is_running();
+            let is_health =
+                |note: &&String| note.starts_with(UNHEALTHY) || note.starts_with(HEALTHY_AGAIN);
+            let of_health = call.notes.iter().rfind(is_health);
+            match of_health {
+                Some(note) => Some((source, note.as_str())),
+                None if is_unstaged && !call.failed() => Some((source, "")),
+                None => None,
+            }
+        })?;
+        note.starts_with(UNHEALTHY)
+            .then(|| format!("On {source}, {}", one_line(note)))
+    }
+
+    /// The last warning after the last success, or else what is awaited.
+    fn awaited(&self) -> Option<String> {
+        let mut awaited = None;
+        for entry in self.entries.iter().rev() {
+            match entry {
+                Entry::Event(event) if event.is_warning => return Some(reported(event)),
+                Entry::Event(event) if WAITING.contains(&event.reason.as_str()) => {
+                    awaited = awaited.or_else(|| Some(reported(event)));
+                }
+                Entry::Attachment { node, state, .. } if state != "attached" => {
+                    let state = one_line(state);
+                    return Some(format!("The VolumeAttachment to {node}: {state}."));
+                }
+                Entry::Event(_) | Entry::Attachment { .. } | Entry::Call { .. } => break,
+            }
+        }
+        // It only repeats that the volume waits.
+        awaited.filter(|_| self.obstacles.is_empty())
+    }
+
+    fn nothing_pending(&self) -> String {
+        match self.calls().next_back() {
+            Some((source, call)) => {
+                format!("The last call, {} on {source}, succeeded.", call.method)
+            }
+            None if !self.unavailable.is_empty() => {
+                "No conclusion: not all sources could be read, and the others have no entry."
+                    .to_owned()
+            }
+            None => {
+                "Nothing is recorded about the volume in the sources that were read.".to_owned()
+            }
+        }
+    }
+}
+
+/// The last call of the cloud that changes something.
+fn last_action(call: &Call) -> Option<&Step> {
+    let is_phase = |name: &str| Phase::ALL.iter().any(|phase| phase.as_str() == name);
+    call.steps
+        .iter()
+        .rfind(|step| !is_phase(&step.name) && !step.name.starts_with("Describe"))
+}
+
+fn reported(event: &VolumeEvent) -> String {
+    let VolumeEvent { reason, object, .. } = event;
+    let message = one_line(&event.message);
+    let message = message.trim_end_matches('.');
+    let advice = advice::for_event(reason, message);
+    let advice = advice.map_or_else(String::new, |advice| format!(" {advice}"));
+    format!("Kubernetes reports {reason} for {object}: {message}.{advice}")
+}
+
+fn failed(source: &str, call: &Call) -> String {
+    let code = call.code.as_deref().unwrap_or_default();
+    let message = one_line(call.message.as_deref().unwrap_or("without a message"));
+    let times = match call.first_started {
+        Some(first) => format!(" {} times since {first:.0}", call.repeated + 1),
+        None => String::new(),
+    };
+    let advice = missing_advice(&message);
+    let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+    format!(
+        "{} on {source} failed{times} with {code}: {message}{advice}",
+        call.method
+    )
+}
+
+/// The advice for a failure whose message has none, or was cut off before it.
+fn missing_advice(message: &str) -> Option<&'static str> {
+    let (name, _) = message.split_once(':')?;
+    let mut failures = Failure::ALL.iter();
+    let advice = failures.find(|failure| failure.name() == name)?.advice();
+    (!message.contains(advice)).then_some(advice)
+}

@@ -1,0 +1,230 @@
+//! Conditions of the cluster under which no call for a volume can succeed, or none is made.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::driver_status::{ControllerDeployment, NodeStatus, PodStatus};
+use crate::cluster::volume_zones::VolumeZones;
+
+/// What a controller does for a volume.
+const TASKS: &str = "create, attach, detach, expand or delete the volume";
+
+/// If no controller is ready.
+#[must_use]
+pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -> Option<String> {
+    if pods.iter().any(|pod| pod.is_ready) {
+        return None;
+    }
+    if let Some(pod) = pods.first() {
+        return Some(format!(
+            "No controller of the driver is ready to {TASKS}: {}",
+            not_ready(pod)
+        ));
+    }
+    Some(match deployments.first() {
+        Some(ControllerDeployment {
+            namespace,
+            name,
+            replicas: 0,
+        }) => format!(
+            "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} is scaled to 0 replicas. Run \
+             `kubectl -n {namespace} scale deployment {name} --replicas=2`."
+        ),
+        Some(ControllerDeployment {
+            namespace, name, ..
+        }) => format!(
+            "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} has no pod. Run \
+             `kubectl -n {namespace} describe replicasets`."
+        ),
+        None => format!(
+            "No controller of the driver runs to {TASKS}: no Deployment has the labels of the chart. Check with `helm list \
+             --all-namespaces` whether the driver is installed, and --namespace."
+        ),
+    })
+}
+
+fn not_ready(pod: &PodStatus) -> String {
+    let PodStatus {
+        namespace, name, ..
+    } = pod;
+    let reason = pod.reason.as_deref().map(one_line);
+    let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    format!(
+        "the pod {namespace}/{name} is not ready{reason}. Run `kubectl -n {namespace} describe pod {name}`."
+    )
+}
+
+/// If volumes cannot be attached to this node, or mounted or unmounted there.
+#[must_use]
+pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String> {
+    let name = &node.name;
+    if !node.exists {
+        return Some(format!(
+            "The node {name} does not exist any more. The VolumeAttachment to it remains until the disk is detached: see \
+             docs/guides/stuck-volume.md."
+        ));
+    }
+    if let Some(reason) = &node.not_ready {
+        return Some(format!(
+            "The node {name} is not ready ({}), so nothing is mounted or unmounted there, and its disks stay attached. \
+             Check the machine; before you move its pods, make sure that it is off: docs/guides/stuck-volume.md.",
+            one_line(reason).trim_end_matches('.')
+        ));
+    }
+    // During an update, the node has two pods.
+    let plugins = plugins.iter().filter(|pod| pod.node.as_ref() == Some(name));
+    let plugin = plugins.max_by_key(|pod| pod.is_ready);
+    match plugin {
+        Some(plugin) if !plugin.is_ready => Some(format!(
+            "The node plugin of the driver on {name} is not ready: {}",
+            not_ready(plugin)
+        )),
+        None if !node.is_registered => Some(format!(
+            "The driver is not registered on the node {name}, and no pod of its node plugin is there. Compare the \
+             nodeSelector and the tolerations of the DaemonSet with the labels and taints of the node: `kubectl describe \
+             node {name}`."
+        )),
+        Some(plugin) if !node.is_registered => Some(format!(
+            "The driver is not registered on the node {name}, although its node plugin {}/{} is ready. Check that \
+             `node.kubeletDir` of the chart is the directory of kubelet.",
+            plugin.namespace, plugin.name
+        )),
+        Some(_) | None => None,
+    }
+}
+
+/// If no node is in a zone that the volume can be in.
+#[must_use]
+pub fn no_node_in_zone(volume: &VolumeZones, nodes: &BTreeSet<String>) -> Option<String> {
+    if nodes.is_empty() || volume.zones.iter().any(|zone| nodes.contains(zone)) {
+        return None;
+    }
+    let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
+    Some(format!(
+        "No node is in a zone of the volume: the {} allows {}, and the nodes are in {}. Add a node in {}, or create the \
+         volume with a class that allows a zone of the nodes.",
+        volume.object,
+        volume.zones.join(", "),
+        nodes.join(", "),
+        volume.zones.join(" or "),
+    ))
+}
+
+/// A message without line breaks.
+pub(super) fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, reason: Option<&str>) -> PodStatus {
+        PodStatus {
+            namespace: "storage".to_owned(),
+            name: name.to_owned(),
+            node: Some("worker-1".to_owned()),
+            is_ready: reason.is_none(),
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    fn deployment(replicas: i32) -> ControllerDeployment {
+        ControllerDeployment {
+            namespace: "storage".to_owned(),
+            name: "controller".to_owned(),
+            replicas,
+        }
+    }
+
+    #[test]
+    fn without_a_ready_controller_the_message_names_what_to_run() {
+        let ready = [pod("c-1", Some("container a: Error")), pod("c-2", None)];
+        assert_eq!(no_controller(&ready, &[]), None);
+        for (pods, deployments, expected) in [
+            (
+                &ready[..1],
+                vec![],
+                "the pod storage/c-1 is not ready (container a: Error). Run `kubectl -n storage",
+            ),
+            (
+                &[],
+                vec![deployment(0)],
+                "`kubectl -n storage scale deployment controller --replicas=2`",
+            ),
+            (
+                &[],
+                vec![deployment(2)],
+                "the Deployment storage/controller has no pod",
+            ),
+            (&[], vec![], "no Deployment has the labels of the chart"),
+        ] {
+            let message = no_controller(pods, &deployments).unwrap();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_cannot_mount_is_an_obstacle() {
+        let node = NodeStatus {
+            name: "worker-1".to_owned(),
+            exists: true,
+            not_ready: None,
+            is_registered: true,
+        };
+        let plugin = [pod("n-1", None)];
+        assert_eq!(node_obstacle(&node, &plugin), None);
+        // Its plugin may be in a namespace that is not read.
+        assert_eq!(node_obstacle(&node, &[]), None);
+        let unregistered = NodeStatus {
+            is_registered: false,
+            ..node.clone()
+        };
+        let not_ready = NodeStatus {
+            not_ready: Some("Kubelet stopped posting node status.".to_owned()),
+            ..node.clone()
+        };
+        let removed = NodeStatus {
+            exists: false,
+            ..node.clone()
+        };
+        let failing = [pod("n-1", Some("container diskplugin: CrashLoopBackOff"))];
+        for (node, plugins, expected) in [
+            (&removed, &plugin[..], "does not exist any more"),
+            (
+                &not_ready,
+                &plugin,
+                "is not ready (Kubelet stopped posting node status), so",
+            ),
+            (&unregistered, &[], "no pod of its node plugin is there"),
+            (
+                &unregistered,
+                &plugin,
+                "although its node plugin storage/n-1 is ready",
+            ),
+            (
+                &node,
+                &failing,
+                "storage/n-1 is not ready (container diskplugin: CrashLoopBackOff)",
+            ),
+        ] {
+            let message = node_obstacle(node, plugins).unwrap();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn zones_without_nodes_are_an_obstacle() {
+        let zones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let volume = VolumeZones {
+            object: "StorageClass disk".to_owned(),
+            zones: vec!["a".to_owned(), "b".to_owned()],
+        };
+        assert_eq!(no_node_in_zone(&volume, &zones(&["b", "c"])), None);
+        assert_eq!(no_node_in_zone(&volume, &BTreeSet::new()), None);
+        assert_eq!(
+            no_node_in_zone(&volume, &zones(&["c"])).unwrap(),
+            "No node is in a zone of the volume: the StorageClass disk allows a, b, and the nodes are in c. Add a node in a \
+             or b, or create the volume with a class that allows a zone of the nodes."
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Calls of a test to the fake cloud, besides those of the driver.
+
+use std::sync::Arc;
+
+use diskplugin::base::SystemClock;
+use diskplugin::cloud::credential::Credentials;
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::transport::{Settings, Transport};
+use diskplugin::cloud::{Client, CreateDisk};
+use diskplugin::model::{Category, ClientToken, Gib, Tags};
+
+use super::fake::{Fake, KEY, SECRET, ZONE};
+
+/// A client with the access key of the fake cloud.
+pub(crate) fn client(fake: &Fake) -> Client {
+    let transport = Transport::new(Settings {
+        endpoint: fake.url.clone(),
+        region: "cn-beijing".parse().expect("a region"),
+        scheme: Scheme::V1,
+        credentials: Arc::new(Credentials::new(KEY, SECRET)),
+        clock: Arc::new(SystemClock),
+    });
+    Client::new(transport.expect("the endpoint of the fake cloud is valid"))
+}
+
+/// A small disk with these tags.
+pub(crate) fn disk(tags: Tags, token: ClientToken) -> CreateDisk {
+    CreateDisk {
+        zone: ZONE.parse().ok(),
+        category: Category::CloudEssd,
+        performance_level: None,
+        provisioned_iops: None,
+        bursting: false,
+        multi_attach: false,
+        resource_group: None,
+        size: Gib(20),
+        name: "disk".to_owned(),
+        snapshot: None,
+        encrypted: false,
+        kms_key: None,
+        tags,
+        token,
+    }
+}

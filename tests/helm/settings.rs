@@ -1,0 +1,143 @@
+//! Settings of the driver: its flags, its configuration files and the instance types.
+
+use std::collections::BTreeSet;
+
+use clap::CommandFactory as _;
+use diskplugin::cli::{Cli, ConfigFile, ControllerCli, NodeCli};
+use diskplugin::model::instance_types::InstanceTypes;
+use serde_json::{Value, json};
+
+use crate::render::{Object, all, list, read, texts, variant};
+use crate::report;
+
+#[test]
+fn the_driver_accepts_its_flags() {
+    let objects = all();
+    let mut seen = BTreeSet::new();
+    report(
+        objects
+            .iter()
+            .flat_map(Object::containers)
+            .filter_map(|container| {
+                if !["diskplugin", "doctor"].contains(&container.name) {
+                    return None;
+                }
+                let args = texts(container.body, "/args");
+                let command = texts(container.body, "/command");
+                let mut program = match command.as_slice() {
+                    // The image's entry point.
+                    [] => Cli::command(),
+                    ["/diskplugin-controller"] => ControllerCli::command(),
+                    ["/diskplugin-node"] => NodeCli::command(),
+                    other => return Some(format!("{}: unknown program {other:?}", container.at())),
+                };
+                seen.insert((program.get_name().to_owned(), args[0]));
+                let line = ["diskplugin"].into_iter().chain(args);
+                let rejection = program.try_get_matches_from_mut(line).err()?;
+                Some(format!("{}: {rejection}", container.at()))
+            }),
+    );
+    let program = |name: &str, role| (name.to_owned(), role);
+    let expected = [
+        program("diskplugin", "doctor"),
+        program("diskplugin-controller", "controller"),
+        program("diskplugin-node", "doctor"),
+        program("diskplugin-node", "node"),
+    ];
+    assert_eq!(seen, BTreeSet::from(expected));
+}
+
+#[test]
+fn the_driver_accepts_its_configuration_files() {
+    let objects = all();
+    let mut roles = BTreeSet::new();
+    for object in objects.iter().filter(|object| object.kind == "ConfigMap") {
+        let Some(file) = object.body.pointer("/data/config.yaml") else {
+            continue;
+        };
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), file.as_str().unwrap()).unwrap();
+        match ConfigFile::check(path.path()) {
+            Ok(file) => roles.insert(file.role().to_owned()),
+            Err(error) => panic!("{}: {error}", object.at()),
+        };
+    }
+    assert_eq!(
+        roles,
+        BTreeSet::from(["controller", "node"].map(str::to_owned))
+    );
+}
+
+#[test]
+fn the_chart_accepts_the_keys_of_the_configuration_file() {
+    let schema: Value =
+        serde_json::from_str(&read("deploy/helm/diskplugin/values.schema.json")).unwrap();
+    // The chart sets the last two.
+    let excluded = [
+        "help",
+        "config-file",
+        "access-key-secret",
+        "log-level",
+        "rate-limits",
+    ];
+    let mut command = Cli::command();
+    command.build();
+    for role in ["controller", "node"] {
+        let flags = command.find_subcommand(role).unwrap().get_arguments();
+        let flags = flags.filter_map(|arg| arg.get_long());
+        let keys: BTreeSet<_> = flags
+            .filter(|flag| !excluded.contains(flag))
+            .map(camel_case)
+            .collect();
+        let names = format!("/properties/{role}/properties/config/propertyNames/enum");
+        let allowed = list(&schema, &names);
+        let allowed = allowed.iter().map(|key| key.as_str().unwrap().to_owned());
+        assert_eq!(allowed.collect::<BTreeSet<_>>(), keys, "{role}");
+    }
+}
+
+fn camel_case(flag: &str) -> String {
+    let mut words = flag.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |key, word| {
+        let (initial, rest) = word.split_at(1);
+        key + &initial.to_ascii_uppercase() + rest
+    })
+}
+
+#[test]
+fn node_plugin_parses_the_rendered_instance_types() {
+    let objects = variant("full");
+    let content = |object: &Object| object.body.pointer("/data/instance-types.json").cloned();
+    let content = objects.iter().find_map(content).unwrap();
+    let types = InstanceTypes::parse(content.as_str().unwrap()).unwrap();
+    assert_eq!(types.0["ecs.g6.large"].disk_quantity, 17);
+    assert_eq!(types.0["ecs.g6.large"].categories.len(), 2);
+}
+
+#[test]
+fn controller_can_patch_only_the_config_map_that_nodes_mount() {
+    let objects = variant("minimal");
+    let find = |kind: &str| objects.iter().find(|object| object.kind == kind).unwrap();
+    let controller = find("Deployment").containers();
+    let args = texts(controller[0].body, "/args");
+    let name = args
+        .iter()
+        .find_map(|arg| arg.strip_prefix("--instance-types-config-map="))
+        .unwrap();
+    let maps = objects.iter().filter(|object| object.kind == "ConfigMap");
+    let map = maps.clone().find(|map| map.name == name).unwrap();
+    // An upgrade must not overwrite the content.
+    assert_eq!(map.body.get("data"), None);
+    let volumes = list(find("DaemonSet").pod().unwrap(), "/volumes");
+    let mounted = volumes.iter().filter_map(|volume| volume.get("configMap"));
+    let wanted = json!({"name": name, "optional": true});
+    assert!(mounted.clone().any(|map| *map == wanted), "{wanted}");
+    let rules = list(&find("Role").body, "/rules");
+    let rule = rules
+        .iter()
+        .find(|rule| texts(rule, "/resources") == ["configmaps"])
+        .unwrap();
+    assert_eq!(texts(rule, "/resourceNames"), [name]);
+    assert_eq!(texts(rule, "/verbs"), ["get", "patch"]);
+}

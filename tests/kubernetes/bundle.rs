@@ -1,0 +1,182 @@
+//! `diskplugin bundle` through the API server.
+
+use serde_json::{Value, json};
+
+use crate::common::archive::{assert_without, members};
+use crate::common::process::diskplugin;
+use crate::kit::{DRIVER, Kit};
+
+const PODS: &str = "/api/v1/pods";
+const PLACE: &str = "/api/v1/namespaces/storage";
+const STORAGE: &str = "/apis/storage.k8s.io/v1";
+const PLANTED: [&str; 5] = [
+    "hunter2-planted",
+    "LTAI5tPLANTEDPLANTED01",
+    "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl",
+    "value-of-variable",
+    // The token of the kubeconfig.
+    "no-secret",
+];
+
+fn pod(name: &str, component: &str) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "storage",
+            "labels": {"app.kubernetes.io/name": "diskplugin", "app.kubernetes.io/component": component},
+        },
+        "spec": {
+            "nodeName": format!("node-of-{name}"),
+            "containers": [
+                {
+                    "name": "diskplugin", "image": "r/diskplugin:1",
+                    "args": [component, "--http-address=0.0.0.0:9808"],
+                    "env": [
+                        {"name": "DISKPLUGIN_ZONE", "value": "cn-beijing-b"},
+                        {"name": "DISKPLUGIN_TOKEN", "value": "value-of-variable"},
+                        {"name": "OTHER", "value": "value-of-variable"},
+                    ],
+                },
+                {"name": "csi-attacher", "image": "r/csi-attacher:v4"},
+            ],
+        },
+        "status": {"phase": "Running", "containerStatuses": [{
+            "name": "diskplugin", "image": "", "imageID": "sha256:1", "ready": true, "restartCount": 1,
+        }]},
+    })
+}
+
+/// A controller, as many nodes, and a volume.
+async fn installed(nodes: usize) -> Kit {
+    let kit = Kit::new(&[]).await;
+    kit.api.change(|world| {
+        let names = (0..nodes).map(|index| (format!("n{index:03}"), "node"));
+        let all = names.chain([("ctl".to_owned(), "controller")]);
+        for (name, component) in all {
+            world.store.put(&format!("{PODS}/{name}"), pod(&name, component));
+            let proxy = format!("{PLACE}/pods/{name}:9808/proxy");
+            for (page, text) in [
+                ("/metrics", "diskplugin_calls_total 1"),
+                ("/readyz", "ok"),
+                ("/debug/volumes", r#"{"volumes": ["d-1"]}"#),
+                ("/debug/volumes/d-1", r#"{"volume": "d-1", "calls": []}"#),
+            ] {
+                world.texts.insert(format!("{proxy}{page}"), text.to_owned());
+            }
+            let log = format!(
+                "1 INFO started\n2 ERROR password={} id {} by Bearer {}\n3 no-secret",
+                PLANTED[0], PLANTED[1], PLANTED[2]
+            );
+            world.texts.insert(format!("{PLACE}/pods/{name}/log"), log);
+        }
+        let version = json!({"gitVersion": "v1.34.0"});
+        world.store.put("/version", version);
+        let event = json!({
+            "metadata": {}, "involvedObject": {}, "reason": "BackOff",
+            "message": format!("secret: {}", PLANTED[0]),
+        });
+        world.store.put(&format!("{PLACE}/events/e"), event);
+        for (name, driver) in [("own", DRIVER), ("foreign", "other")] {
+            let place = format!("{STORAGE}/storageclasses/{name}");
+            world.store.put(&place, json!({"metadata": {}, "provisioner": driver}));
+        }
+        let volume = json!({"metadata": {"managedFields": []}, "spec": {
+            "csi": {"driver": DRIVER, "volumeHandle": "d-1"},
+            "claimRef": {"namespace": "team", "name": "data"},
+        }});
+        world.store.put("/api/v1/persistentvolumes/pv-1", volume);
+        let claim = json!({"metadata": {}, "spec": {"volumeName": "pv-1"}});
+        let place = "/api/v1/namespaces/team/persistentvolumeclaims/data";
+        world.store.put(place, claim);
+        let attachment = json!({"metadata": {}, "spec": {
+            "attacher": DRIVER, "nodeName": "node-of-n050", "source": {"persistentVolumeName": "pv-1"},
+        }});
+        world.store.put(&format!("{STORAGE}/volumeattachments/va"), attachment);
+    });
+    kit
+}
+
+/// The archive, by member, and what was printed.
+async fn bundle(kit: &Kit) -> (std::collections::BTreeMap<String, String>, String) {
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("bundle.tar.gz");
+    let ended = diskplugin(["bundle", "--volume=team/data", "--out"])
+        .args([file.to_str().unwrap(), "--kubeconfig"])
+        .args([kit.kubeconfig().to_str().unwrap()])
+        .ended()
+        .await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let members = members(&file);
+    assert_without(&members, &PLANTED);
+    let secrets = kit.api.see(|world| {
+        let mut calls = world.calls.iter();
+        calls.any(|call| call.to_lowercase().contains("secrets"))
+    });
+    assert!(!secrets, "Secrets were read");
+    (members, ended.stdout)
+}
+
+#[tokio::test]
+async fn the_archive_of_a_cluster_has_what_concerns_the_driver_and_no_secret() {
+    let kit = installed(1).await;
+    let (members, _) = bundle(&kit).await;
+    for pod in ["ctl", "n000"] {
+        let folder = format!("pods/storage/{pod}");
+        let text = |name: &str| members[&format!("{folder}/{name}")].as_str();
+        assert_eq!(text("metrics.txt"), "diskplugin_calls_total 1");
+        assert!(text("volume-d-1.json").contains("d-1"));
+        for log in [
+            "log-diskplugin.txt",
+            "log-diskplugin-previous.txt",
+            "log-csi-attacher.txt",
+        ] {
+            let expected = "1 INFO started\n2 ERROR password=[redacted] id [redacted] by Bearer [redacted]\n\
+                            3 [redacted]";
+            assert_eq!(text(log), expected);
+        }
+        let report: Value = serde_json::from_str(text("pod.json")).unwrap();
+        let env = json!({"DISKPLUGIN_ZONE": "cn-beijing-b", "DISKPLUGIN_TOKEN": "[redacted]", "OTHER": null});
+        assert_eq!(report["containers"][0]["env"], env);
+        assert_eq!(
+            report["containers"][0]["args"][1],
+            "--http-address=0.0.0.0:9808"
+        );
+        assert_eq!(report["containers"][1]["image"], "r/csi-attacher:v4");
+    }
+    let classes = &members["objects/storageclasses.json"];
+    assert!(
+        classes.contains("own") && !classes.contains("foreign"),
+        "{classes}"
+    );
+    for (member, part) in [
+        ("kubernetes.json", "v1.34.0"),
+        ("events/storage.json", "BackOff"),
+        ("volumes/team_data/persistentvolume.json", "d-1"),
+        ("volumes/team_data/persistentvolumeclaim.json", "pv-1"),
+        ("volumes/team_data/volumeattachments.json", "node-of-n050"),
+    ] {
+        assert!(
+            members[member].contains(part),
+            "{member}: {}",
+            members[member]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_included_is_in_the_manifest() {
+    let kit = installed(52).await;
+    kit.api.change(|world| {
+        world.forbidden = vec![format!("GET {PLACE}/events")];
+    });
+    let (members, printed) = bundle(&kit).await;
+    let manifest = &members["manifest.json"];
+    assert!(manifest.contains("pod storage/n051"), "{manifest}");
+    assert!(printed.contains("storage/events"), "{printed}");
+    assert!(
+        printed.contains("only 50 pods of nodes are read"),
+        "{printed}"
+    );
+    // The volume is attached there.
+    assert!(members.contains_key("pods/storage/n050/pod.json"));
+    assert!(!members.contains_key("pods/storage/n051/pod.json"));
+}

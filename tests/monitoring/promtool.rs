@@ -1,0 +1,93 @@
+//! The rules in Prometheus' own tool.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::common::process::{Ended, Start};
+use crate::files::{alerts, files_in, read, rules_path};
+use crate::report;
+
+/// Whether the programs of Debian's package `prometheus` are installed. Prints the reason if not; fails in CI.
+pub(crate) async fn is_installed(test: &str) -> bool {
+    let probe = "command -v prometheus promtool";
+    let ended = Start::of("sh").args(["-ec", probe]).ended().await;
+    if ended.code == Some(0) {
+        return true;
+    }
+    let reason = "prometheus and promtool are not installed (scripts/setup host)";
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "tests are not skipped in CI: {reason}");
+    eprintln!("SKIPPED: {test} because {reason}");
+    false
+}
+
+async fn promtool(args: &[&str]) -> Ended {
+    Start::of("promtool").args(args).ended().await
+}
+
+#[tokio::test]
+async fn promtool_accepts_the_rules() {
+    if !is_installed("the check of the rules").await {
+        return;
+    }
+    let path = rules_path();
+    let ended = promtool(&["check", "rules", "--lint-fatal", path.to_str().unwrap()]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let expected = format!("{} rules found", alerts().len());
+    assert!(ended.stdout.contains(&expected), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn every_alert_fires_when_it_should_and_none_in_a_healthy_cluster() {
+    if !is_installed("the unit tests of the alerts").await {
+        return;
+    }
+    let files = files_in("tests/monitoring/rules", "yaml");
+    let mut args = vec!["test", "rules"];
+    args.extend(files.iter().map(|path| path.to_str().unwrap()));
+    let ended = promtool(&args).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+}
+
+#[tokio::test]
+async fn promtool_accepts_the_relabeling_of_the_guide() {
+    if !is_installed("the check of the relabeling").await {
+        return;
+    }
+    let page = read("docs/guides/monitoring.md");
+    let (_, rest) = page.split_once("```yaml\nscrape_configs:\n").unwrap();
+    let shown = rest.split("```").next().unwrap();
+    // Debian's build has no discovery in Kubernetes.
+    let (job, discovery) = shown.split_once("    kubernetes_sd_configs:").unwrap();
+    let (_, relabeling) = discovery.split_once("    relabel_configs:").unwrap();
+    let configuration = format!("scrape_configs:\n{job}    relabel_configs:{relabeling}");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("prometheus.yaml");
+    std::fs::write(&file, configuration).unwrap();
+    let ended = promtool(&["check", "config", file.to_str().unwrap()]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+}
+
+/// Needs no tool.
+#[test]
+fn every_alert_has_a_unit_test_in_which_it_fires() {
+    let mut fired = BTreeSet::new();
+    for path in files_in("tests/monitoring/rules", "yaml") {
+        let file: Value = serde_saphyr::from_str(&read(path)).unwrap();
+        for test in file["tests"].as_array().unwrap() {
+            for case in test["alert_rule_test"].as_array().into_iter().flatten() {
+                let alerts = case["exp_alerts"].as_array().unwrap();
+                if !alerts.is_empty() {
+                    fired.insert(case["alertname"].as_str().unwrap().to_owned());
+                }
+            }
+        }
+    }
+    let alerts = alerts().into_iter().map(|alert| alert.name);
+    report(
+        alerts
+            .filter(|name| !fired.contains(name))
+            .map(|name| format!("tests/monitoring/rules: {name} fires in no test")),
+    );
+}

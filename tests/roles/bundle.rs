@@ -1,0 +1,102 @@
+//! `diskplugin bundle --url`: the archive, and that no secret is in it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use diskplugin::csi::proto::controller_client::ControllerClient;
+use serde_json::Value;
+
+use crate::common::archive::{assert_without, members};
+use crate::common::csi::{publish, socket, volume};
+use crate::common::fake::{Fake, KEY, NODES};
+use crate::common::process::{Ended, Start, diskplugin};
+use crate::http_client::address;
+
+const WRONG_SECRET: &str = "wrong-and-hidden";
+const REQUEST_SECRET: &str = "value-of-the-request";
+const ENVIRONMENT_SECRET: &str = "value of/the \"environment\"";
+
+fn bundle(out: &Path, url: &str) -> Start {
+    diskplugin(["bundle", "--out"])
+        .args([out.to_str().unwrap(), "--url", url])
+        .env("ALIBABA_CLOUD_ACCESS_KEY_SECRET", ENVIRONMENT_SECRET)
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn the_archive_of_a_process_has_its_pages_and_no_secret() {
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&dir);
+    let start = fake
+        .controller(&socket)
+        .args(["--http-address=127.0.0.1:0"])
+        .env("ACCESS_KEY_ID", KEY)
+        .env("ACCESS_KEY_SECRET", WRONG_SECRET);
+    let (controller, channel) = start.ready(&socket).await;
+    let http = address(&controller).await;
+    let mut request = volume(&format!("pvc-{KEY}"));
+    let secret = ("accessKeySecret".to_owned(), REQUEST_SECRET.to_owned());
+    request.secrets.extend([secret]);
+    let mut client = ControllerClient::new(channel.clone());
+    client.create_volume(request).await.unwrap_err();
+    publish(&channel, "d-1", NODES[0]).await.unwrap_err();
+    // A name that has the credential of the command's environment.
+    let hidden = format!("x {ENVIRONMENT_SECRET}");
+    client.create_volume(volume(&hidden)).await.unwrap_err();
+
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("bundle.tar.gz");
+    let start = bundle(&file, &http).args(["--volume=d-1"]);
+    let ended = start.args([format!("--volume=pvc-{KEY}")]).ended().await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_eq!(files(out.path()), std::slice::from_ref(&file));
+    let mode = file.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let found = members(&file);
+    let secrets = [WRONG_SECRET, REQUEST_SECRET, ENVIRONMENT_SECRET, KEY];
+    assert_without(&found, &secrets);
+    for secret in secrets {
+        assert!(!ended.stdout.contains(secret), "{}", ended.stdout);
+    }
+    let authority = http.trim_start_matches("http://").replace(':', "_");
+    let page = |name: &str| &found[&format!("{authority}/{name}")];
+    assert!(page("metrics.txt").contains("diskplugin_"), "{found:?}");
+    assert!(page("volumes.json").contains("pvc-[redacted]"), "{found:?}");
+    let history: Value = serde_json::from_str(page("volume-d-1.json")).unwrap();
+    let call = &history["calls"][0];
+    assert_eq!(call["method"], "ControllerPublishVolume", "{history}");
+    let manifest: Value = serde_json::from_str(&found["manifest.json"]).unwrap();
+    let listed = manifest["members"].as_array().unwrap().len();
+    assert_eq!(listed + 1, found.len(), "{manifest}");
+}
+
+async fn failed(start: Start, code: i32, dir: &Path, files_left: usize) -> Ended {
+    let ended = start.ended().await;
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    assert_eq!(ended.stdout, "");
+    assert_eq!(files(dir).len(), files_left, "{:?}", files(dir));
+    ended
+}
+
+#[tokio::test]
+async fn a_failure_leaves_no_file_and_changes_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bundle.tar.gz");
+    let unreachable = "http://127.0.0.1:9";
+    let ended = failed(bundle(&file, unreachable), 1, dir.path(), 0).await;
+    let named = "http://127.0.0.1:9/metrics: cannot connect";
+    assert!(ended.stderr.contains(named), "{}", ended.stderr);
+
+    let missing = dir.path().join("missing/bundle.tar.gz");
+    let ended = failed(bundle(&missing, unreachable), 64, dir.path(), 0).await;
+    assert!(ended.stderr.contains("--out"), "{}", ended.stderr);
+
+    std::fs::write(&file, "mine").unwrap();
+    let ended = failed(bundle(&file, unreachable), 64, dir.path(), 1).await;
+    assert!(ended.stderr.contains("it exists"), "{}", ended.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}

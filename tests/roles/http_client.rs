@@ -1,0 +1,66 @@
+//! Requests to the HTTP port of a process.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::common::process::Process;
+use crate::common::wait::until;
+
+const SOON: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct HttpResponse {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+impl HttpResponse {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// The result of this check; `None` if the response has no such check.
+    pub(crate) fn is_ok(&self, name: &str) -> Option<bool> {
+        let json = self.json();
+        let mut checks = json["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["name"] == name)?;
+        check["ok"].as_bool()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let json = self.json();
+        let checks = json["checks"].as_array().unwrap().iter();
+        checks
+            .map(|check| check["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+/// The URL of the HTTP server of the process.
+pub(crate) async fn address(process: &Process) -> String {
+    until("/healthz is served", SOON, async || {
+        let stderr = process.stderr();
+        let line = stderr
+            .lines()
+            .find(|line| line.contains("serving /healthz"))?;
+        let address = line.split("address=").nth(1)?;
+        Some(format!("http://{}", address.split_whitespace().next()?))
+    })
+    .await
+}
+
+pub(crate) async fn get(http: &str, path: &str) -> HttpResponse {
+    request(Method::GET, http, path).await
+}
+
+pub(crate) async fn request(method: Method, http: &str, path: &str) -> HttpResponse {
+    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
+    let request = client.unwrap().request(method, format!("{http}{path}"));
+    let response = request.send().await.unwrap();
+    HttpResponse {
+        status: response.status().as_u16(),
+        text: response.text().await.unwrap(),
+    }
+}

@@ -1,0 +1,183 @@
+//! `/status`, with and without a browser.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::common::csi::{create, publish};
+use crate::common::fake::{KEY, NODES, SECRET};
+use crate::common::process::Start;
+use crate::common::recording_proxy::RecordingProxy;
+use crate::common::wait::until;
+use crate::http_client::get;
+use crate::served::Served;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// An ID that would run a script, load an image and end an attribute.
+const HOSTILE: &str =
+    r#"d-"><script>document.title="executed"</script><img src="http://127.0.0.1:9/x" onerror=x>"#;
+
+#[tokio::test]
+async fn the_page_does_not_exist_by_default() {
+    let served = Served::start(&[], &[]).await;
+    let response = get(&served.http, "/status").await;
+    assert_eq!(response.status, 404, "{response:?}");
+    assert!(response.text.contains("--status-page"), "{response:?}");
+}
+
+#[tokio::test]
+async fn the_page_shows_a_stuck_attach_and_a_failed_call() {
+    let served = Served::start(&["--attach-delay=10m"], &["--status-page"]).await;
+    let (http, channel) = (&served.http, &served.channel);
+    publish(channel, "d-missing", NODES[0]).await.unwrap_err();
+    publish(channel, "d-missing", NODES[0]).await.unwrap_err();
+    let volume = create(channel, "pvc-1").await.unwrap();
+    let attached = publish(channel, &volume, NODES[0]);
+    let shown = until("the attach waits for the cloud", SOON, async || {
+        let page = get(http, "/status").await;
+        assert_eq!(page.status, 200, "{page:?}");
+        page.text.contains("<td>poll</td>").then_some(page.text)
+    });
+    let page = tokio::select! {
+        page = shown => page,
+        ended = attached => panic!("the attach ended: {ended:?}"),
+    };
+    let encoded = volume.replace('-', "%2D");
+    for part in [
+        format!(
+            "<td>ControllerPublishVolume</td><td><a href=\"debug/volumes/{encoded}\">{volume}</a></td><td>{}</td>",
+            NODES[0]
+        ),
+        "<td>poll</td><td>waiting for the cloud to finish an operation</td>".to_owned(),
+        "<td>attach</td><td class=\"number\">1</td>".to_owned(),
+        ">d-missing</a></td><td>NotFound</td>".to_owned(),
+        "<td class=\"number\">1</td></tr>".to_owned(),
+        "<td>AttachDisk</td>".to_owned(),
+        "<td>credentials</td><td>ok</td>".to_owned(),
+    ] {
+        assert!(page.contains(&part), "no {part:?}\n{page}");
+    }
+    for hidden in [KEY, SECRET] {
+        assert!(!page.contains(hidden), "{page}");
+    }
+    // The link of the page.
+    let history = get(http, &format!("/debug/volumes/{encoded}")).await;
+    assert_eq!(history.status, 200, "{history:?}");
+    assert!(history.text.contains("AttachDisk"), "{history:?}");
+}
+
+#[tokio::test]
+async fn the_page_forbids_scripts_and_is_read_only() {
+    let served = Served::start(&[], &["--status-page"]).await;
+    let url = format!("{}/status", served.http);
+    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
+    let client = client.unwrap();
+    let response = client.get(&url).send().await.unwrap();
+    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    let policy = header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(header("cache-control"), "no-store");
+    assert_eq!(header("x-content-type-options"), "nosniff");
+    let response = client.post(&url).send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 405);
+}
+
+/// Whether Chromium is installed. Prints the reason if not; fails in CI.
+async fn has_chromium(test: &str) -> bool {
+    let probe = Start::of("sh").args(["-c", "command -v chromium"]);
+    if probe.ended().await.code == Some(0) {
+        return true;
+    }
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "tests are not skipped in CI: chromium is missing");
+    eprintln!("SKIPPED: {test} because chromium is missing");
+    false
+}
+
+/// The document of the page in a browser whose requests all pass through the proxy.
+async fn document(url: &str, proxy: &RecordingProxy) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let browser = Start::of("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--proxy-bypass-list=<-loopback>",
+            &format!("--proxy-server={}", proxy.url),
+            &format!("--user-data-dir={}", profile.path().display()),
+            "--dump-dom",
+            url,
+        ])
+        .env("HOME", profile.path());
+    let ended = browser.ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout
+}
+
+#[tokio::test]
+async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
+    if !has_chromium("a_browser_shows_hostile_names_as_text_and_loads_nothing_else").await {
+        return;
+    }
+    let served = Served::start(&[], &["--status-page"]).await;
+    let (http, channel) = (&served.http, &served.channel);
+    publish(channel, HOSTILE, NODES[0]).await.unwrap_err();
+    let server: SocketAddr = http.trim_start_matches("http://").parse().unwrap();
+    let proxy = RecordingProxy::to(server).await;
+    let url = format!("{http}/status");
+    let dom = document(&url, &proxy).await;
+
+    assert_eq!(dom.matches("<caption>").count(), 7, "{dom}");
+    for part in [
+        "<title>diskplugin controller</title>",
+        "<caption>Recent failures</caption>",
+        "d-\"&gt;&lt;script&gt;document.title=\"executed\"&lt;/script&gt;&lt;img",
+        "href=\"debug/volumes/d%2D%22%3E%3Cscript",
+    ] {
+        assert!(dom.contains(part), "no {part:?}\n{dom}");
+    }
+    for part in ["<script", "<img"] {
+        assert!(!dom.contains(part), "{part}\n{dom}");
+    }
+    // The browser contacts services of its vendor itself. The page names no other address.
+    for part in ["<link", "<iframe", "<object", "url(", "@import"] {
+        assert!(!dom.contains(part), "{part}\n{dom}");
+    }
+    let sent = proxy.sent();
+    let requested = targets(&sent);
+    let (own, others): (Vec<&str>, Vec<&str>) =
+        requested.into_iter().partition(|target| *target == url);
+    assert!(!own.is_empty(), "{sent}");
+    assert!(
+        others.iter().all(|target| is_of_vendor(target)),
+        "{others:?}"
+    );
+}
+
+/// The addresses of all requests. A request can follow the body of another one in its line.
+fn targets(sent: &str) -> Vec<&str> {
+    let requests = sent
+        .lines()
+        .filter_map(|line| line.strip_suffix(" HTTP/1.1"));
+    requests
+        .filter_map(|request| request.rsplit(' ').next())
+        .collect()
+}
+
+fn is_of_vendor(target: &str) -> bool {
+    let address = target.strip_prefix("http://").unwrap_or(target);
+    let host = address.split([':', '/']).next().unwrap_or_default();
+    [".google.com", ".googleapis.com", ".gvt1.com"]
+        .iter()
+        .any(|domain| host.ends_with(domain))
+}
