@@ -266,7 +266,10 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
     let error = outcome.unwrap_err();
     // The deadline may end an attempt.
     let is_expected = matches!(error.kind(), Kind::Unreachable | Kind::Deadline);
-    assert!(is_expected && error.to_string().contains(" attempts"), "{error}");
+    assert!(
+        is_expected && error.to_string().contains(" attempts"),
+        "{error}"
+    );
     assert!(start.elapsed() < patience * 4);
 }
 

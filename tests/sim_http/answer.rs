@@ -233,7 +233,7 @@ async fn a_hung_call_takes_effect_and_its_connection_stays_open() {
     lab.cloud.configure(&json!({"faults": [fault]})).unwrap();
     let all = signer().v1("POST", "CreateDisk", params(&disk()));
     let url = lab.url(&format!("/?{}", query(&all)));
-    let sent = lab.client.post(url).timeout(Duration::from_millis(500));
+    let sent = lab.client.post(url).timeout(Duration::from_secs(2));
     let error = sent.send().await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(lab.cloud.state()["disks"].as_array().unwrap().len(), 1);
@@ -242,7 +242,7 @@ async fn a_hung_call_takes_effect_and_its_connection_stays_open() {
 
 #[tokio::test]
 async fn each_action_has_its_latency_and_is_served_meanwhile() {
-    let lab = Lab::new(&["--latency=DescribeRegions=400ms"]).await;
+    let lab = Lab::new(&["--latency=DescribeRegions=2s"]).await;
     let start = tokio::time::Instant::now();
     let answers = tokio::join!(
         lab.v1("DescribeRegions", &[]),
@@ -251,9 +251,9 @@ async fn each_action_has_its_latency_and_is_served_meanwhile() {
     );
     assert_eq!((answers.0.0, answers.1.0), (200, 200));
     let elapsed = start.elapsed();
-    assert!(elapsed >= Duration::from_millis(400), "{elapsed:?}");
+    assert!(elapsed >= Duration::from_secs(2), "{elapsed:?}");
     assert!(
-        elapsed < Duration::from_millis(790),
+        elapsed < Duration::from_millis(3_900),
         "one after the other: {elapsed:?}"
     );
 }
