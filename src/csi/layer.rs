@@ -95,11 +95,13 @@ where
             trace_id = Empty,
             rpc.code = Empty,
             rpc.message = Empty,
-            otel.name = method,
-            otel.kind = "server",
+            otel.name = Empty,
+            otel.kind = Empty,
             otel.status_code = Empty,
         );
-        trace_context::start(&span, request.headers());
+        if let Some(trace_id) = trace_context::start(&span, &method, request.headers()) {
+            span.record(TRACE_ID_FIELD, tracing::field::display(trace_id));
+        }
         // The clone that was polled for readiness must be the one that is called.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);

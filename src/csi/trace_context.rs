@@ -2,11 +2,10 @@
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::TraceContextExt;
+use opentelemetry::{Context, TraceId};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
-
-use super::layer::TRACE_ID_FIELD;
 
 struct Headers<'a>(&'a http::HeaderMap);
 
@@ -20,17 +19,19 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Makes the span a child of the span in `traceparent`, if the caller sent one, and records its trace ID. Without
-/// traces, it has no effect.
-pub(super) fn start(span: &Span, headers: &http::HeaderMap) {
-    if headers.contains_key("traceparent") {
-        let context = TraceContextPropagator::new().extract(&Headers(headers));
-        // Fails without a subscriber for traces.
-        let _ = span.set_parent(context);
-    }
+/// Makes the span of a call the server span of a trace: a child of the span in `traceparent`, if the caller sent one.
+/// Returns the trace ID, or none if traces are disabled.
+pub(super) fn start(span: &Span, method: &str, headers: &http::HeaderMap) -> Option<TraceId> {
+    let parent = if headers.contains_key("traceparent") {
+        TraceContextPropagator::new().extract(&Headers(headers))
+    } else {
+        Context::new()
+    };
+    // Fails without a subscriber for traces. The fields for traces, which log lines show, are then not set.
+    span.set_parent(parent).ok()?;
+    span.record("otel.name", method);
+    span.record("otel.kind", "server");
     let context = span.context();
     let trace_id = context.span().span_context().trace_id();
-    if trace_id != opentelemetry::TraceId::INVALID {
-        span.record(TRACE_ID_FIELD, tracing::field::display(trace_id));
-    }
+    (trace_id != TraceId::INVALID).then_some(trace_id)
 }

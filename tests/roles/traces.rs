@@ -14,6 +14,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -109,6 +110,7 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
     let rpc = collector.span("CreateVolume").await;
     assert_eq!(hex(&rpc.trace_id), TRACE_ID);
     assert_eq!(hex(&rpc.parent_span_id), PARENT);
+    assert_eq!(rpc.kind(), SpanKind::Server);
     let own = attributes(&rpc);
     assert_eq!(
         own.get("volume.name").map(String::as_str),
@@ -172,4 +174,16 @@ async fn a_process_that_stops_exports_its_last_spans() {
     let ended = controller.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     collector.span("CreateVolume").await;
+}
+
+#[tokio::test]
+async fn without_a_collector_log_lines_have_no_fields_of_traces() {
+    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&dir);
+    let (controller, channel) = fake.controller(&socket).keys().ready(&socket).await;
+    crate::common::csi::create(&channel, "pvc-1").await.unwrap();
+    controller.signal(Signal::SIGTERM);
+    let log = controller.ended().await.stderr;
+    assert!(log.contains("CreateVolume done"), "{log}");
+    assert!(!log.contains("otel.") && !log.contains("trace_id"), "{log}");
 }
