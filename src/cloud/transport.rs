@@ -184,7 +184,10 @@ impl FromStr for Server {
         let invalid = || BuildError::Endpoint(endpoint.to_owned());
         let mut url = Url::parse(endpoint).map_err(|_| invalid())?;
         let is_http = matches!(url.scheme(), "http" | "https");
-        let name = url.host_str().filter(|_| is_http).ok_or_else(invalid)?;
+        // User information would never be sent, but shown in reports.
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let name = url.host_str().filter(|_| is_http && !has_user);
+        let name = name.ok_or_else(invalid)?;
         let host = match url.port() {
             Some(port) => format!("{name}:{port}"),
             None => name.to_owned(),
@@ -272,6 +275,27 @@ mod tests {
     impl CredentialProvider for Slow {
         async fn provide(&self) -> Result<Credentials, CredentialError> {
             std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn an_endpoint_has_no_user_information() {
+        for valid in [
+            "https://ecs.example",
+            "http://127.0.0.1:8480/",
+            "http://[::1]:1",
+            "http://127.0.0.1:8480/imds/i-1",
+        ] {
+            assert!(validate_endpoint(valid).is_ok(), "{valid}");
+        }
+        for invalid in [
+            "ecs.example",
+            "ftp://ecs.example",
+            "https://name@ecs.example",
+            "https://name:password@ecs.example",
+            "https://:password@ecs.example",
+        ] {
+            assert!(validate_endpoint(invalid).is_err(), "{invalid}");
         }
     }
 
