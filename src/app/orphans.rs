@@ -9,10 +9,9 @@ use anyhow::Context;
 
 use super::controller::owner;
 use super::location::Location;
-use super::{InvalidSettings, cloud};
+use super::{InvalidSettings, cloud, kubeconfig};
 use crate::base::{SystemClock, Tasks, error_chain};
 use crate::cli::{self, OutputFormat};
-use crate::cluster::Cluster;
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
 use crate::ops::orphans::{
@@ -36,7 +35,7 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
     let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
         return Err(location.into_error().into());
     };
-    let cluster = Cluster::for_operator(args.kubernetes.kubeconfig.as_deref()).await;
+    let cluster = kubeconfig::cluster(&args.kubernetes).await;
     let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
     let client = cloud::client(args.cloud, metadata, &region)?;
     let disks = DiskServices::new(client.ecs, cluster_id.clone(), &Tasks::default());

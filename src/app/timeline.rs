@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::InvalidSettings;
 use super::http::client;
+use super::{InvalidSettings, kubeconfig};
 use crate::base::{Clock, SystemClock, error_chain, join_all};
 use crate::cli::{self, OutputFormat};
 use crate::cluster::Cluster;
@@ -80,7 +80,7 @@ pub(super) fn read_token(file: &Path) -> anyhow::Result<String> {
 }
 
 async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Result<()> {
-    let cluster = Cluster::for_operator(args.processes.cluster.kubeconfig.as_deref()).await;
+    let cluster = kubeconfig::cluster(&args.processes.cluster).await;
     let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
     let recorded =
         VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;

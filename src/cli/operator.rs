@@ -12,6 +12,10 @@ pub struct KubeconfigArgs {
     /// kubeconfig. Default: KUBECONFIG, then the file of kubectl, then the ServiceAccount token of the pod.
     #[arg(long, env = "DISKPLUGIN_KUBECONFIG")]
     pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long)]
+    pub context: Option<String>,
 }
 
 /// The processes of the driver whose HTTP port a command reads.

@@ -41,6 +41,15 @@ pub enum ConnectError {
         #[source]
         source: Box<KubeconfigError>,
     },
+    /// No context of this name.
+    #[error(
+        "--context {context} is not a context of the kubeconfig: it has {}",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    Context { context: String, known: Vec<String> },
+    /// The kubeconfig of kubectl cannot be used.
+    #[error("the kubeconfig of kubectl cannot be used; set --kubeconfig")]
+    Default(#[source] Box<KubeconfigError>),
     /// The configuration found is unusable.
     #[error("no client can be made for the API server at {url}")]
     Client {
@@ -58,22 +67,33 @@ impl Cluster {
     /// When the settings do not suffice to ask it anything.
     pub async fn new(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
         let config = match kubeconfig {
-            Some(file) => from_file(file).await?,
+            Some(file) => from_file(file, None).await?,
             None => Config::incluster().map_err(|error| ConnectError::NoPod(Box::new(error)))?,
         };
         Self::of(config)
     }
 
-    /// As [`Self::new`]; without a kubeconfig, the one that kubectl would use.
+    /// As [`Self::new`], with a context of the kubeconfig other than the current one; without a kubeconfig, the one that
+    /// kubectl would use.
     ///
     /// # Errors
     /// When the settings do not suffice to ask it anything.
-    pub async fn for_operator(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
-        if kubeconfig.is_some() {
-            return Self::new(kubeconfig).await;
-        }
-        let config = Config::infer().await;
-        let config = config.map_err(|error| ConnectError::NoPod(Box::new(error)))?;
+    pub async fn for_operator(
+        kubeconfig: Option<&Path>,
+        context: Option<&str>,
+    ) -> Result<Self, ConnectError> {
+        let config = match (kubeconfig, context) {
+            (Some(file), context) => from_file(file, context).await?,
+            (None, Some(context)) => {
+                let wrong = |source| ConnectError::Default(Box::new(source));
+                let read = Kubeconfig::read().map_err(wrong)?;
+                of_context(read, Some(context), wrong).await?
+            }
+            (None, None) => {
+                let config = Config::infer().await;
+                config.map_err(|error| ConnectError::NoPod(Box::new(error)))?
+            }
+        };
         Self::of(config)
     }
 
@@ -128,14 +148,35 @@ fn api_status(code: u16, text: &str) -> Status {
     }
 }
 
-async fn from_file(file: &Path) -> Result<Config, ConnectError> {
+async fn from_file(file: &Path, context: Option<&str>) -> Result<Config, ConnectError> {
     let wrong = |source| ConnectError::Kubeconfig {
         file: file.to_owned(),
         source: Box::new(source),
     };
     let read = Kubeconfig::read_from(file).map_err(wrong)?;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(read, &options).await;
+    of_context(read, context, wrong).await
+}
+
+/// The configuration of a context; without one, of the current context.
+async fn of_context(
+    kubeconfig: Kubeconfig,
+    context: Option<&str>,
+    wrong: impl FnOnce(KubeconfigError) -> ConnectError,
+) -> Result<Config, ConnectError> {
+    let contexts = kubeconfig.contexts.iter();
+    let known: Vec<_> = contexts.map(|known| known.name.clone()).collect();
+    match context {
+        Some(context) if !known.iter().any(|known| known == context) => {
+            let context = context.to_owned();
+            return Err(ConnectError::Context { context, known });
+        }
+        _ => {}
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     config.map_err(wrong)
 }
 
@@ -184,5 +225,34 @@ mod tests {
         assert_eq!(api_status(503, "busy\n").message, "busy");
         let status = r#"{"kind": "Status", "code": 403, "message": "forbidden"}"#;
         assert_eq!(api_status(500, status).code, 403);
+    }
+
+    const TWO_CONTEXTS: &str = r#"{"clusters": [
+        {"name": "one", "cluster": {"server": "http://127.0.0.1:1"}},
+        {"name": "two", "cluster": {"server": "http://127.0.0.1:2"}}],
+        "users": [{"name": "me", "user": {}}],
+        "contexts": [{"name": "first", "context": {"cluster": "one", "user": "me"}},
+            {"name": "second", "context": {"cluster": "two", "user": "me", "namespace": "disks"}}],
+        "current-context": "first"}"#;
+
+    #[tokio::test]
+    async fn a_context_selects_the_cluster() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kubeconfig");
+        std::fs::write(&file, TWO_CONTEXTS).unwrap();
+        for (context, port, namespace) in [
+            (None, 1, "default"),
+            (Some("first"), 1, "default"),
+            (Some("second"), 2, "disks"),
+        ] {
+            let config = from_file(&file, context).await.unwrap();
+            assert_eq!(config.cluster_url.port_u16(), Some(port), "{context:?}");
+            assert_eq!(config.default_namespace, namespace);
+        }
+        let error = from_file(&file, Some("third")).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--context third is not a context of the kubeconfig: it has first, second"
+        );
     }
 }

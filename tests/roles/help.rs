@@ -45,13 +45,13 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
         (
             "timeline",
             &[
-                "--url --token-file --namespace --kubeconfig --driver-name --output --log-format --log-level",
+                "--url --token-file --namespace --kubeconfig --context --driver-name --output --log-format --log-level",
             ],
         ),
         (
             "bundle",
             &[
-                "--out --volume --since --url --token-file --namespace --kubeconfig --driver-name \
+                "--out --volume --since --url --token-file --namespace --kubeconfig --context --driver-name \
                  --log-format --log-level",
             ],
         ),
@@ -59,7 +59,7 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
             "doctor",
             &[
                 PLACE,
-                "--scope --output --driver-name --kubeconfig --kubelet-dir --state-dir --log-format --log-level",
+                "--scope --output --driver-name --kubeconfig --context --kubelet-dir --state-dir --log-format --log-level",
                 ACCESS,
             ],
         ),
@@ -69,7 +69,7 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 PLACE,
                 ACCESS,
                 CLOUD,
-                "--driver-name --log-format --log-level --kubeconfig --min-age --class --prices --output \
+                "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --prices --output \
                  --allow-unreferenced --delete --older-than --yes",
             ],
         ),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Output, pages};
-use crate::app::InvalidSettings;
+use crate::app::{InvalidSettings, kubeconfig};
 use crate::base::{error_chain, join_all};
 use crate::cli;
 use crate::cluster::pod_report::PodReport;
@@ -25,7 +25,7 @@ const STORAGE: &str = "/apis/storage.k8s.io/v1";
 type Read = (String, String, Result<String, String>);
 
 pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow::Result<()> {
-    let cluster = Cluster::for_operator(args.processes.cluster.kubeconfig.as_deref()).await;
+    let cluster = kubeconfig::cluster(&args.processes.cluster).await;
     let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
     let version = cluster.version().await;
     add(archive, "kubernetes.json", "/version", version)?;

@@ -8,7 +8,6 @@ use anyhow::Context;
 use super::kubeconfig;
 use crate::base::error_chain;
 use crate::cli::{self, OutputFormat, Scope};
-use crate::cluster::Cluster;
 use crate::ops::doctor::cluster;
 use crate::ops::doctor::{Check, Report, json, table};
 
@@ -42,7 +41,7 @@ pub(crate) async fn run(args: cli::Doctor) -> anyhow::Result<ExitCode> {
         checks.extend(node::check(args.node).await);
     }
     if scopes.contains(&Scope::Cluster) {
-        match Cluster::for_operator(args.cluster.kubeconfig.as_deref()).await {
+        match kubeconfig::cluster(&args.cluster).await {
             Ok(cluster) => {
                 let is_pod = !kubeconfig::exists(&args.cluster);
                 checks.extend(cluster::check(&cluster, &args.driver.driver_name, is_pod).await);
