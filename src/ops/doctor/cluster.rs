@@ -80,7 +80,7 @@ pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<
 /// The result if nothing of the cluster can be read.
 #[must_use]
 pub fn no_access(reason: String) -> Check {
-    let advice = "correct the kubeconfig, or name another with --kubeconfig";
+    let advice = "correct the kubeconfig, or name another with --kubeconfig or --context";
     Check::failed("cluster/access", reason, advice)
 }
 
