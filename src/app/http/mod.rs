@@ -14,28 +14,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 pub(crate) use self::access::Authorizer;
+use self::connections::{Connections, Place};
 pub(crate) use self::disk_state::CloudDisks;
 pub(crate) use self::site::{Page, Site};
 use self::tls::Tls;
 use super::InvalidSettings;
-use crate::base::{Deadline, Tasks};
+use crate::base::Deadline;
 use crate::cli::{HttpArgs, HttpAuthorization, PageArgs};
 use crate::cluster::Cluster;
 use crate::cluster::token_review::TokenReviewer;
 
 mod access;
 pub(crate) mod client;
+mod connections;
 mod disk_state;
 mod site;
 mod tls;
 
-/// Maximum number of parallel connections, of about 10 KiB each; others wait.
-const MAX_CONNECTIONS: usize = 64;
-
-/// Timeout for the request headers, so that slow clients do not block kubelet's probes.
+/// Timeout for the request headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Timeout of a TLS handshake, for the same reason.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Timeout of a connection.
@@ -101,36 +100,38 @@ pub(crate) async fn serve(port: Option<Port>, site: Site) -> Infallible {
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, tls = tls.is_some(), "serving /healthz, /readyz and /metrics");
     }
-    let (site, slots) = (Arc::new(site), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
-    let tasks = Tasks::default();
+    let (site, connections) = (Arc::new(site), Connections::default());
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await;
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (site, tls) = (Arc::clone(&site), tls.clone());
-                tasks.spawn(async move {
-                    accept(site, tls.as_deref(), stream).await;
-                    drop(slot);
-                });
+                let serve =
+                    |place| async move { accept(site, tls.as_deref(), stream, place).await };
+                connections.serve(serve).await;
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn accept(site: Arc<Site>, tls: Option<&Tls>, stream: TcpStream) {
+async fn accept(site: Arc<Site>, tls: Option<&Tls>, stream: TcpStream, place: Place) {
     let Some(tls) = tls else {
-        return connection(site, stream).await;
+        return connection(site, stream, place).await;
     };
     let handshake = tls.acceptor().accept(stream);
     // The connection reports failures to the client.
     if let Ok(Ok(stream)) = Deadline::after(HANDSHAKE_TIMEOUT).bound(handshake).await {
-        connection(site, stream).await;
+        connection(site, stream, place).await;
     }
 }
 
-async fn connection(site: Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+async fn connection(
+    site: Arc<Site>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    place: Place,
+) {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
+        place.leave();
         let site = Arc::clone(&site);
         async move {
             let (head, _) = request.into_parts();
