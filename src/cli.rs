@@ -9,6 +9,7 @@ mod bundle;
 mod config;
 mod credential;
 mod doctor;
+mod endpoint;
 mod explain;
 mod http;
 mod kubectl;
@@ -44,11 +45,11 @@ pub use program::{
 };
 pub use timeline::Timeline;
 
+use self::endpoint::url;
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::DEFAULT_ENDPOINT;
 use crate::cloud::rate_limit::{ConfiguredLimit, ConfiguredLimits};
 use crate::cloud::sign::Scheme;
-use crate::cloud::transport::{BuildError, validate_endpoint};
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
@@ -99,7 +100,7 @@ pub struct LocationArgs {
 
     /// URL of the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
-          value_parser = url)]
+          value_parser = url())]
     pub metadata_endpoint: String,
 
     /// Use only the token mode of the instance metadata service (IMDSv2);
@@ -111,7 +112,7 @@ pub struct LocationArgs {
 #[derive(Debug, Args)]
 pub struct CloudArgs {
     /// URL of the ECS API. Default: the endpoint of the region.
-    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url)]
+    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url())]
     pub ecs_endpoint: Option<String>,
 
     /// Network through which the API endpoint of the region is reached, unless --ecs-endpoint is set.
@@ -280,10 +281,6 @@ pub struct Demo {
     /// Keep everything running at the end and print the endpoints, until Ctrl-C.
     #[arg(long)]
     pub keep: bool,
-}
-
-fn url(text: &str) -> Result<String, BuildError> {
-    validate_endpoint(text).map(|()| text.to_owned())
 }
 
 /// An absolute path without `..`, and not the root.

@@ -10,6 +10,7 @@ pub(crate) mod log_capture;
 mod log_once;
 pub mod phase;
 pub mod task;
+mod user_info;
 
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use deadline::{Deadline, Elapsed};
@@ -19,3 +20,4 @@ pub use lock::{KeyedLocks, LockGuard, LockMode};
 pub use log_once::LogOnce;
 pub use phase::{InPhase, Phase};
 pub use task::Tasks;
+pub use user_info::without_user_info;

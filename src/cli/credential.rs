@@ -61,7 +61,7 @@ pub struct CredentialArgs {
     pub role_duration: Option<Duration>,
 
     /// URL of the Security Token Service. Default: the endpoint of the region in the network of --network.
-    #[arg(long, env = "DISKPLUGIN_STS_ENDPOINT", value_parser = url)]
+    #[arg(long, env = "DISKPLUGIN_STS_ENDPOINT", value_parser = url())]
     pub sts_endpoint: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use super::response::{Response, retry_after};
 use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, SignedRequest, UnsignedRequest};
 use super::wire::params::Params;
-use crate::base::Clock;
+use crate::base::{Clock, without_user_info};
 use crate::model::RegionId;
 
 /// A request without a response within this time is considered lost, so that a dead connection does
@@ -50,7 +50,10 @@ pub struct Settings {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    #[error("{0:?} is not an endpoint of the form http://HOST[:PORT] or https://HOST[:PORT]")]
+    /// Shown without user information, which can be a password.
+    #[error(
+        "{0:?} is not an endpoint of the form http://HOST[:PORT] or https://HOST[:PORT], without user and password"
+    )]
     Endpoint(String),
     /// Usually the certificate bundle is missing.
     #[error("cannot build the HTTP client")]
@@ -181,7 +184,7 @@ impl FromStr for Server {
     type Err = BuildError;
 
     fn from_str(endpoint: &str) -> Result<Self, BuildError> {
-        let invalid = || BuildError::Endpoint(endpoint.to_owned());
+        let invalid = || BuildError::Endpoint(without_user_info(endpoint));
         let mut url = Url::parse(endpoint).map_err(|_| invalid())?;
         let is_http = matches!(url.scheme(), "http" | "https");
         // User information would never be sent, but shown in reports.
@@ -292,10 +295,11 @@ mod tests {
             "ecs.example",
             "ftp://ecs.example",
             "https://name@ecs.example",
-            "https://name:password@ecs.example",
-            "https://:password@ecs.example",
+            "https://name:hidden@ecs.example",
+            "https://:hidden@ecs.example",
         ] {
-            assert!(validate_endpoint(invalid).is_err(), "{invalid}");
+            let error = validate_endpoint(invalid).unwrap_err().to_string();
+            assert!(!error.contains("hidden"), "{error}");
         }
     }
 

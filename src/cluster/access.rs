@@ -6,9 +6,10 @@ use std::time::Duration;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::{Client, Config};
+use serde_saphyr::UserMessageFormatter;
 
 use super::error::{Error, code};
-use crate::base::Deadline;
+use crate::base::{Deadline, error_chain, without_user_info};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -35,12 +36,8 @@ pub enum ConnectError {
     )]
     NoPod(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The kubeconfig cannot be used.
-    #[error("--kubeconfig {} cannot be used", file.display())]
-    Kubeconfig {
-        file: PathBuf,
-        #[source]
-        source: Box<KubeconfigError>,
-    },
+    #[error("--kubeconfig {} cannot be used: {reason}", file.display())]
+    Kubeconfig { file: PathBuf, reason: String },
     /// No context of this name.
     #[error(
         "--context {context} is not a context of the kubeconfig: it has {}",
@@ -48,15 +45,11 @@ pub enum ConnectError {
     )]
     Context { context: String, known: Vec<String> },
     /// The kubeconfig of kubectl cannot be used.
-    #[error("the kubeconfig of kubectl cannot be used; set --kubeconfig")]
-    Default(#[source] Box<KubeconfigError>),
+    #[error("the kubeconfig of kubectl cannot be used: {0}; set --kubeconfig")]
+    Default(String),
     /// The configuration found is unusable.
-    #[error("no client can be made for the API server at {url}")]
-    Client {
-        url: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("no client can be made for the API server at {url}: {reason}")]
+    Client { url: String, reason: String },
 }
 
 impl Cluster {
@@ -85,7 +78,7 @@ impl Cluster {
         let config = match (kubeconfig, context) {
             (Some(file), context) => from_file(file, context).await?,
             (None, Some(context)) => {
-                let wrong = |source| ConnectError::Default(Box::new(source));
+                let wrong = |error| ConnectError::Default(reason(&error));
                 let read = Kubeconfig::read().map_err(wrong)?;
                 of_context(read, Some(context), wrong).await?
             }
@@ -98,10 +91,10 @@ impl Cluster {
     }
 
     fn of(config: Config) -> Result<Self, ConnectError> {
-        let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|source| ConnectError::Client {
+        let url = without_user_info(&config.cluster_url.to_string());
+        let client = Client::try_from(config).map_err(|error| ConnectError::Client {
             url,
-            source: Box::new(source),
+            reason: without_user_info(&error_chain(&error)),
         })?;
         Ok(Self { client })
     }
@@ -149,12 +142,23 @@ fn api_status(code: u16, text: &str) -> Status {
 }
 
 async fn from_file(file: &Path, context: Option<&str>) -> Result<Config, ConnectError> {
-    let wrong = |source| ConnectError::Kubeconfig {
+    let wrong = |error| ConnectError::Kubeconfig {
         file: file.to_owned(),
-        source: Box::new(source),
+        reason: reason(&error),
     };
     let read = Kubeconfig::read_from(file).map_err(wrong)?;
     of_context(read, context, wrong).await
+}
+
+/// The error without secrets: that of the YAML parser shows the lines around the mistake.
+fn reason(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => {
+            let without_lines = error.without_snippet();
+            without_lines.render_with_formatter(&UserMessageFormatter)
+        }
+        other => without_user_info(&error_chain(other)),
+    }
 }
 
 /// The configuration of a context; without one, of the current context.
@@ -225,6 +229,23 @@ mod tests {
         assert_eq!(api_status(503, "busy\n").message, "busy");
         let status = r#"{"kind": "Status", "code": 403, "message": "forbidden"}"#;
         assert_eq!(api_status(500, status).code, 403);
+    }
+
+    #[tokio::test]
+    async fn errors_of_a_kubeconfig_contain_no_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kubeconfig");
+        let broken = "users:\n- name: me\n  user:\n    token: hidden-token\n   name: [\n";
+        std::fs::write(&file, broken).unwrap();
+        let error = from_file(&file, None).await.unwrap_err().to_string();
+        assert!(error.contains("line"), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
+        let proxy = "\"http://127.0.0.1:1\", \"proxy-url\": \"http://me:hidden-word@127.0.0.1:9\"";
+        let text = TWO_CONTEXTS.replacen("\"http://127.0.0.1:1\"", proxy, 1);
+        std::fs::write(&file, text).unwrap();
+        let error = Cluster::new(Some(&file)).await.unwrap_err().to_string();
+        assert!(error.contains("127.0.0.1:9"), "{error}");
+        assert!(!error.contains("hidden"), "{error}");
     }
 
     const TWO_CONTEXTS: &str = r#"{"clusters": [
