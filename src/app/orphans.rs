@@ -15,8 +15,8 @@ use crate::cli::{self, OutputFormat};
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
 use crate::ops::orphans::{
-    Deletion, Observer, Outcome, Prices, Report, ResourceId, Rules, classify, deletions_table,
-    json, table,
+    Deletion, Finding, Observer, Outcome, Prices, Report, ResourceId, Rules, classify,
+    deletions_table, json, table,
 };
 
 /// Something was found, or a named resource was not deleted.
@@ -51,20 +51,20 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
         allow_unreferenced: args.allow_unreferenced,
     };
     let observed = observer.observe().await?;
-    let mut report = classify(&observed, &rules)?;
+    let report = classify(&observed, &rules)?;
+    let mut shown = report.clone();
     if !args.class.is_empty() {
-        report
-            .findings
-            .retain(|finding| args.class.contains(&finding.class));
+        let is_shown = |finding: &Finding| args.class.contains(&finding.class);
+        shown.findings.retain(is_shown);
     }
     let is_json = args.output == OutputFormat::Json;
     let Some(older_than) = args.older_than else {
         let text = match is_json {
-            true => json(&report, prices.as_ref(), None).to_string(),
-            false => table(&report, prices.as_ref()),
+            true => json(&shown, prices.as_ref(), None).to_string(),
+            false => table(&shown, prices.as_ref()),
         };
         print(&text)?;
-        return Ok(exit_code(!report.findings.is_empty()));
+        return Ok(exit_code(!shown.findings.is_empty()));
     };
     if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
         print("Nothing was deleted.")?;
@@ -72,7 +72,7 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
     }
     let deletions = delete(&observer, &args.delete, &report, older_than).await;
     print(&match is_json {
-        true => json(&report, prices.as_ref(), Some(&deletions)).to_string(),
+        true => json(&shown, prices.as_ref(), Some(&deletions)).to_string(),
         false => deletions_table(&deletions),
     })?;
     let is_deleted = |one: &Deletion| matches!(one.outcome, Outcome::Deleted);

@@ -40,6 +40,13 @@ pub enum ListError {
         code: u16,
         message: String,
     },
+    #[error(
+        "cannot list {resource}: the API server has the group {group} without them. Install or upgrade all CRDs of snapshots"
+    )]
+    NotServed {
+        resource: String,
+        group: &'static str,
+    },
     #[error("cannot list {resource}. Check whether the API server is reachable")]
     Unreadable {
         resource: String,
@@ -54,7 +61,7 @@ impl ListError {
     pub fn is_general(&self) -> bool {
         match self {
             Self::Unauthorized { .. } | Self::TimedOut { .. } | Self::Unreadable { .. } => true,
-            Self::Forbidden { .. } | Self::Rejected { .. } => false,
+            Self::Forbidden { .. } | Self::Rejected { .. } | Self::NotServed { .. } => false,
         }
     }
 

@@ -19,8 +19,19 @@ struct Crd {
     handles: [&'static str; 2],
     /// The reference to the VolumeSnapshot or VolumeGroupSnapshot.
     reference: &'static str,
-    /// Before its UID in the CSI name that the sidecar uses by default.
-    name_prefix: &'static str,
+    /// The disk or the disks of a snapshot that is being created.
+    source: &'static str,
+    /// The snapshots of an imported group.
+    members: Option<&'static str>,
+}
+
+/// What the API server has of a CRD.
+enum Served {
+    Resource(ApiResource),
+    /// Neither the CRD nor another one of its group.
+    NoGroup,
+    /// Other CRDs of its group.
+    NoResource,
 }
 
 const CRDS: [Crd; 2] = [
@@ -31,7 +42,8 @@ const CRDS: [Crd; 2] = [
         plural: "volumesnapshotcontents",
         handles: ["/status/snapshotHandle", "/spec/source/snapshotHandle"],
         reference: "/spec/volumeSnapshotRef",
-        name_prefix: "snapshot-",
+        source: "/spec/source/volumeHandle",
+        members: None,
     },
     Crd {
         kind: ContentKind::Group,
@@ -43,7 +55,8 @@ const CRDS: [Crd; 2] = [
             "/spec/source/groupSnapshotHandles/volumeGroupSnapshotHandle",
         ],
         reference: "/spec/volumeGroupSnapshotRef",
-        name_prefix: "groupsnapshot-",
+        source: "/spec/source/volumeHandles",
+        members: Some("/spec/source/groupSnapshotHandles/volumeSnapshotHandles"),
     },
 ];
 
@@ -51,8 +64,14 @@ const CRDS: [Crd; 2] = [
 pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Content)>, ListError> {
     let mut contents = Vec::new();
     for crd in &CRDS {
-        let Some(resource) = served(cluster, crd).await? else {
-            continue;
+        let resource = match served(cluster, crd).await? {
+            Served::Resource(resource) => resource,
+            Served::NoGroup => continue,
+            // As after an incomplete upgrade of the CRDs: the objects may exist.
+            Served::NoResource => {
+                let (resource, group) = (crd.plural.to_owned(), crd.group);
+                return Err(ListError::NotServed { resource, group });
+            }
         };
         let api: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
         let objects = list(&api, crd.plural).await?;
@@ -65,44 +84,41 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
 pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>, ListError> {
     let mut names = Vec::new();
     for crd in &CRDS {
-        let resource = served(cluster, crd).await?;
-        names.extend(resource.map(|_| crd.plural));
+        if let Served::Resource(_) = served(cluster, crd).await? {
+            names.push(crd.plural);
+        }
     }
     Ok(names)
 }
 
-/// The resource in the preferred version of its group; none if the CRD is not installed. A list that responds with 404
-/// would not distinguish this from a wrong URL.
-async fn served(cluster: &Cluster, crd: &Crd) -> Result<Option<ApiResource>, ListError> {
+/// The resource in the preferred version of its group, or else in the first one that has it. A list that responds with 404
+/// would not distinguish a CRD that is not installed from a wrong URL.
+async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served, ListError> {
     let client = cluster.client();
     let failed = |outcome| ListError::new("the API groups", outcome);
     let groups = soon().bound(client.list_api_groups()).await;
     let groups = groups.map_err(|late| failed(Err(late)))?;
     let groups = groups.map_err(|error| failed(Ok(error)))?;
-    let Some(group) = groups
-        .groups
-        .into_iter()
-        .find(|group| group.name == crd.group)
-    else {
-        return Ok(None);
+    let mut groups = groups.groups.into_iter();
+    let Some(group) = groups.find(|group| group.name == crd.group) else {
+        return Ok(Served::NoGroup);
     };
-    let preferred = group.preferred_version;
-    let Some(version) = preferred.or_else(|| group.versions.into_iter().next()) else {
-        return Ok(None);
-    };
-    let resources = soon()
-        .bound(client.list_api_group_resources(&version.group_version))
-        .await;
-    let resources = resources.map_err(|late| failed(Err(late)))?;
-    let resources = resources.map_err(|error| failed(Ok(error)))?;
-    let is_served = resources.resources.iter().any(|one| one.name == crd.plural);
-    Ok(is_served.then(|| ApiResource {
-        group: crd.group.to_owned(),
-        version: version.version,
-        api_version: version.group_version,
-        kind: crd.object_kind.to_owned(),
-        plural: crd.plural.to_owned(),
-    }))
+    for version in group.preferred_version.into_iter().chain(group.versions) {
+        let resources = client.list_api_group_resources(&version.group_version);
+        let resources = soon().bound(resources).await;
+        let resources = resources.map_err(|late| failed(Err(late)))?;
+        let resources = resources.map_err(|error| failed(Ok(error)))?;
+        if resources.resources.iter().any(|one| one.name == crd.plural) {
+            return Ok(Served::Resource(ApiResource {
+                group: crd.group.to_owned(),
+                version: version.version,
+                api_version: version.group_version,
+                kind: crd.object_kind.to_owned(),
+                plural: crd.plural.to_owned(),
+            }));
+        }
+    }
+    Ok(Served::NoResource)
 }
 
 impl Crd {
@@ -112,14 +128,29 @@ impl Crd {
         let driver = text("/spec/driver").unwrap_or_default();
         let handle = self.handles.iter().find_map(|at| text(at));
         let snapshot = reference("namespace").zip(reference("name"));
+        let source = handle.is_none().then_some(self.source);
+        let used = source.into_iter().chain(self.members);
+        let used = used
+            .filter_map(|at| object.data.pointer(at))
+            .flat_map(texts);
         let content = Content {
             kind: self.kind,
             name: object.metadata.name.clone().unwrap_or_default(),
             handle: handle.map(str::to_owned),
             snapshot: snapshot.map(|(namespace, name)| format!("{namespace}/{name}")),
-            csi_name: reference("uid").map(|uid| format!("{}{uid}", self.name_prefix)),
+            snapshot_uid: reference("uid").map(str::to_owned),
+            used: used.collect(),
         };
         (driver.to_owned(), content)
+    }
+}
+
+/// A text or a list of texts.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     }
 }
 
@@ -156,7 +187,11 @@ mod tests {
         assert_eq!(imported.handle.as_deref(), Some("s-2"));
         let waiting = content(json!({"volumeHandle": "d-1"}), Value::Null).1;
         assert_eq!(waiting.handle, None);
-        assert_eq!(waiting.csi_name.as_deref(), Some("snapshot-u"));
+        assert_eq!(waiting.snapshot_uid.as_deref(), Some("u"));
+        assert_eq!(waiting.used, ["d-1"]);
+        let source = json!({"volumeHandle": "d-1"});
+        let created = content(source, json!({"snapshotHandle": "s-1"})).1;
+        assert!(created.used.is_empty(), "the disk is not needed anymore");
     }
 
     #[test]
@@ -168,6 +203,17 @@ mod tests {
         }));
         let content = CRDS[1].parse(&group).1;
         assert_eq!(content.handle.as_deref(), Some("ssg-1"));
-        assert_eq!(content.csi_name.as_deref(), Some("groupsnapshot-u"));
+        assert_eq!(content.snapshot_uid.as_deref(), Some("u"));
+        let used = |source: Value| {
+            let object = object(json!({"metadata": {}, "spec": {"driver": "d", "source": source}}));
+            CRDS[1].parse(&object).1.used
+        };
+        assert_eq!(
+            used(json!({"volumeHandles": ["d-1", "d-2"]})),
+            ["d-1", "d-2"]
+        );
+        let imported = json!({"groupSnapshotHandles": {
+            "volumeGroupSnapshotHandle": "ssg-1", "volumeSnapshotHandles": ["s-1"]}});
+        assert_eq!(used(imported), ["s-1"]);
     }
 }

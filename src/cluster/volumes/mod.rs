@@ -11,11 +11,10 @@ use super::{Cluster, ListError};
 use crate::model::{DriverName, InstanceId};
 
 mod content;
+mod reference;
 
 use content::read_contents;
-
-/// Characters of a UID.
-const UID_LENGTH: usize = 36;
+pub use reference::Resource;
 
 /// What refers to disks and snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,6 +25,8 @@ pub struct Volumes {
     pub contents: Vec<Content>,
     /// UIDs of all PersistentVolumeClaims. external-provisioner names the volume of a claim after its UID.
     pub claims: BTreeSet<String>,
+    /// `namespace/name` of the claims that have no volume yet.
+    pub pending_claims: BTreeSet<String>,
     /// Handles in objects of other drivers.
     pub other_handles: BTreeSet<String>,
     /// VolumeAttachments of this driver.
@@ -60,8 +61,11 @@ pub struct Content {
     pub handle: Option<String>,
     /// `namespace/name` of its VolumeSnapshot or VolumeGroupSnapshot.
     pub snapshot: Option<String>,
-    /// The CSI name under which the sidecar requests it: it may exist before the content has its handle.
-    pub csi_name: Option<String>,
+    /// UID of its VolumeSnapshot or VolumeGroupSnapshot, after which the sidecar names it: it may exist before the content
+    /// has its handle.
+    pub snapshot_uid: Option<String>,
+    /// Other IDs that it needs: the disks that are not snapshotted yet, and the snapshots of an imported group.
+    pub used: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,12 +89,13 @@ impl Cluster {
         for object in
             list::<PersistentVolumeClaim>(&self.all_namespaces(), "persistentvolumeclaims").await?
         {
-            read.claims.extend(object.metadata.uid);
+            read.add_claim(object);
         }
         for (owner, content) in read_contents(self).await? {
             if owner == driver {
                 read.contents.push(content);
             } else {
+                read.other_handles.extend(content.used);
                 read.other_handles.extend(content.handle);
             }
         }
@@ -138,6 +143,15 @@ impl Cluster {
 }
 
 impl Volumes {
+    fn add_claim(&mut self, object: PersistentVolumeClaim) {
+        let has_volume = object.spec.and_then(|spec| spec.volume_name).is_some();
+        let name = object.metadata.namespace.zip(object.metadata.name);
+        let pending = name.filter(|_| !has_volume);
+        let pending = pending.map(|(namespace, name)| format!("{namespace}/{name}"));
+        self.pending_claims.extend(pending);
+        self.claims.extend(object.metadata.uid);
+    }
+
     fn add_volume(&mut self, driver: &str, object: PersistentVolume) {
         let Some(spec) = object.spec else { return };
         // The vendor's FlexVolume plugin has the disk in its options.
@@ -163,31 +177,5 @@ impl Volumes {
             is_retained: spec.persistent_volume_reclaim_policy.as_deref() == Some("Retain"),
             claim,
         });
-    }
-
-    /// Whether any object refers to this ID.
-    #[must_use]
-    pub fn refers_to(&self, id: &str) -> bool {
-        self.other_handles.contains(id)
-            || self.volumes.iter().any(|volume| volume.handle == id)
-            || self
-                .contents
-                .iter()
-                .any(|content| content.handle.as_deref() == Some(id))
-    }
-
-    /// Whether a claim, or a content without a handle, waits for the resource with this CSI name.
-    #[must_use]
-    pub fn waits_for(&self, csi_name: &str) -> bool {
-        // The prefix of the name is a setting of external-provisioner.
-        let uid = csi_name.get(csi_name.len().saturating_sub(UID_LENGTH)..);
-        if uid.is_some_and(|uid| self.claims.contains(uid)) {
-            return true;
-        }
-        let mut waiting = self
-            .contents
-            .iter()
-            .filter(|content| content.handle.is_none());
-        waiting.any(|content| content.csi_name.as_deref() == Some(csi_name))
     }
 }

@@ -1,14 +1,14 @@
 //! Decides what is an orphan. Pure: everything that was read is an argument.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::finding::{Class, Finding, Kind, Report};
 use super::observe::{Observed, Presence};
-use crate::cluster::volumes::{Content, ContentKind, Volume, Volumes};
-use crate::model::{ClusterId, Disk, InstanceId, Snapshot, Tags, tag};
+use crate::cluster::volumes::{Attachment, Content, ContentKind, Resource, Volume, Volumes};
+use crate::model::{ClusterId, Disk, InstanceId, Snapshot, SnapshotGroupId, Tags, tag};
 
 /// How the observed resources are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct UnrelatedCluster {
 /// # Errors
 /// If the observations do not belong to the same cluster.
 pub fn classify(observed: &Observed, rules: &Rules) -> Result<Report, UnrelatedCluster> {
-    let view = View { observed, rules };
+    let view = View::new(observed, rules);
     view.check_related()?;
     let mut report = Report {
         cluster: rules.cluster.clone(),
@@ -67,34 +67,68 @@ pub fn classify(observed: &Observed, rules: &Rules) -> Result<Report, UnrelatedC
     Ok(report)
 }
 
+/// What was observed, indexed by what resources are compared with.
 struct View<'a> {
     observed: &'a Observed,
     rules: &'a Rules,
+    /// The IDs that objects refer to, in any reading.
+    ids: BTreeSet<&'a str>,
+    /// The PersistentVolumes by handle, of the last reading.
+    volumes: BTreeMap<&'a str, Vec<&'a Volume>>,
+    /// The names of the PersistentVolumes by handle, of both readings.
+    names: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// The VolumeAttachments by the name of the PersistentVolume, of both readings.
+    attachments: BTreeMap<Option<&'a str>, Vec<&'a Attachment>>,
 }
 
-impl View<'_> {
-    fn readings(&self) -> [&Volumes; 2] {
+impl<'a> View<'a> {
+    fn new(observed: &'a Observed, rules: &'a Rules) -> Self {
+        let mut view = Self {
+            observed,
+            rules,
+            ids: BTreeSet::new(),
+            volumes: BTreeMap::new(),
+            names: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+        };
+        for reading in view.readings() {
+            view.ids.extend(reading.ids());
+            for volume in &reading.volumes {
+                let names = view.names.entry(&volume.handle).or_default();
+                names.insert(&volume.name);
+            }
+            for attachment in &reading.attachments {
+                let of_volume = view.attachments.entry(attachment.volume.as_deref());
+                of_volume.or_default().push(attachment);
+            }
+        }
+        for volume in &observed.after.volumes {
+            let of_handle = view.volumes.entry(&volume.handle);
+            of_handle.or_default().push(volume);
+        }
+        view
+    }
+
+    fn readings(&self) -> [&'a Volumes; 2] {
         [&self.observed.before, &self.observed.after]
     }
 
     /// An object that existed before or after the listing of the cloud refers to the resource.
-    fn is_referenced(&self, id: &str, tags: &Tags) -> bool {
-        let name = tags.get(tag::CSI_NAME);
-        self.readings().into_iter().any(|volumes| {
-            volumes.refers_to(id) || name.is_some_and(|name| volumes.waits_for(name))
-        })
+    fn is_referenced(&self, resource: &Resource<'_>) -> bool {
+        let mut ids = std::iter::once(resource.id).chain(resource.group);
+        let mut readings = self.readings().into_iter();
+        ids.any(|id| self.ids.contains(id))
+            || readings.any(|volumes| volumes.waits_for(resource.tags))
     }
 
     fn check_related(&self) -> Result<(), UnrelatedCluster> {
-        let disks = self.observed.disks.iter();
-        let disks = disks.map(|row| (row.id.as_str(), &row.tags));
-        let snapshots = self.observed.snapshots.iter();
-        let snapshots = snapshots.map(|row| (row.id.as_str(), &row.tags));
+        let disks = self.observed.disks.iter().map(resource_of_disk);
+        let snapshots = self.observed.snapshots.iter().map(resource_of_snapshot);
         let mut owned = disks.chain(snapshots).peekable();
         let is_empty = owned.peek().is_none();
         if is_empty
             || self.rules.allow_unreferenced
-            || owned.any(|(id, tags)| self.is_referenced(id, tags))
+            || owned.any(|resource| self.is_referenced(&resource))
         {
             return Ok(());
         }
@@ -110,20 +144,24 @@ impl View<'_> {
     }
 
     fn judge_disk(&self, disk: &Disk, report: &mut Report) {
-        if !self.is_referenced(disk.id.as_str(), &disk.tags) {
+        if !self.is_referenced(&resource_of_disk(disk)) {
             match self.is_old(disk.created) {
                 true => report.findings.push(of_disk(disk, Class::Leaked, None)),
                 false => report.young += 1,
             }
             return;
         }
-        let volumes = self.observed.after.volumes.iter();
-        for volume in volumes.filter(|volume| volume.handle == disk.id.as_str()) {
-            if volume.is_retained && matches!(volume.phase.as_str(), "Released" | "Failed") {
-                report
-                    .findings
-                    .push(of_disk(disk, Class::Released, Some(volume)));
-            }
+        let volumes = self.volumes.get(disk.id.as_str());
+        let volumes = volumes.map(Vec::as_slice).unwrap_or_default();
+        let is_released = |volume: &&Volume| {
+            volume.is_retained && matches!(volume.phase.as_str(), "Released" | "Failed")
+        };
+        // A volume that was bound again can have another PersistentVolume.
+        if let [volume, ..] = volumes
+            && volumes.iter().all(is_released)
+        {
+            let finding = of_disk(disk, Class::Released, Some(volume));
+            report.findings.push(finding);
         }
         let unexplained: Vec<_> = disk
             .attachments
@@ -132,9 +170,9 @@ impl View<'_> {
             .cloned()
             .collect();
         if !unexplained.is_empty() {
-            let mut volumes = self.observed.after.volumes.iter();
-            let volume = volumes.find(|volume| volume.handle == disk.id.as_str());
-            let mut finding = of_disk(disk, Class::AttachedWithoutVa, volume);
+            let bound = volumes.iter().find(|volume| volume.phase == "Bound");
+            let volume = bound.or(volumes.first());
+            let mut finding = of_disk(disk, Class::AttachedWithoutVa, volume.copied());
             finding.instances = unexplained;
             report.findings.push(finding);
         }
@@ -143,34 +181,22 @@ impl View<'_> {
     /// Whether a VolumeAttachment explains why the instance holds the disk. A node whose instance is unknown may be this
     /// instance.
     fn has_attachment(&self, disk: &Disk, instance: &InstanceId) -> bool {
-        let names: BTreeSet<_> = self
-            .readings()
-            .into_iter()
-            .flat_map(|volumes| &volumes.volumes)
-            .filter(|volume| volume.handle == disk.id.as_str())
-            .map(|volume| volume.name.as_str())
-            .collect();
         let instance_of = |node: &str| {
             let mut readings = self.readings().into_iter();
             readings.find_map(|volumes| volumes.instances.get(node))
         };
-        self.readings().into_iter().any(|volumes| {
-            volumes.attachments.iter().any(|attachment| {
-                let volume = attachment.volume.as_deref();
-                volume.is_none_or(|volume| names.contains(volume))
-                    && instance_of(&attachment.node).is_none_or(|known| known == instance)
-            })
-        })
+        let names = self.names.get(disk.id.as_str()).into_iter().flatten();
+        // Those without a name are of inline volumes, which can be of this disk.
+        let names = names.map(|name| Some(*name)).chain([None]);
+        let mut attachments = names
+            .filter_map(|name| self.attachments.get(&name))
+            .flatten();
+        attachments
+            .any(|attachment| instance_of(&attachment.node).is_none_or(|known| known == instance))
     }
 
     fn judge_snapshot(&self, snapshot: &Snapshot, report: &mut Report) {
-        let group = snapshot.group.as_ref();
-        let is_in_group =
-            |volumes: &Volumes| group.is_some_and(|group| volumes.refers_to(group.as_str()));
-        if self.is_referenced(snapshot.id.as_str(), &snapshot.tags)
-            || self.readings().into_iter().any(is_in_group)
-            || self.is_of_clone(snapshot)
-        {
+        if self.is_referenced(&resource_of_snapshot(snapshot)) || self.is_of_clone(snapshot) {
             return;
         }
         match self.is_old(snapshot.created) {
@@ -227,6 +253,22 @@ impl View<'_> {
                 report.findings.extend(finding);
             }
         }
+    }
+}
+
+fn resource_of_disk(disk: &Disk) -> Resource<'_> {
+    Resource {
+        id: disk.id.as_str(),
+        tags: &disk.tags,
+        group: None,
+    }
+}
+
+fn resource_of_snapshot(snapshot: &Snapshot) -> Resource<'_> {
+    Resource {
+        id: snapshot.id.as_str(),
+        tags: &snapshot.tags,
+        group: snapshot.group.as_ref().map(SnapshotGroupId::as_str),
     }
 }
 

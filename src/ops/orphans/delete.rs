@@ -10,12 +10,16 @@ use super::classify::age;
 use super::finding::{Class, Report, ResourceId};
 use super::observe::{ObserveError, Observer};
 use crate::base::{Deadline, error_chain};
-use crate::cluster::volumes::Volumes;
+use crate::cluster::volumes::{Resource, Volumes};
 use crate::disk;
-use crate::model::{InstanceId, Tags, tag};
+use crate::model::{InstanceId, SnapshotGroupId, Tags, tag};
 
-/// Limit of the calls for one resource.
+/// Limit of reading one resource.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Limit of deleting it. Short, because Kubernetes was read before: a deletion that the cloud rejects at first must not
+/// succeed later.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What happened to a named resource.
 #[derive(Debug)]
@@ -44,8 +48,10 @@ pub enum Refusal {
         age: Option<Duration>,
         older_than: Duration,
     },
-    /// The class in the report; none if it is not in there.
-    NotLeaked(Option<Class>),
+    /// The class in the report.
+    NotLeaked(Class),
+    /// It is younger than the report's minimum age, or appeared after the report.
+    NotReported,
 }
 
 impl fmt::Display for Refusal {
@@ -69,13 +75,15 @@ impl fmt::Display for Refusal {
                     None => write!(f, "its age is unknown, and --older-than is {older_than}"),
                 }
             }
-            Self::NotLeaked(Some(class)) => {
+            Self::NotLeaked(class) => {
                 write!(
                     f,
                     "it is reported as {class}, and only leaked resources are deleted"
                 )
             }
-            Self::NotLeaked(None) => f.write_str("the report does not have it as leaked"),
+            Self::NotReported => f.write_str(
+                "the report does not have it: it is younger than --min-age, or was not listed yet; run again later",
+            ),
         }
     }
 }
@@ -90,6 +98,8 @@ impl Serialize for Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Current {
     pub tags: Tags,
+    /// The group of a snapshot.
+    pub group: Option<SnapshotGroupId>,
     pub created: Option<Timestamp>,
     pub holders: Vec<InstanceId>,
     pub is_owned: bool,
@@ -108,8 +118,12 @@ pub fn refusal(
     if !current.is_owned {
         return Some(Refusal::NotOwned(current.tags.get(tag::CLUSTER).cloned()));
     }
-    let name = current.tags.get(tag::CSI_NAME);
-    if volumes.refers_to(id.as_str()) || name.is_some_and(|name| volumes.waits_for(name)) {
+    let resource = Resource {
+        id: id.as_str(),
+        tags: &current.tags,
+        group: current.group.as_ref().map(SnapshotGroupId::as_str),
+    };
+    if volumes.uses(&resource) {
         return Some(Refusal::Referenced);
     }
     if !current.holders.is_empty() {
@@ -127,7 +141,8 @@ pub fn refusal(
         .collect();
     match classes.as_slice() {
         [Class::Leaked] => None,
-        others => Some(Refusal::NotLeaked(others.first().copied())),
+        [class, ..] => Some(Refusal::NotLeaked(*class)),
+        [] => Some(Refusal::NotReported),
     }
 }
 
@@ -158,6 +173,7 @@ impl Observer {
         if let Some(refusal) = refusal(id, &current, &volumes, report, older_than, now) {
             return Ok(Some(refusal));
         }
+        let deadline = Deadline::after(DELETE_TIMEOUT);
         match id {
             ResourceId::Disk(id) => self.disks.provisioner.delete(deadline, id).await?,
             ResourceId::Snapshot(id) => self.disks.snapshotter.delete(deadline, id).await?,
@@ -167,20 +183,21 @@ impl Observer {
 
     async fn current(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Option<Current>> {
         let inventory = &self.disks.inventory;
-        let (tags, created, holders) = match id {
+        let (tags, group, created, holders) = match id {
             ResourceId::Disk(id) => match inventory.disk(deadline, id).await {
-                Ok(row) => (row.tags, row.created, row.attachments),
+                Ok(row) => (row.tags, None, row.created, row.attachments),
                 Err(disk::Error::NoSuchDisk { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             },
             ResourceId::Snapshot(id) => match inventory.snapshot(deadline, id).await? {
-                Some(row) => (row.tags, row.created, Vec::new()),
+                Some(row) => (row.tags, row.group, row.created, Vec::new()),
                 None => return Ok(None),
             },
         };
         Ok(Some(Current {
             is_owned: inventory.owns(&tags),
             tags,
+            group,
             created,
             holders,
         }))

@@ -13,6 +13,8 @@ use crate::model::{
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
+pub(super) const SNAPSHOT_UID: &str = "0d1c6f0e-9a67-4c79-8f0a-0a4e1f2b3c4d";
+
 pub(super) fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()
 }
@@ -93,7 +95,8 @@ pub(super) fn content(name: &str, handle: Option<&str>) -> Content {
         name: name.to_owned(),
         handle: handle.map(str::to_owned),
         snapshot: None,
-        csi_name: Some("snapshot-u".to_owned()),
+        snapshot_uid: Some(SNAPSHOT_UID.to_owned()),
+        used: Vec::new(),
     }
 }
 

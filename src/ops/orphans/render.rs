@@ -1,5 +1,6 @@
 //! The report as a table for people and as JSON for programs. docs/guides/orphans.md describes both.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::classify::age;
 use super::delete::{Deletion, Outcome};
-use super::finding::{Finding, Report};
+use super::finding::{Class, Finding, Report};
 use super::price::Prices;
 use crate::model::InstanceId;
 
@@ -21,13 +22,16 @@ pub fn table(report: &Report, prices: Option<&Prices>) -> String {
         lines.push(format!("No orphans of cluster ID {}.", report.cluster));
     } else {
         lines.push(findings(report, prices));
-        let amounts = report.findings.iter();
-        let priced: Vec<_> = prices.into_iter().collect();
-        for prices in priced {
-            let total: f64 = amounts.clone().filter_map(|one| prices.monthly(one)).sum();
+        if let Some(prices) = prices {
+            let Total { monthly, unpriced } = total(report, prices);
+            let without = match unpriced {
+                0 => String::new(),
+                one @ 1 => format!(", without {one} resource that has no price"),
+                more => format!(", without {more} resources that have no price"),
+            };
+            let currency = &prices.currency;
             lines.push(format!(
-                "Estimated cost: {total:.2} {} a month.",
-                prices.currency
+                "Estimated cost: {monthly:.2} {currency} a month{without}."
             ));
         }
     }
@@ -39,6 +43,27 @@ pub fn table(report: &Report, prices: Option<&Prices>) -> String {
     }
     lines.extend(report.notes.iter().map(|note| format!("Note: {note}.")));
     lines.join("\n")
+}
+
+struct Total {
+    monthly: f64,
+    /// Resources without a price.
+    unpriced: usize,
+}
+
+/// The cost of the resources, each once. Missing ones cost nothing.
+fn total(report: &Report, prices: &Prices) -> Total {
+    let existing = report
+        .findings
+        .iter()
+        .filter(|one| one.class != Class::Missing);
+    let resources: BTreeMap<_, _> = existing
+        .map(|one| ((one.kind, one.id.as_str()), prices.monthly(one)))
+        .collect();
+    Total {
+        monthly: resources.values().flatten().sum(),
+        unpriced: resources.values().filter(|cost| cost.is_none()).count(),
+    }
 }
 
 fn findings(report: &Report, prices: Option<&Prices>) -> String {
@@ -128,6 +153,8 @@ pub fn json(report: &Report, prices: Option<&Prices>, deletions: Option<&[Deleti
         "clusterId": report.cluster.as_str(),
         "listedAt": report.at.to_string(),
         "currency": prices.map(|prices| prices.currency.as_str()),
+        "monthlyCost": prices.map(|prices| total(report, prices).monthly),
+        "withoutPrice": prices.map(|prices| total(report, prices).unpriced),
         "items": items,
         "younger": report.young,
         "notes": report.notes,
@@ -183,7 +210,48 @@ fn short(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Kind;
     use super::*;
+    use crate::model::Gib;
+
+    #[test]
+    fn each_resource_costs_once_and_those_without_a_price_are_counted() {
+        let finding = |class, id: &str, category: &str| Finding {
+            class,
+            kind: Kind::Disk,
+            id: id.to_owned(),
+            object: None,
+            claim: None,
+            created: None,
+            size: Some(Gib(20)),
+            category: category.parse().ok(),
+            performance_level: None,
+            zone: None,
+            instances: Vec::new(),
+            detail: None,
+        };
+        let report = Report {
+            cluster: "c-1".parse().unwrap(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+            findings: vec![
+                finding(Class::Released, "d-1", "cloud_essd"),
+                finding(Class::AttachedWithoutVa, "d-1", "cloud_essd"),
+                finding(Class::Leaked, "d-2", "cloud_ssd"),
+                finding(Class::Missing, "d-3", "cloud_essd"),
+            ],
+            young: 0,
+            notes: Vec::new(),
+        };
+        let prices = Prices::parse("{currency: USD, disks: {cloud_essd: 0.5}}").unwrap();
+        let text = table(&report, Some(&prices));
+        let cost = "Estimated cost: 10.00 USD a month, without 1 resource that has no price.";
+        assert!(text.ends_with(cost), "{text}");
+        let document = json(&report, Some(&prices), None);
+        assert_eq!(
+            (&document["monthlyCost"], &document["withoutPrice"]),
+            (&json!(10.0), &json!(1))
+        );
+    }
 
     #[test]
     fn ages_are_printed_in_their_largest_unit() {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::fixtures::{HOUR, ago, content, disk, observed, rules, snapshot, volume};
+use super::super::fixtures::{
+    HOUR, SNAPSHOT_UID, ago, content, disk, observed, rules, snapshot, volume,
+};
 use super::*;
 use crate::cluster::volumes::Attachment;
 
@@ -88,6 +90,37 @@ fn retained_disk_of_a_released_volume_is_released() {
 }
 
 #[test]
+fn disk_of_a_volume_that_was_bound_again_is_not_released() {
+    let mut observed = observed();
+    for (name, phase) in [("old", "Released"), ("new", "Bound")] {
+        let mut again = volume(name, "d-used");
+        (again.phase, again.is_retained) = (phase.to_owned(), true);
+        observed.after.volumes.push(again);
+    }
+    observed.after.volumes.remove(0);
+    assert_eq!(found(&observed), []);
+    observed.disks[0].attachments = vec!["i-1".parse().unwrap()];
+    let findings = report(&observed).findings;
+    assert_eq!(findings[0].object.as_deref(), Some("new"));
+    observed.disks[0].attachments.clear();
+    observed.after.volumes[1].phase = "Failed".to_owned();
+    let released = [(Class::Released, "d-used".to_owned())];
+    assert_eq!(found(&observed), released, "one row for both");
+}
+
+#[test]
+fn snapshot_of_a_clone_that_a_claim_waits_for_is_not_leaked() {
+    let mut observed = observed();
+    let mut temporary = snapshot("s-1");
+    let name = format!("pvc-{SNAPSHOT_UID}");
+    temporary.tags.insert(tag::CLONE_FOR.to_owned(), name);
+    observed.snapshots.push(temporary);
+    assert_eq!(found(&observed), [(Class::Leaked, "s-1".to_owned())]);
+    observed.after.claims.insert(SNAPSHOT_UID.to_owned());
+    assert_eq!(found(&observed), []);
+}
+
+#[test]
 fn attachment_needs_a_volume_attachment_of_its_volume_and_node() {
     let attached = |volume: &str, node: &str, instance: Option<&str>| {
         let mut observed = observed();
@@ -152,7 +185,7 @@ fn snapshot_is_leaked_unless_its_content_group_or_clone_exists() {
     };
     assert_eq!(with(&of_group), []);
     let waiting = |o: &mut Observed| {
-        let name = (tag::CSI_NAME.to_owned(), "snapshot-u".to_owned());
+        let name = (tag::CSI_NAME.to_owned(), format!("snapshot-{SNAPSHOT_UID}"));
         o.snapshots[0].tags.extend([name]);
         o.after.contents.push(content("c", None));
     };
