@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::manifest::TopologyTerm;
 use super::report::{Candidate, Explained, Figures};
 use super::{Settings, request};
 use crate::disk::candidates::RegionStock;
 use crate::disk::{NewDisk, candidates};
-use crate::model::{Performance, Throughput, ZoneId};
+use crate::model::{Performance, Throughput, ZoneId, topology};
 
 /// The field of problems that depend on the size.
 pub(super) const SIZE: &str = "size";
@@ -54,9 +55,9 @@ pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
         })
         .collect();
     add_size_notes(new, to);
-    let unknown = unknown_zones(&to.candidates, &settings.stock);
-    if !unknown.is_empty() {
-        return to.note(unknown);
+    let zones = to.candidates.iter().filter_map(|of| of.zone.as_deref());
+    if !unknown_zones(zones, &settings.stock).is_empty() {
+        return;
     }
     if to.candidates.iter().any(|of| of.in_stock == Some(false))
         && to.candidates.iter().all(|of| of.in_stock == Some(false))
@@ -65,14 +66,35 @@ pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
     }
 }
 
-/// Names the zones of candidates that the region does not have; empty if there are none, or without the stock.
-fn unknown_zones(candidates: &[Candidate], stock: &RegionStock) -> String {
+/// Names the zones of class and settings that the region does not have. `alone` is the disk of the class in any zone.
+pub(super) fn add_unknown_zones(
+    alone: &NewDisk,
+    topologies: &[TopologyTerm],
+    settings: &Settings,
+    to: &mut Explained,
+) {
+    let selected = request::selected_node();
+    let of_class = alone.zones.iter().map(|allowed| &allowed.zone);
+    let of_class = of_class.filter(|zone| **zone != selected);
+    let expressions = topologies
+        .iter()
+        .flat_map(|term| &term.match_label_expressions);
+    let of_zones = expressions.filter(|expression| expression.key == topology::ZONE_KEY);
+    let allowed = of_zones.flat_map(|expression| &expression.values);
+    let zones = of_class.chain(&settings.zone).map(ZoneId::as_str);
+    let unknown = unknown_zones(zones.chain(allowed.map(String::as_str)), &settings.stock);
+    if !unknown.is_empty() {
+        to.note(unknown);
+    }
+}
+
+/// The zones among these that the region does not have, as a sentence; empty if there are none, or without the stock.
+fn unknown_zones<'a>(named: impl Iterator<Item = &'a str>, stock: &RegionStock) -> String {
     let zones = stock.zonal.iter().flatten();
     let known: BTreeSet<_> = zones
         .filter_map(|of| of.zone.as_ref())
         .map(ZoneId::as_str)
         .collect();
-    let named = candidates.iter().filter_map(|of| of.zone.as_deref());
     let unknown: BTreeSet<_> = named.filter(|zone| !known.contains(zone)).collect();
     if known.is_empty() || unknown.is_empty() {
         return String::new();

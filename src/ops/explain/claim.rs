@@ -54,11 +54,19 @@ pub(super) fn explain(
     }
     draft.block = spec.volume_mode.as_deref() == Some("Block");
     check_volume_mode(claim, &mut to);
+    if spec
+        .selector
+        .as_ref()
+        .is_some_and(|selector| !selector.is_null())
+    {
+        let text = "csi-provisioner creates no volume for a claim with a selector";
+        to.reject("spec.selector", text);
+    }
     draft.source = source(claim, &mut to);
     if let Some(size) = size(claim, &mut to) {
         draft.size = size;
     }
-    draft.mutable = attributes(claim, manifests, settings, &mut to);
+    draft.mutable = attributes(claim, class, manifests, &mut to);
     draft.modes = modes(claim, class, &draft, settings, &mut to);
     if to.result == Outcome::Rejected || draft.modes.is_empty() {
         return to;
@@ -105,28 +113,41 @@ fn check_volume_mode(claim: &Claim, to: &mut Explained) {
 
 fn source(claim: &Claim, to: &mut Explained) -> Option<Source> {
     let spec = &claim.spec;
-    let source = spec
-        .data_source
-        .as_ref()
-        .or(spec.data_source_ref.as_ref())?;
+    let (field, source) = match (&spec.data_source, &spec.data_source_ref) {
+        (Some(source), _) => ("spec.dataSource", source),
+        (None, Some(source)) => ("spec.dataSourceRef", source),
+        (None, None) => return None,
+    };
     let text = format!("{} {}", source.kind, source.name);
-    match &*source.kind {
-        "VolumeSnapshot" => {
+    let group = source.api_group.as_deref().unwrap_or_default();
+    let namespace = source.namespace.as_deref().filter(|name| !name.is_empty());
+    if namespace.is_some_and(|name| Some(name) != claim.metadata.namespace.as_deref()) {
+        to.note(
+            "a source in another namespace needs a ReferenceGrant and the feature gate CrossNamespaceVolumeDataSource",
+        );
+    }
+    match (group, &*source.kind) {
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => {
             let effect = "the disk has at least the size of the source of the snapshot";
             to.set_with("dataSource", text, effect);
             Some(Source::Snapshot)
         }
-        "PersistentVolumeClaim" => {
+        ("", "PersistentVolumeClaim") => {
             let effect = "cloned through a temporary snapshot; at least the size of its source";
             to.set_with("dataSource", text, effect);
             Some(Source::Volume)
         }
-        kind => {
-            to.set_with(
-                "dataSource",
-                text,
-                format!("filled by the volume populator of {kind}"),
+        ("", kind) => {
+            let text = format!(
+                "{field} has kind {kind:?} without apiGroup, where only PersistentVolumeClaim is allowed; the apiGroup of \
+                 VolumeSnapshot is snapshot.storage.k8s.io"
             );
+            to.reject(format!("{field}.apiGroup"), &text);
+            None
+        }
+        (group, kind) => {
+            let effect = format!("filled by the volume populator of {kind} ({group})");
+            to.set_with("dataSource", text, effect);
             None
         }
     }
@@ -142,6 +163,10 @@ fn size(claim: &Claim, to: &mut Explained) -> Option<SizeRange> {
         to.reject("spec.resources.requests.storage", &text);
         return None;
     };
+    if required == Bytes(0) && to.problems.is_empty() {
+        let text = "spec.resources.requests.storage is 0; allowed: a positive quantity";
+        to.reject("spec.resources.requests.storage", text);
+    }
     let rounded = required
         .gib_ceil()
         .map_or_else(String::new, |gib| gib.to_string());
@@ -179,8 +204,8 @@ fn quantity(
 /// The parameters of the VolumeAttributesClass of the claim.
 fn attributes(
     claim: &Claim,
+    storage_class: &StorageClass,
     manifests: &[Manifest],
-    settings: &Settings,
     to: &mut Explained,
 ) -> Map {
     let name = claim.spec.volume_attributes_class_name.as_deref();
@@ -198,14 +223,22 @@ fn attributes(
         ));
         return Map::new();
     };
-    accepted(name, class, settings, to)
+    accepted(name, class, storage_class, to)
 }
 
-fn accepted(name: &str, class: &AttributesClass, settings: &Settings, to: &mut Explained) -> Map {
+fn accepted(
+    name: &str,
+    class: &AttributesClass,
+    storage_class: &StorageClass,
+    to: &mut Explained,
+) -> Map {
     let field = "spec.volumeAttributesClassName";
-    if settings.owner(&class.driver_name) == Owner::Other {
-        let why = settings.other_driver("driverName", &class.driver_name);
-        to.reject(field, &format!("VolumeAttributesClass {name:?}: {why}"));
+    let (driver, provisioner) = (&class.driver_name, &storage_class.provisioner);
+    if driver != provisioner {
+        let text = format!(
+            "VolumeAttributesClass {name:?} has driverName {driver:?}, and the StorageClass has provisioner {provisioner:?}"
+        );
+        to.reject(field, &text);
         return Map::new();
     }
     let mut unused = Explained::default();
@@ -263,6 +296,10 @@ fn modes(
             Ok(_) => modes.push(mode),
             Err(error) => to.reject(field, &format!("{name}: {error}")),
         }
+    }
+    if given.len() > 1 && given.iter().any(|name| name == "ReadWriteOncePod") {
+        let text = "ReadWriteOncePod is not allowed together with other access modes";
+        to.reject("spec.accessModes", text);
     }
     to.set("accessModes", given.join(", "));
     modes

@@ -128,6 +128,7 @@ pub struct ClaimSpec {
     pub volume_mode: Option<String>,
     pub volume_name: Option<String>,
     pub resources: Resources,
+    pub selector: Option<Value>,
     pub data_source: Option<DataSource>,
     pub data_source_ref: Option<DataSource>,
 }
@@ -140,10 +141,12 @@ pub struct Resources {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct DataSource {
+    pub api_group: Option<String>,
     pub kind: String,
     pub name: String,
+    pub namespace: Option<String>,
 }
 
 /// Reads the objects of a file; those in a List become objects of their own.
@@ -183,8 +186,9 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
         };
         return items.iter().try_for_each(|item| expand(item, manifests));
     }
-    let name = document.pointer("/metadata/name").and_then(Value::as_str);
-    let name = name.ok_or("it has no metadata.name")?.to_owned();
+    let name = ["name", "generateName"].into_iter();
+    let mut name = name.filter_map(|key| document.get("metadata")?.get(key)?.as_str());
+    let name = name.next().map(str::to_owned);
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let content = document.clone();
     let object = match (group, &*kind) {
@@ -196,6 +200,12 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
         }
         ("", "PersistentVolumeClaim") => typed(content, |claim| Object::Claim(Box::new(claim))),
         _ => Object::Other,
+    };
+    let name = match (name, &object) {
+        (Some(name), _) => name,
+        // A file of another tool, such as kustomize.
+        (None, Object::Other) => String::new(),
+        (None, _) => return Err("it has no metadata.name"),
     };
     manifests.push(Manifest {
         unknown: unknown_fields(&kind, group, document),

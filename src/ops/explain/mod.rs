@@ -11,6 +11,7 @@ mod manifest;
 mod parameters;
 mod report;
 mod request;
+mod sidecar;
 mod snapshot_class;
 mod storage_class;
 #[cfg(test)]

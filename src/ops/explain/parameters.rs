@@ -11,6 +11,9 @@ use crate::csi::request::error::Error;
 
 pub(super) type Map = HashMap<String, String>;
 
+/// The field of the zones of a class.
+pub(super) const ZONE_ID: &str = "parameters.zoneId";
+
 /// The parameters as strings. Kubernetes rejects other values.
 pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
     let mut map = Map::new();
@@ -43,7 +46,7 @@ pub(super) fn parse_all<T>(
         };
         let keys = concerned(map, &error);
         let field = match &*keys {
-            [] => field(&error).to_owned(),
+            [] => field(&error, ZONE_ID).to_owned(),
             [key, ..] => format!("parameters.{key}"),
         };
         to.reject(field, &error);
@@ -54,11 +57,11 @@ pub(super) fn parse_all<T>(
     }
 }
 
-/// The field of the object that sets the field of the request.
-pub(super) fn field(error: &Error) -> &'static str {
+/// The field of the class or of its claim that sets the field of the request. `zones` is the one that restricts the zones.
+pub(super) fn field(error: &Error, zones: &'static str) -> &'static str {
     let text = error.to_string();
     let fields = [
-        ("accessibility_requirements", "allowedTopologies"),
+        ("accessibility_requirements", zones),
         ("capacity_range", "spec.resources"),
         ("volume_capabilities", "spec.accessModes"),
     ];

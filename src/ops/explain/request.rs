@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Settings;
-use super::manifest::TopologyTerm;
+use super::manifest::{LabelExpression, TopologyTerm};
 use super::parameters::Map;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
@@ -45,6 +45,8 @@ pub(super) struct Draft {
     pub(super) block: bool,
     pub(super) mount_options: Vec<String>,
     pub(super) mutable: Map,
+    /// Zones of the nodes.
+    pub(super) zones: Vec<ZoneId>,
     pub(super) topologies: Vec<TopologyTerm>,
     pub(super) source: Option<Source>,
 }
@@ -63,16 +65,14 @@ impl Draft {
             block: false,
             mount_options: Vec::new(),
             mutable: Map::new(),
+            zones: Vec::new(),
             topologies: Vec::new(),
             source: None,
         }
     }
 
-    fn message(&self, class: &Map, stock_zones: &[ZoneId]) -> CreateVolumeRequest {
-        let fs_type = class.iter().find_map(|(key, value)| {
-            key.eq_ignore_ascii_case(FS_TYPE)
-                .then(|| value.trim().to_owned())
-        });
+    fn message(&self, class: &Map) -> CreateVolumeRequest {
+        let fs_type = class.get(FS_TYPE).map(|value| value.trim().to_owned());
         let access = if self.block {
             AccessType::Block(BlockVolume {})
         } else {
@@ -107,19 +107,19 @@ impl Draft {
             volume_capabilities: self.modes.iter().map(capability).collect(),
             parameters,
             volume_content_source: self.source.map(content_source),
-            accessibility_requirements: self.requirement(stock_zones),
+            accessibility_requirements: self.requirement(),
             mutable_parameters: self.mutable.clone(),
             ..CreateVolumeRequest::default()
         }
     }
 
-    /// The zones of `allowedTopologies`, or else those with known stock.
-    fn requirement(&self, stock_zones: &[ZoneId]) -> Option<TopologyRequirement> {
-        let of_stock = stock_zones.iter().map(|zone| Topology {
+    /// The zones of `allowedTopologies`, or else those of the nodes.
+    fn requirement(&self) -> Option<TopologyRequirement> {
+        let of_nodes = self.zones.iter().map(|zone| Topology {
             segments: [(topology::ZONE_KEY.to_owned(), zone.to_string())].into(),
         });
         let requisite: Vec<Topology> = match self.topologies.is_empty() {
-            true => of_stock.collect(),
+            true => of_nodes.collect(),
             false => self.topologies.iter().flat_map(terms).collect(),
         };
         (!requisite.is_empty()).then_some(TopologyRequirement {
@@ -137,13 +137,9 @@ impl Draft {
         let region = || settings.region.clone().or_else(|| own_region(class));
         let driver = request::Settings {
             region: region().unwrap_or_else(|| known(UNKNOWN_REGION)),
-            zone: Some(settings.zone.clone().unwrap_or_else(selected_node)),
+            zone: Some(selected_node()),
         };
-        let zones = match settings.zone {
-            Some(_) => Vec::new(),
-            None => stock_zones(settings),
-        };
-        request::new_disk(&self.message(class, &zones), &driver)
+        request::new_disk(&self.message(class), &driver)
     }
 }
 
@@ -163,12 +159,25 @@ fn own_region(class: &Map) -> Option<RegionId> {
     region.trim().parse().ok()
 }
 
-fn stock_zones(settings: &Settings) -> Vec<ZoneId> {
+/// The zones in which nodes can be: that of `--zone`, or those with known stock.
+pub(super) fn node_zones(settings: &Settings) -> Vec<ZoneId> {
+    if let Some(zone) = &settings.zone {
+        return vec![zone.clone()];
+    }
     let zones = settings.stock.zonal.iter().flatten();
     let mut zones: Vec<_> = zones.filter_map(|stock| stock.zone.clone()).collect();
     zones.sort();
     zones.dedup();
     zones
+}
+
+/// Whether a term of `allowedTopologies` permits nodes of this zone.
+pub(super) fn permits(term: &TopologyTerm, zone: &ZoneId) -> bool {
+    let has_zone = |expression: &LabelExpression| {
+        expression.key != topology::ZONE_KEY
+            || expression.values.iter().any(|value| value == zone.as_str())
+    };
+    term.match_label_expressions.iter().all(has_zone)
 }
 
 /// All combinations of the values of a term.

@@ -3,6 +3,7 @@
 use super::manifest::SnapshotClass as Object;
 use super::parameters;
 use super::report::Explained;
+use super::sidecar::{self, Sidecar};
 use super::{Owner, Settings, vendor};
 use crate::csi::param::snapshot::SnapshotClass;
 
@@ -16,6 +17,11 @@ pub(super) fn explain(
     if owner == Owner::Other {
         return to.skip(settings.other_driver("driver", &class.driver));
     }
+    let sidecar = match group {
+        true => Sidecar::GroupSnapshotter,
+        false => Sidecar::Snapshotter,
+    };
+    sidecar::check(sidecar, class.parameters.as_ref(), &mut to);
     let mut map = parameters::strings(class.parameters.as_ref(), &mut to);
     let read = match group {
         true => SnapshotClass::read_of_group,

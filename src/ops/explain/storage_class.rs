@@ -3,7 +3,8 @@
 use super::manifest::StorageClass;
 use super::parameters::{self, Map};
 use super::report::Explained;
-use super::request::{Draft, FS_TYPE};
+use super::request::{self, Draft, FS_TYPE};
+use super::sidecar::{self, Sidecar};
 use super::{Owner, Settings, candidate, vendor, volume_settings};
 use crate::csi::param::Class;
 use crate::disk::NewDisk;
@@ -54,10 +55,21 @@ pub(super) fn parse(
     let mut parameters = parameters::strings(class.parameters.as_ref(), to);
     let plain = Draft {
         mutable: Map::new(),
+        zones: Vec::new(),
         topologies: Vec::new(),
         ..draft.clone()
     };
-    parameters::parse_all(&mut parameters, to, |map| plain.new_disk(map, settings))?;
+    let alone = parameters::parse_all(&mut parameters, to, |map| plain.new_disk(map, settings))?;
+    let topologies = class.allowed_topologies.clone().unwrap_or_default();
+    candidate::add_unknown_zones(&alone, &topologies, settings, to);
+    if let Some(zone) = &settings.zone
+        && !topologies.is_empty()
+        && !topologies.iter().any(|term| request::permits(term, zone))
+    {
+        let text = format!("no term permits nodes of the zone {zone} (--zone)");
+        to.reject("allowedTopologies", &text);
+        return None;
+    }
     let mut mount_options = Vec::new();
     for (n, option) in class.mount_options.iter().flatten().enumerate() {
         let one = Draft {
@@ -71,13 +83,23 @@ pub(super) fn parse(
     }
     let complete = Draft {
         mount_options: mount_options.clone(),
-        topologies: class.allowed_topologies.clone().unwrap_or_default(),
+        zones: request::node_zones(settings),
+        // With the zone of the node, csi-provisioner passes only this one.
+        topologies: match settings.zone {
+            Some(_) => Vec::new(),
+            None => topologies,
+        },
         ..draft
     };
     let new = match complete.new_disk(&parameters, settings) {
         Ok(new) => new,
         Err(error) => {
-            to.reject(parameters::field(&error), &error);
+            let has_terms = class.allowed_topologies.iter().flatten().next().is_some();
+            let zones = match has_terms {
+                true => "allowedTopologies",
+                false => parameters::ZONE_ID,
+            };
+            to.reject(parameters::field(&error, zones), &error);
             if let Some(problem) = to.problems.last_mut() {
                 problem.advice = vendor::topology_advice(class, problem);
             }
@@ -96,6 +118,7 @@ pub(super) fn parse(
 
 /// What Kubernetes and external-provisioner check.
 fn check_object(class: &StorageClass, to: &mut Explained) {
+    sidecar::check(Sidecar::Provisioner, class.parameters.as_ref(), to);
     let keys = || class.parameters.iter().flatten().map(|(key, _)| key);
     let own = keys().find(|key| key.eq_ignore_ascii_case("fstype"));
     if let Some(own) = own.filter(|_| keys().any(|key| key == FS_TYPE)) {

@@ -3,6 +3,9 @@
 use super::*;
 use crate::model::{Category, Stock, ZoneStock};
 
+mod admission;
+mod zones;
+
 fn settings() -> Settings {
     Settings {
         driver: DriverName::default(),
@@ -171,7 +174,7 @@ fn a_claim_needs_its_class_and_a_dynamic_volume() {
 
 #[test]
 fn a_copy_is_not_created_in_a_category_without_snapshots() {
-    let source = "dataSource: {kind: VolumeSnapshot, name: s}";
+    let source = "dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: s}";
     let spec = format!(
         "{source}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 64Gi}}}}"
     );

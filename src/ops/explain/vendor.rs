@@ -106,7 +106,8 @@ pub(super) fn storage_class(class: &StorageClass, settings: &Settings, to: &mut 
             "all zones that class and topology allow are tried instead of one",
         ),
     ] {
-        if value(key).is_some() {
+        let is_set = value(key).is_some_and(|value| key != "readOnly" || value.trim() == "true");
+        if is_set {
             to.note(format!("difference: {difference}"));
         }
     }

@@ -47,12 +47,12 @@ fn add_zones(class: &StorageClass, parsed: &Parsed, settings: &Settings, to: &mu
         to.set_with("zones", "not restricted", effect);
     } else {
         let source = match (&class.allowed_topologies, &settings.zone) {
+            (_, Some(_)) => "--zone",
             (Some(terms), _) if !terms.is_empty() => "allowedTopologies",
             _ if !parsed.class.zones.is_empty() => "zoneId",
-            (_, Some(_)) => "--zone",
             (_, None) => "the stock of the region",
         };
-        let effect = match waits {
+        let effect = match waits && settings.zone.is_none() {
             true => format!("{source}; the zone of the node that the scheduler selects is first"),
             false => source.to_owned(),
         };
@@ -74,10 +74,8 @@ fn add_zones(class: &StorageClass, parsed: &Parsed, settings: &Settings, to: &mu
 
 fn add_filesystem(parsed: &Parsed, to: &mut Explained) {
     let class = &parsed.class;
-    let sidecar = parsed.parameters.iter().find_map(|(key, value)| {
-        key.eq_ignore_ascii_case("csi.storage.k8s.io/fstype")
-            .then(|| value.trim().parse().ok())?
-    });
+    let sidecar = parsed.parameters.get(request::FS_TYPE);
+    let sidecar = sidecar.and_then(|value| value.trim().parse().ok());
     let filesystem: Filesystem = sidecar.or(class.fs_type).unwrap_or_default();
     to.set("filesystem", filesystem.as_str());
     if let Ok(arguments) = class.tuning.mkfs_arguments(filesystem, "") {
