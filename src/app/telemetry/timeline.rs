@@ -100,6 +100,7 @@ impl Timelines {
         let mut volumes = self.lock();
         if call.is_routine() {
             volumes.remove(&key, call);
+            volumes.remove_recovered(&key, call);
         } else {
             volumes.merge_repeated(&key, call);
         }
@@ -188,6 +189,18 @@ impl Volumes {
             calls.remove(at);
             self.remove_key(key);
             self.forget_if_empty(key);
+        }
+    }
+
+    /// Removes the failures of a routine call that succeeds now: the caller has what it asked for.
+    fn remove_recovered(&mut self, key: &str, call: &Arc<Call>) {
+        let calls = self.calls.get(key).into_iter().flatten();
+        let recovered: Vec<_> = calls
+            .filter(|failed| call.recovers(failed))
+            .cloned()
+            .collect();
+        for failed in recovered {
+            self.remove(key, &failed);
         }
     }
 

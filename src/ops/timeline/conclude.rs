@@ -44,34 +44,25 @@ impl Timeline {
     }
 
     /// The calls with their sources, the oldest first.
-    fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &Call)> {
+    pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &Call)> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Call { source, call } => Some((source.as_str(), call)),
             Entry::Event(_) | Entry::Attachment { .. } => None,
         })
     }
 
-    /// The running call, the last failure, or what Kubernetes waits for.
+    /// The failures, the running calls, or what Kubernetes waits for.
     fn pending(&self) -> Vec<String> {
-        if let Some((source, call)) = self.calls().rfind(|(_, call)| call.is_running()) {
-            let before = self.failure_before(call).map(|call| failed(source, call));
-            return before
-                .into_iter()
-                .chain([self.running(source, call)])
-                .collect();
+        let failures = self.unresolved().into_iter();
+        let mut lines: Vec<_> = failures
+            .map(|(source, call)| failed(source, call))
+            .collect();
+        let running = self.calls().rev().filter(|(_, call)| call.is_running());
+        lines.extend(running.map(|(source, call)| self.running(source, call)));
+        if lines.is_empty() {
+            lines.extend(self.awaited());
         }
-        match self.calls().next_back() {
-            Some((source, call)) if call.failed() => vec![failed(source, call)],
-            _ => self.awaited().into_iter().collect(),
-        }
-    }
-
-    /// The failure that this call repeats.
-    fn failure_before(&self, running: &Call) -> Option<&Call> {
-        let mut same = self.calls().map(|(_, call)| call).filter(|call| {
-            call.method == running.method && call.node == running.node && !call.is_running()
-        });
-        same.next_back().filter(|call| call.failed())
+        lines
     }
 
     fn running(&self, source: &str, call: &Call) -> String {

@@ -6,6 +6,7 @@ mod entry;
 mod history;
 mod obstacle;
 mod render;
+mod unresolved;
 
 #[cfg(test)]
 mod tests;

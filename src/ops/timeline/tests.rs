@@ -166,17 +166,10 @@ fn a_running_call_does_not_hide_the_failure_that_it_repeats() {
         "ControllerPublishVolume on controller c-1 has been running for 5 s: waiting for the cloud to finish AttachDisk \
          (poll), after the cloud responded to AttachDisk with IncorrectDiskStatus."
     );
-    // Of another node, or before a success.
-    let mut elsewhere = failed.clone();
-    elsewhere.node = Some("i-3".to_owned());
+    // Before a success.
     let succeeded = call(50, "ControllerPublishVolume", Some("OK"), None);
-    for calls in [
-        vec![elsewhere, running.clone()],
-        vec![failed, succeeded, running],
-    ] {
-        let conclusion = timeline(calls).conclusion();
-        assert_eq!(conclusion.lines().count(), 1, "{conclusion}");
-    }
+    let conclusion = timeline(vec![failed, succeeded, running]).conclusion();
+    assert_eq!(conclusion.lines().count(), 1, "{conclusion}");
 }
 
 #[test]
@@ -255,4 +248,94 @@ fn a_claim_that_does_not_exist_is_named() {
             .conclusion()
             .starts_with("Kubernetes has no PersistentVolumeClaim date in the namespace default.")
     );
+}
+
+fn at_node(mut call: Call, node: &str) -> Call {
+    call.node = Some(node.to_owned());
+    call
+}
+
+#[test]
+fn another_call_does_not_hide_a_failure() {
+    let expand = |second| {
+        let message = Some("OUT_OF_RANGE: no size satisfies the request");
+        call(
+            second,
+            "ControllerExpandVolume",
+            Some("OutOfRange"),
+            message,
+        )
+    };
+    let publish =
+        |second, code| at_node(call(second, "ControllerPublishVolume", code, None), "i-1");
+    let lines = |calls| {
+        let conclusion = timeline(calls).conclusion();
+        conclusion.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // The last one of both failures.
+    let shown = lines(vec![expand(10), expand(20), publish(30, Some("OK"))]);
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert!(shown[0].starts_with("ControllerExpandVolume on controller c-1 failed"));
+    let shown = lines(vec![expand(20), publish(30, None)]);
+    assert!(shown[0].contains("OUT_OF_RANGE"), "{shown:?}");
+    assert!(shown[1].starts_with("ControllerPublishVolume"), "{shown:?}");
+    let expanded = call(40, "ControllerExpandVolume", Some("OK"), None);
+    let shown = lines(vec![expand(20), expanded]);
+    assert!(shown[0].ends_with("succeeded."), "{shown:?}");
+    // Nobody tries again.
+    let shown = lines(vec![expand(-1000), publish(30, Some("OK"))]);
+    assert!(shown[0].ends_with("succeeded."), "{shown:?}");
+    assert!(lines(vec![expand(-1000)])[0].contains("OUT_OF_RANGE"));
+}
+
+#[test]
+fn a_failure_is_over_once_its_purpose_is() {
+    let failed = |method| call(10, method, Some("Internal"), Some("no"));
+    let succeeded = |method| call(20, method, Some("OK"), None);
+    let publish = "ControllerPublishVolume";
+    let unpublish = "ControllerUnpublishVolume";
+    for (first, later, is_over) in [
+        (failed("CreateVolume"), succeeded(publish), true),
+        (
+            failed("NodeStageVolume"),
+            succeeded("NodeUnstageVolume"),
+            true,
+        ),
+        (failed("NodeStageVolume"), succeeded(unpublish), true),
+        (
+            failed("NodePublishVolume"),
+            succeeded("NodeUnpublishVolume"),
+            true,
+        ),
+        (
+            failed("NodePublishVolume"),
+            succeeded("NodeStageVolume"),
+            false,
+        ),
+        (failed("CreateSnapshot"), succeeded(publish), false),
+        (failed("CreateSnapshot"), succeeded("DeleteVolume"), true),
+        (
+            at_node(failed(publish), "i-1"),
+            at_node(succeeded(unpublish), "i-1"),
+            true,
+        ),
+        (
+            at_node(failed(publish), "i-1"),
+            at_node(succeeded(unpublish), "i-2"),
+            false,
+        ),
+        (
+            at_node(failed(publish), "i-1"),
+            at_node(succeeded(publish), "i-2"),
+            false,
+        ),
+    ] {
+        let names = (first.method.clone(), later.method.clone());
+        let conclusion = timeline(vec![first, later]).conclusion();
+        assert_eq!(
+            conclusion.ends_with("succeeded."),
+            is_over,
+            "{names:?}: {conclusion}"
+        );
+    }
 }

@@ -185,6 +185,20 @@ impl Call {
         record.message = message.map(|message| shorten(&message));
     }
 
+    /// Whether this is the same call as an earlier one that failed, without a warning that is still of interest.
+    pub(super) fn recovers(&self, before: &Self) -> bool {
+        let record = self.lock();
+        let before = before.lock();
+        let has_failed = before
+            .code
+            .as_deref()
+            .is_some_and(|code| code != crate::csi::layer::OK);
+        has_failed
+            && before.notes.is_empty()
+            && record.method == before.method
+            && record.node == before.node
+    }
+
     /// Counts an earlier call with the same failure, which it replaces.
     pub(super) fn repeats(&self, before: &Self) -> bool {
         let before = before.lock();

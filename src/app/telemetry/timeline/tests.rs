@@ -182,3 +182,30 @@ async fn routine_calls_are_kept_only_with_a_failure_or_a_warning() {
     );
     assert_eq!(timelines.lock().order.len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_routine_call_that_succeeds_removes_its_failure() {
+    let timelines = timelines();
+    finished(&timelines, "CreateVolume", "d-1", "OK", "");
+    finished(
+        &timelines,
+        "ControllerGetVolume",
+        "d-1",
+        "Unavailable",
+        "no",
+    );
+    finished(&timelines, "NodeGetVolumeStats", "d-1", "Internal", "hangs");
+    let warned = timelines.start("ControllerGetVolume");
+    timelines.assign_disk(&warned, "d-1");
+    warned.note("the volume is unhealthy");
+    timelines.end(&warned, "Internal", None, Duration::ZERO);
+    finished(&timelines, "ControllerGetVolume", "d-1", "OK", "");
+    let history = json(&timelines, "d-1");
+    let calls = history["calls"].as_array().unwrap();
+    let methods: Vec<_> = calls.iter().map(|call| &call["method"]).collect();
+    assert_eq!(
+        methods,
+        ["CreateVolume", "NodeGetVolumeStats", "ControllerGetVolume"]
+    );
+    assert_eq!(timelines.lock().order.len(), 3);
+}
