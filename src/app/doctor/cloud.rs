@@ -91,7 +91,8 @@ async fn region(given: Option<RegionId>, metadata: &Metadata) -> (Option<RegionI
                 error = error_chain(&error),
                 "the metadata service does not respond"
             );
-            let text = "not needed, because --region is set";
+            let text = "it does not respond; it is needed only for the zone without --zone, and for the credentials of an \
+                        instance role";
             (Some(given), Check::skipped(name, text))
         }
         (Err(error), None) => {

@@ -2,30 +2,33 @@
 
 use crate::ops::doctor::Check;
 
-const VARIABLES: [&str; 8] = [
+const PROXIES: [&str; 6] = [
     "HTTPS_PROXY",
     "https_proxy",
     "HTTP_PROXY",
     "http_proxy",
     "ALL_PROXY",
     "all_proxy",
-    "NO_PROXY",
-    "no_proxy",
 ];
 
+/// Hosts that are reached directly.
+const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
+
 pub(super) fn check(variable: impl Fn(&str) -> Option<String>) -> Check {
-    let set = VARIABLES.into_iter().filter_map(|name| {
-        let value = variable(name).filter(|value| !value.is_empty())?;
-        Some(format!("{name}={}", without_credentials(&value)))
-    });
-    let set: Vec<_> = set.collect();
-    Check::ok(
-        "cloud/proxy",
-        match set.is_empty() {
-            true => "no proxy is set".to_owned(),
-            false => format!("requests to the cloud use {}", set.join(", ")),
-        },
-    )
+    let set = |names: &[&str]| {
+        let set = names.iter().filter_map(|name| {
+            let value = variable(name).filter(|value| !value.is_empty())?;
+            Some(format!("{name}={}", without_credentials(&value)))
+        });
+        set.collect::<Vec<_>>().join(", ")
+    };
+    let (proxies, exceptions) = (set(&PROXIES), set(&EXCEPTIONS));
+    let found = match (proxies.is_empty(), exceptions.is_empty()) {
+        (true, _) => "no proxy is set".to_owned(),
+        (false, true) => format!("requests to the cloud use {proxies}"),
+        (false, false) => format!("requests to the cloud use {proxies}, except for {exceptions}"),
+    };
+    Check::ok("cloud/proxy", found)
 }
 
 /// The value without user and password, which precede the last `@`.
@@ -53,5 +56,7 @@ mod tests {
             check.found,
             "requests to the cloud use HTTPS_PROXY=http://proxy:3128, http_proxy=other:80"
         );
+        let direct = super::check(|name| (name == "NO_PROXY").then(|| "localhost".to_owned()));
+        assert_eq!(direct.found, "no proxy is set");
     }
 }

@@ -20,7 +20,15 @@ const SKEW_WARNING: SignedDuration = SignedDuration::from_secs(60);
 const SKEW_FAILURE: SignedDuration = SignedDuration::from_secs(300);
 
 /// Actions without which volumes still work.
-const OPTIONAL: [(&str, &str); 9] = [
+const OPTIONAL: [(&str, &str); 11] = [
+    (
+        "DescribeAvailableResource",
+        "the stock is unknown, and disks are requested also where they are out of stock",
+    ),
+    (
+        "DescribeDisksFullStatus",
+        "the health of disks is not reported",
+    ),
     ("CreateSnapshot", "snapshots and clones do not work"),
     ("DeleteSnapshot", "snapshots and clones do not work"),
     ("DescribeSnapshots", "snapshots and clones do not work"),
@@ -77,6 +85,8 @@ pub async fn check(
     }
     let reason = "the ECS API does not describe keys; CreateVolume reports an unusable kmsKeyId";
     checks.push(Check::skipped("cloud/kms-key", reason));
+    let reason = "the ECS API does not describe quotas; CreateVolume reports an exhausted quota of disks, snapshots or calls";
+    checks.push(Check::skipped("cloud/quota", reason));
     checks
 }
 
@@ -143,7 +153,11 @@ fn permission(row: &ActionAccess) -> Check {
 pub fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
     let mut checks = Vec::new();
     if zones.is_empty() {
-        return vec![Check::skipped("cloud/stock", "the cloud lists no zones")];
+        let reason = "the cloud lists no zones";
+        let zone = wanted.map(|_| Check::skipped("cloud/zone", reason));
+        checks.extend(zone);
+        checks.push(Check::skipped("cloud/stock", reason));
+        return checks;
     }
     if let Some(wanted) = wanted {
         let is_known = zones.iter().any(|row| row.zone.as_ref() == Some(wanted));
@@ -230,13 +244,12 @@ mod tests {
         let small = actions(include_str!(
             "../../../deploy/ram-policies/volumes-only.json"
         ));
-        let optional = OPTIONAL.map(|(action, _)| action.to_owned());
-        assert_eq!(
-            all.difference(&small)
-                .cloned()
-                .collect::<std::collections::BTreeSet<_>>(),
-            optional.into()
-        );
+        let mut optional = std::collections::BTreeSet::from(OPTIONAL.map(|(action, _)| action));
+        // Every cluster profits from them, but no call needs them.
+        assert!(optional.remove("DescribeAvailableResource"));
+        assert!(optional.remove("DescribeDisksFullStatus"));
+        let lacking = all.difference(&small).map(String::as_str);
+        assert_eq!(lacking.collect::<std::collections::BTreeSet<_>>(), optional);
     }
 
     #[test]
@@ -254,5 +267,8 @@ mod tests {
         };
         assert_eq!(statuses("cn-beijing-a"), [Status::Ok, Status::Warning]);
         assert_eq!(statuses("cn-beijing-x"), [Status::Failed, Status::Warning]);
+        let names = stock(&[], Some(&"cn-beijing-a".parse().unwrap()));
+        let names: Vec<_> = names.into_iter().map(|check| check.name).collect();
+        assert_eq!(names, ["cloud/zone", "cloud/stock"]);
     }
 }
