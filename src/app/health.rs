@@ -11,7 +11,7 @@ use super::node_checks::NodeChecks;
 use crate::base::error_chain;
 use crate::base::{Clock, Deadline};
 use crate::cloud::ApiHealth;
-use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, Report};
+use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
 use crate::cloud::credential::CredentialProvider;
 use crate::cloud::rate_limit::RateLimiter;
 use crate::csi::proto::ProbeRequest;
@@ -19,9 +19,6 @@ use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
 use crate::csi::socket::Endpoint;
 use crate::model::Failure;
-
-/// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never become ready again.
-const RECENT: Duration = Duration::from_mins(10);
 
 /// How long calls must have failed before the cloud is reported as unreachable.
 const UNREACHABLE_AFTER: Duration = Duration::from_mins(1);

@@ -19,6 +19,8 @@ pub const CONNECTIVITY_ADVICE: &str =
 /// A request that is canceled after so long counts as failed; an earlier cancellation has other reasons. An outage of
 /// so long is logged: the calls that wait for its end log only when they end.
 const OUTAGE_AFTER: Duration = Duration::from_secs(5);
+/// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never be healthy again.
+pub const RECENT: Duration = Duration::from_mins(10);
 /// After so long without a call a failure starts a new outage.
 const OUTAGE_GAP: Duration = Duration::from_mins(10);
 
@@ -51,6 +53,19 @@ pub struct Outage {
     pub last_failure: Instant,
     pub error: String,
     pub is_logged: bool,
+}
+
+impl Report {
+    /// How long the outage has been observed: until its last failed request, because nothing is known of the time after it.
+    /// Zero if none failed recently.
+    #[must_use]
+    pub fn outage_duration(&self) -> Duration {
+        let outage = self.outage.as_ref();
+        let outage = outage.filter(|outage| outage.last_failure.elapsed() < RECENT);
+        outage.map_or(Duration::ZERO, |outage| {
+            outage.last_failure.duration_since(outage.since)
+        })
+    }
 }
 
 impl ApiHealth {
@@ -193,9 +208,10 @@ mod tests {
         }
         pass(1).await;
         let report = health.report();
-        let outage = report.outage.unwrap();
+        let outage = report.outage.as_ref().unwrap();
         let ages = [outage.since, outage.last_failure].map(|at| at.elapsed().as_secs());
         assert_eq!(ages, [81, 1]);
+        assert_eq!(report.outage_duration().as_secs(), 80);
         assert!(outage.error.contains("http://h"), "{}", outage.error);
         assert_eq!(report.last_response.unwrap().elapsed().as_secs(), 121);
         // A server error is also a response.

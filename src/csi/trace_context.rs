@@ -20,7 +20,7 @@ impl Extractor for Headers<'_> {
 }
 
 /// Makes the span of a call the server span of a trace: a child of the span in `traceparent`, if the caller sent one.
-/// Returns the trace ID, or none if traces are disabled.
+/// Returns the trace ID, or none if the trace is not exported.
 pub(super) fn start(span: &Span, method: &str, headers: &http::HeaderMap) -> Option<TraceId> {
     let parent = if headers.contains_key("traceparent") {
         TraceContextPropagator::new().extract(&Headers(headers))
@@ -32,6 +32,8 @@ pub(super) fn start(span: &Span, method: &str, headers: &http::HeaderMap) -> Opt
     span.record("otel.name", method);
     span.record("otel.kind", "server");
     let context = span.context();
-    let trace_id = context.span().span_context().trace_id();
-    (trace_id != TraceId::INVALID).then_some(trace_id)
+    let context = context.span().span_context().clone();
+    // The sampler may have dropped it: the ID of a trace that nobody has is no help.
+    let is_exported = context.is_valid() && context.is_sampled();
+    is_exported.then(|| context.trace_id())
 }

@@ -177,6 +177,7 @@ impl Gauges for ControllerGauges {
     async fn update(&self) {
         self.update_limits();
         self.update_queues();
+        self.inventory.update();
         self.stockouts.clear();
         for (zone, category) in self.disks.provisioner.stockouts() {
             let labels = StockoutLabels {
@@ -185,9 +186,8 @@ impl Gauges for ControllerGauges {
             };
             self.stockouts.get_or_create(&labels).set(1);
         }
-        let outage = self.cloud.api_health.report().outage;
-        let seconds = outage.map_or(0.0, |outage| outage.since.elapsed().as_secs_f64());
-        self.outage.set(seconds);
+        let duration = self.cloud.api_health.report().outage_duration();
+        self.outage.set(duration.as_secs_f64());
         self.update_credentials().await;
     }
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-
 use tokio::time::Instant;
 
 use super::catalog::register;
-use crate::base::{Deadline, error_chain};
+use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain};
 use crate::disk::{DiskServices, HealthIssue, health_issues};
 use crate::model::{Disk, DiskId, InstanceId};
 
@@ -48,10 +48,21 @@ pub(in crate::app) struct UnhealthyDisks {
 /// Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(in crate::app) struct InventoryMetrics {
-    unhealthy: Arc<Mutex<Option<UnhealthyDisks>>>,
+    last: Arc<Mutex<Option<Listing>>>,
     volumes: Family<VolumeLabels, Gauge>,
     capacity: Family<VolumeLabels, Gauge>,
     attachments: Family<NodeLabels, Gauge>,
+    listed: Gauge,
+}
+
+/// The result of a listing.
+#[derive(Debug, Clone)]
+struct Listing {
+    at: Timestamp,
+    /// Number and bytes of the disks.
+    volumes: BTreeMap<VolumeLabels, (i64, i64)>,
+    attachments: BTreeMap<InstanceId, i64>,
+    unhealthy: UnhealthyDisks,
 }
 
 impl InventoryMetrics {
@@ -59,17 +70,37 @@ impl InventoryMetrics {
         register(registry, "volumes", self.volumes.clone());
         register(registry, "volumes_capacity", self.capacity.clone());
         register(registry, "node_attachments_used", self.attachments.clone());
+        register(registry, "volumes_listed_timestamp", self.listed.clone());
+    }
+
+    /// Sets the gauges, in which a scrape must not see a part of a listing.
+    pub(super) fn update(&self) {
+        let last = self.lock();
+        let Some(listing) = last.as_ref() else { return };
+        self.volumes.clear();
+        self.capacity.clear();
+        self.attachments.clear();
+        for (labels, (count, bytes)) in &listing.volumes {
+            self.volumes.get_or_create(labels).set(*count);
+            self.capacity.get_or_create(labels).set(*bytes);
+        }
+        for (node, count) in &listing.attachments {
+            let labels = NodeLabels {
+                node_id: node.to_string(),
+            };
+            self.attachments.get_or_create(&labels).set(*count);
+        }
+        self.listed.set(listing.at.as_second());
     }
 
     /// The unhealthy disks; none before the first listing.
     pub(in crate::app) fn unhealthy(&self) -> Option<UnhealthyDisks> {
-        self.lock_unhealthy().clone()
+        let last = self.lock();
+        last.as_ref().map(|listing| listing.unhealthy.clone())
     }
 
-    fn lock_unhealthy(&self) -> MutexGuard<'_, Option<UnhealthyDisks>> {
-        self.unhealthy
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Listing>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn list(&self, disks: &DiskServices) -> crate::disk::Result<()> {
@@ -86,12 +117,12 @@ impl InventoryMetrics {
             (labels, disk.size.bytes().0, attachments, unhealthy)
         };
         let rows = disks.inventory.list(Deadline::after(TIMEOUT), item).await?;
-        let mut sums: BTreeMap<VolumeLabels, (i64, i64)> = BTreeMap::new();
+        let mut volumes: BTreeMap<VolumeLabels, (i64, i64)> = BTreeMap::new();
         let mut nodes: BTreeMap<InstanceId, i64> = BTreeMap::new();
         let mut unhealthy = Vec::new();
         for (labels, bytes, attachments, issues) in rows {
             unhealthy.extend(issues);
-            let (count, sum) = sums.entry(labels).or_default();
+            let (count, sum) = volumes.entry(labels).or_default();
             *count += 1;
             *sum = sum.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
             for node in attachments {
@@ -100,24 +131,17 @@ impl InventoryMetrics {
         }
         let omitted = unhealthy.len().saturating_sub(MAX_UNHEALTHY);
         unhealthy.truncate(MAX_UNHEALTHY);
-        *self.lock_unhealthy() = Some(UnhealthyDisks {
+        let unhealthy = UnhealthyDisks {
             listed: Instant::now(),
             disks: unhealthy,
             omitted,
+        };
+        *self.lock() = Some(Listing {
+            at: SystemClock.now(),
+            volumes,
+            attachments: nodes,
+            unhealthy,
         });
-        self.volumes.clear();
-        self.capacity.clear();
-        self.attachments.clear();
-        for (labels, (count, bytes)) in sums {
-            self.volumes.get_or_create(&labels).set(count);
-            self.capacity.get_or_create(&labels).set(bytes);
-        }
-        for (node, count) in nodes {
-            let labels = NodeLabels {
-                node_id: node.to_string(),
-            };
-            self.attachments.get_or_create(&labels).set(count);
-        }
         Ok(())
     }
 }
@@ -130,12 +154,13 @@ pub(in crate::app) async fn refresh(
 ) {
     // A controller that has just started lists the disks for other reasons.
     tokio::time::sleep(FIRST.min(interval)).await;
+    let logged = LogOnce::default();
     loop {
-        if let Err(error) = metrics.list(&disks).await {
-            let error = error_chain(&error);
-            tracing::debug!(
-                error,
-                "cannot list the disks for metrics; the last counts are kept"
+        let error = metrics.list(&disks).await.err();
+        let error = error.map_or_else(String::new, |error| error_chain(&error));
+        if logged.should_log("listing", &error) {
+            tracing::warn!(
+                "the disks cannot be listed for metrics, and the last counts remain: {error}"
             );
         }
         tokio::time::sleep(interval).await;

@@ -1,6 +1,7 @@
 //! Disks and snapshots that Kubernetes does not use, counted periodically as by `diskplugin orphans`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -26,6 +27,7 @@ struct Labels {
 pub(in crate::app) struct OrphanMetrics {
     resources: Family<Labels, Gauge>,
     capacity: Family<Labels, Gauge>,
+    counted: Arc<Mutex<BTreeSet<Labels>>>,
 }
 
 impl OrphanMetrics {
@@ -46,12 +48,18 @@ impl OrphanMetrics {
             let bytes = finding.size.map_or(0, |size| size.bytes().0);
             *sum = sum.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
-        self.resources.clear();
-        self.capacity.clear();
-        for (labels, (count, bytes)) in sums {
-            self.resources.get_or_create(&labels).set(count);
-            self.capacity.get_or_create(&labels).set(bytes);
+        // A scrape at the same time must not miss what was counted before and now.
+        for (labels, (count, bytes)) in &sums {
+            self.resources.get_or_create(labels).set(*count);
+            self.capacity.get_or_create(labels).set(*bytes);
         }
+        let now: BTreeSet<_> = sums.into_keys().collect();
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in counted.difference(&now) {
+            self.resources.remove(gone);
+            self.capacity.remove(gone);
+        }
+        *counted = now;
     }
 }
 

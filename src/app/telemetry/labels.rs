@@ -43,7 +43,50 @@ pub(super) struct BoundedValues {
     max: usize,
 }
 
-const OTHER: &str = "other";
+/// The value for all others.
+pub(super) const OTHER: &str = "other";
+
+/// The methods of CSI and of kubelet's plugin registration.
+pub(super) const METHODS: [&str; 38] = [
+    "ControllerExpandVolume",
+    "ControllerGetCapabilities",
+    "ControllerGetVolume",
+    "ControllerGetVolumeHealth",
+    "ControllerListVolumeHealth",
+    "ControllerModifyVolume",
+    "ControllerPublishVolume",
+    "ControllerUnpublishVolume",
+    "CreateSnapshot",
+    "CreateVolume",
+    "CreateVolumeGroupSnapshot",
+    "DeleteSnapshot",
+    "DeleteVolume",
+    "DeleteVolumeGroupSnapshot",
+    "GetCapacity",
+    "GetInfo",
+    "GetMetadataAllocated",
+    "GetMetadataDelta",
+    "GetPluginCapabilities",
+    "GetPluginInfo",
+    "GetSnapshot",
+    "GetVolumeGroupSnapshot",
+    "GroupControllerGetCapabilities",
+    "ListSnapshots",
+    "ListVolumes",
+    "NodeExpandVolume",
+    "NodeGetCapabilities",
+    "NodeGetInfo",
+    "NodeGetStorageHealth",
+    "NodeGetVolumeHealth",
+    "NodeGetVolumeStats",
+    "NodePublishVolume",
+    "NodeStageVolume",
+    "NodeUnpublishVolume",
+    "NodeUnstageVolume",
+    "NotifyRegistrationStatus",
+    "Probe",
+    "ValidateVolumeCapabilities",
+];
 
 impl BoundedValues {
     pub(super) fn new(max: usize) -> Self {
@@ -70,6 +113,19 @@ impl BoundedValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_method_of_the_protocols_is_known() {
+        let protocols = [
+            include_str!("../../../proto/csi.proto"),
+            include_str!("../../../proto/pluginregistration.proto"),
+        ];
+        let lines = protocols.iter().flat_map(|text| text.lines());
+        let methods =
+            lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once(['(', ' ']));
+        let methods: BTreeSet<_> = methods.map(|(name, _)| name).collect();
+        assert_eq!(methods, BTreeSet::from(METHODS));
+    }
 
     #[test]
     fn values_beyond_the_limit_count_as_other() {

@@ -10,8 +10,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::labels::{
-    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, MethodLabels, PhaseLabels,
-    RpcLabels,
+    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, METHODS, MethodLabels, OTHER,
+    PhaseLabels, RpcLabels,
 };
 use crate::app::metrics::catalog::register;
 
@@ -26,8 +26,7 @@ const CLOUD_BUCKETS: [f64; 9] = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 5.0, 15.0
 /// Resources per poll: at most 100.
 const BATCH_BUCKETS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
 
-/// The methods of CSI are fewer, and so are the codes that the cloud returns in practice.
-const MAX_METHODS: usize = 64;
+/// The codes that the cloud returns in practice are fewer.
 const MAX_CODES: usize = 64;
 
 /// The method of work that no call waits for, or that several calls share.
@@ -49,7 +48,6 @@ pub(in crate::app) struct CallMetrics {
     cloud_calls: ExemplarBuckets<CloudCallLabels>,
     throttled: Family<ActionLabels, Counter>,
     batches: Buckets<ActionLabels>,
-    methods: BoundedValues,
     codes: BoundedValues,
 }
 
@@ -66,7 +64,6 @@ impl Default for CallMetrics {
             }),
             throttled: Family::default(),
             batches: Family::new_with_constructor(|| Histogram::new(BATCH_BUCKETS)),
-            methods: BoundedValues::new(MAX_METHODS),
             codes: BoundedValues::new(MAX_CODES),
         }
     }
@@ -106,7 +103,8 @@ impl CallMetrics {
 
     /// The method as a label value.
     pub(super) fn method(&self, name: &str) -> String {
-        self.methods.limit(name)
+        let is_known = METHODS.contains(&name);
+        if is_known { name } else { OTHER }.to_owned()
     }
 
     pub(super) fn rpc_started(&self, method: &str) {

@@ -78,6 +78,9 @@ fn args(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
         };
     }
     let text = match (value, arg.get_value_delimiter()) {
+        (value, Some(_)) if has_pairs(arg) && !value.is_object() => {
+            return Err(wrong(value, "a map, such as {DescribeDisks: 5}"));
+        }
         (Value::Array(items), Some(delimiter)) => {
             let item = |item: &Value| match scalar(arg, item)? {
                 text if text.contains(delimiter) => Err(wrong(item, "one value per item")),
@@ -88,7 +91,9 @@ fn args(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
         }
         (Value::Object(pairs), Some(delimiter)) if has_pairs(arg) => {
             let pair = |(name, value): (&String, &Value)| match value {
-                _ if name.contains([delimiter, '=']) => Err(format!("{name:?} is not an action")),
+                _ if name.contains([delimiter, '=']) || name.trim() != name => {
+                    Err(format!("{name:?} is not an action"))
+                }
                 Value::Number(number) => Ok(format!("{name}={number}")),
                 _ => Err(format!("{name}: {}", wrong(value, "a number"))),
             };
