@@ -74,9 +74,14 @@ fn pod_monitors_scrape_ports_of_the_pods_with_the_labels_of_the_alerts() {
         for endpoint in endpoints {
             let is_driver = text(endpoint, "/port") == "health";
             assert_eq!(endpoint.get("scheme").is_some(), is_driver, "{endpoint}");
+            let targets: Vec<_> = list(endpoint, "/relabelings")
+                .iter()
+                .map(|relabeling| text(relabeling, "/targetLabel"))
+                .collect();
+            assert_eq!(targets, ["job", "node", "release"], "{endpoint}");
             assert_eq!(
-                endpoint["relabelings"][1]["targetLabel"], "node",
-                "{endpoint}"
+                text(endpoint, "/relabelings/2/sourceLabels/0"),
+                "__meta_kubernetes_pod_label_app_kubernetes_io_instance"
             );
             jobs.insert(text(endpoint, "/relabelings/0/replacement"));
         }

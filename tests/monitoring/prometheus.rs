@@ -31,7 +31,7 @@ fn configuration(target: &str) -> String {
     for role in ["controller", "node"] {
         text.push_str(&format!(
             "  - job_name: diskplugin-{role}\n    static_configs:\n      - targets: [{target:?}]\n        \
-             labels: {{namespace: storage, pod: {role}-0, node: node-1}}\n"
+             labels: {{namespace: storage, release: diskplugin, pod: {role}-0, node: node-1}}\n"
         ));
     }
     text

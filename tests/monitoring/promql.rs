@@ -5,7 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use diskplugin::app::metrics::catalog::METRICS;
 
 /// The labels of every sample: those of the scrape, and the bounds of histograms.
-const SCRAPE: [&str; 6] = ["job", "namespace", "pod", "node", "instance", "le"];
+const SCRAPE: [&str; 7] = [
+    "job",
+    "namespace",
+    "pod",
+    "node",
+    "release",
+    "instance",
+    "le",
+];
 
 /// The names of all samples with their labels.
 pub(crate) fn samples() -> BTreeMap<String, BTreeSet<&'static str>> {

@@ -37,9 +37,9 @@ const WITHOUT_DATA: [(&str, &str); 4] = [
 ];
 
 /// A query as Grafana sends it with all variables at "All".
-fn without_variables(query: &str) -> String {
+pub(crate) fn without_variables(query: &str) -> String {
     let query = query.replace("$__rate_interval", "4s");
-    let names = ["namespace", "node", "disk_id"];
+    let names = ["namespace", "release", "node", "disk_id"];
     let query = names.iter().fold(query, |query, name| {
         query.replace(&format!("\"${name}\""), "\".*\"")
     });

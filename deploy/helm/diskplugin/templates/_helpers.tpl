@@ -373,11 +373,13 @@ checksum/config: {{ omit (include "diskplugin.config" . | fromYaml) "logLevel" "
 {{- end }}
 {{- end }}
 
-{{/* The labels `job` and `node` of a scrape, which the alerts and dashboards use. */}}
+{{/* The labels `job`, `node` and `release` of a scrape, which the alerts and dashboards use. */}}
 {{- define "diskplugin.relabelings" -}}
 relabelings:
   - targetLabel: job
     replacement: {{ . }}
   - sourceLabels: [__meta_kubernetes_pod_node_name]
     targetLabel: node
+  - sourceLabels: [__meta_kubernetes_pod_label_app_kubernetes_io_instance]
+    targetLabel: release
 {{- end }}
