@@ -68,10 +68,7 @@ impl VolumeHistory {
     /// # Errors
     /// The API server does not respond, or forbids a read.
     pub async fn read(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
-        let mut history = match volume.split_once('/') {
-            Some((namespace, name)) => of_claim(cluster, namespace, name).await?,
-            None => of_volume(cluster, driver, volume).await?,
-        };
+        let mut history = Self::find(cluster, driver, volume).await?;
         if let Some(name) = &history.persistent_volume {
             history.attachments = attachments(cluster, driver, name).await?;
             let events = events(cluster, None, name).await?;
@@ -89,6 +86,17 @@ impl VolumeHistory {
         }
         history.events.sort_by_key(|event| event.time);
         Ok(history)
+    }
+
+    /// As [`Self::read`], without attachments, events and pods, which need further rights.
+    ///
+    /// # Errors
+    /// The API server does not respond, or forbids a read.
+    pub async fn find(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
+        match volume.split_once('/') {
+            Some((namespace, name)) => of_claim(cluster, namespace, name).await,
+            None => of_volume(cluster, driver, volume).await,
+        }
     }
 }
 

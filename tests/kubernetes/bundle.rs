@@ -9,13 +9,17 @@ use crate::kit::{DRIVER, Kit};
 const PODS: &str = "/api/v1/pods";
 const PLACE: &str = "/api/v1/namespaces/storage";
 const STORAGE: &str = "/apis/storage.k8s.io/v1";
-const PLANTED: [&str; 5] = [
+const PLANTED: [&str; 8] = [
     "hunter2-planted",
     "LTAI5tPLANTEDPLANTED01",
     "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl",
     "value-of-variable",
     // The token of the kubeconfig.
     "no-secret",
+    // Of another user of the kubeconfig.
+    "kube-exec-variable",
+    "kube-exec-argument",
+    "kube-token-file",
 ];
 
 fn pod(name: &str, component: &str) -> Value {
@@ -63,8 +67,8 @@ async fn installed(nodes: usize) -> Kit {
                 world.texts.insert(format!("{proxy}{page}"), text.to_owned());
             }
             let log = format!(
-                "1 INFO started\n2 ERROR password={} id {} by Bearer {}\n3 no-secret",
-                PLANTED[0], PLANTED[1], PLANTED[2]
+                "1 INFO started\n2 ERROR password={} id {} by Bearer {}\n3 no-secret\n4 {} {} {}",
+                PLANTED[0], PLANTED[1], PLANTED[2], PLANTED[5], PLANTED[6], PLANTED[7]
             );
             world.texts.insert(format!("{PLACE}/pods/{name}/log"), log);
         }
@@ -95,13 +99,34 @@ async fn installed(nodes: usize) -> Kit {
     kit
 }
 
+/// Adds a user to the kubeconfig who is not the current one.
+fn add_user(kit: &Kit) {
+    let text = std::fs::read_to_string(kit.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    let user = json!({"name": "other", "user": {
+        // Relative to the kubeconfig.
+        "tokenFile": "token-of-other",
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "get-token",
+            "args": ["--password", PLANTED[6]],
+            "env": [{"name": "DB_PASSWORD", "value": PLANTED[5]}, {"name": "MODE", "value": "INFO"}],
+        },
+    }});
+    config["users"].as_array_mut().unwrap().push(user);
+    std::fs::write(kit.kubeconfig(), config.to_string()).unwrap();
+    let token = format!("{}\n", PLANTED[7]);
+    std::fs::write(kit.kubeconfig().with_file_name("token-of-other"), token).unwrap();
+}
+
 /// The archive, by member, and what was printed.
-async fn bundle(kit: &Kit) -> (std::collections::BTreeMap<String, String>, String) {
+async fn bundle(kit: &Kit, flags: &[&str]) -> (std::collections::BTreeMap<String, String>, String) {
+    add_user(kit);
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("bundle.tar.gz");
     let ended = diskplugin(["bundle", "--volume=team/data", "--out"])
         .args([file.to_str().unwrap(), "--kubeconfig"])
         .args([kit.kubeconfig().to_str().unwrap()])
+        .args(flags)
         .ended()
         .await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
@@ -118,7 +143,7 @@ async fn bundle(kit: &Kit) -> (std::collections::BTreeMap<String, String>, Strin
 #[tokio::test]
 async fn the_archive_of_a_cluster_has_what_concerns_the_driver_and_no_secret() {
     let kit = installed(1).await;
-    let (members, _) = bundle(&kit).await;
+    let (members, _) = bundle(&kit, &[]).await;
     for pod in ["ctl", "n000"] {
         let folder = format!("pods/storage/{pod}");
         let text = |name: &str| members[&format!("{folder}/{name}")].as_str();
@@ -130,7 +155,7 @@ async fn the_archive_of_a_cluster_has_what_concerns_the_driver_and_no_secret() {
             "log-csi-attacher.txt",
         ] {
             let expected = "1 INFO started\n2 ERROR password=[redacted] id [redacted] by Bearer [redacted]\n\
-                            3 [redacted]";
+                            3 [redacted]\n4 [redacted] [redacted] [redacted]";
             assert_eq!(text(log), expected);
         }
         let report: Value = serde_json::from_str(text("pod.json")).unwrap();
@@ -168,7 +193,7 @@ async fn what_is_not_included_is_in_the_manifest() {
     kit.api.change(|world| {
         world.forbidden = vec![format!("GET {PLACE}/events")];
     });
-    let (members, printed) = bundle(&kit).await;
+    let (members, printed) = bundle(&kit, &[]).await;
     let manifest = &members["manifest.json"];
     assert!(manifest.contains("pod storage/n051"), "{manifest}");
     assert!(printed.contains("storage/events"), "{printed}");
@@ -179,4 +204,73 @@ async fn what_is_not_included_is_in_the_manifest() {
     // The volume is attached there.
     assert!(members.contains_key("pods/storage/n050/pod.json"));
     assert!(!members.contains_key("pods/storage/n051/pod.json"));
+}
+
+#[tokio::test]
+async fn objects_of_a_volume_need_no_right_to_events_and_pods_of_its_namespace() {
+    let kit = installed(1).await;
+    kit.api.change(|world| {
+        world.forbidden = vec![
+            "GET /api/v1/namespaces/team/events".to_owned(),
+            "GET /api/v1/namespaces/team/pods".to_owned(),
+            "GET /api/v1/events".to_owned(),
+        ];
+    });
+    let (members, printed) = bundle(&kit, &[]).await;
+    assert!(!printed.contains("team"), "{printed}");
+    for name in [
+        "persistentvolume",
+        "persistentvolumeclaim",
+        "volumeattachments",
+    ] {
+        let member = format!("volumes/team_data/{name}.json");
+        assert!(members.contains_key(&member), "{member}: {printed}");
+    }
+    assert!(members.contains_key("pods/storage/ctl/volume-d-1.json"));
+}
+
+#[tokio::test]
+async fn a_claim_is_read_without_the_right_to_its_volume() {
+    let kit = installed(1).await;
+    kit.api.change(|world| {
+        world.forbidden = vec!["GET /api/v1/persistentvolumes".to_owned()];
+    });
+    let (members, printed) = bundle(&kit, &[]).await;
+    let claim = &members["volumes/team_data/persistentvolumeclaim.json"];
+    assert!(claim.contains("pv-1"), "{claim}");
+    assert!(
+        printed.contains("volume team/data: cannot read the PersistentVolume pv-1"),
+        "{printed}"
+    );
+    assert!(printed.contains(ADVICE), "{printed}");
+}
+
+const ADVICE: &str = "Grant the user of the kubeconfig this right";
+
+#[tokio::test]
+async fn without_the_pods_of_the_driver_its_events_are_read() {
+    let kit = installed(1).await;
+    kit.api.change(|world| {
+        world.forbidden = vec![
+            "GET /api/v1/pods".to_owned(),
+            format!("GET {PLACE}/pods"),
+            format!("GET {STORAGE}/csinodes"),
+        ];
+    });
+    let (members, printed) = bundle(&kit, &["--namespace=storage"]).await;
+    assert!(
+        members["events/storage.json"].contains("BackOff"),
+        "{printed}"
+    );
+    assert!(printed.contains("pods of the driver: cannot"), "{printed}");
+    assert!(!printed.contains("no pod has the label"), "{printed}");
+    assert_eq!(printed.matches(ADVICE).count(), 2, "{printed}");
+    assert!(!printed.contains("chart"), "{printed}");
+
+    let (members, printed) = bundle(&kit, &[]).await;
+    let manifest = &members["manifest.json"];
+    for text in [&printed, manifest] {
+        assert!(text.contains("events of the driver"), "{text}");
+        assert!(text.contains("or set --namespace to list"), "{text}");
+    }
 }

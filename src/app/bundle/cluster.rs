@@ -10,7 +10,7 @@ use crate::base::{error_chain, join_all};
 use crate::cli;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
-use crate::cluster::{self, Cluster};
+use crate::cluster::{self, Cluster, Error};
 use crate::ops::bundle::{file_name, is_of_driver, uses_volume, without_history};
 
 /// Most pods of nodes that are read.
@@ -33,31 +33,29 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
     let mut keys: BTreeSet<String> = args.volume.iter().cloned().collect();
     let mut nodes = BTreeSet::new();
     for volume in &args.volume {
-        match VolumeHistory::read(&cluster, &args.processes.driver.driver_name, volume).await {
+        match VolumeHistory::find(&cluster, &args.processes.driver.driver_name, volume).await {
             Ok(history) => {
                 keys.extend(history.disk.clone());
                 keys.extend(history.persistent_volume.clone());
-                let attachments = history.attachments.iter();
-                nodes.extend(attachments.map(|attachment| attachment.node.clone()));
-                objects_of_volume(args, &cluster, volume, &history, archive).await?;
+                nodes.extend(objects_of_volume(args, &cluster, volume, &history, archive).await?);
             }
-            Err(error) => archive.add_missing(&format!("volume {volume}"), &error_chain(&error)),
+            Err(error) => {
+                archive.add_missing(&format!("volume {volume}"), &reason(&error));
+                // A user with rights in one namespace can read the claim, but not its PersistentVolume.
+                if let Some((namespace, name)) = volume.split_once('/') {
+                    claim(&cluster, volume, namespace, name, archive).await?;
+                }
+            }
         }
     }
     let keys: Vec<String> = keys.into_iter().collect();
-    let pods = match PodReport::list(&cluster, args.processes.namespace.as_deref()).await {
-        Ok(pods) => pods,
-        Err(error) => {
-            archive.add_missing("pods of the driver", &error_chain(&error));
-            return Ok(());
-        }
-    };
-    if pods.is_empty() {
-        let reason = "no pod has the label app.kubernetes.io/name=diskplugin";
-        archive.add_missing("pods of the driver", reason);
-    }
+    let pods = pods_of_driver(args, &cluster, archive).await;
     let mut namespaces: BTreeSet<String> = pods.iter().map(|pod| pod.namespace.clone()).collect();
     namespaces.extend(args.processes.namespace.clone());
+    if namespaces.is_empty() {
+        let reason = "the namespace of the driver is unknown; set --namespace";
+        archive.add_missing("events of the driver", reason);
+    }
     for namespace in namespaces {
         let path = format!("/api/v1/namespaces/{namespace}/events");
         let events = cluster.objects(&path).await;
@@ -74,6 +72,31 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
         }
     }
     Ok(())
+}
+
+/// Empty if they cannot be listed.
+async fn pods_of_driver(
+    args: &cli::Bundle,
+    cluster: &Cluster,
+    archive: &mut Output,
+) -> Vec<PodReport> {
+    let namespace = args.processes.namespace.as_deref();
+    let pods = PodReport::list(cluster, namespace).await;
+    let missing = match &pods {
+        Ok(pods) if !pods.is_empty() => None,
+        Ok(_) => Some("no pod has the label app.kubernetes.io/name=diskplugin".to_owned()),
+        Err(error @ Error::Forbidden { .. }) if namespace.is_none() => {
+            let reason = reason(error);
+            Some(format!(
+                "{reason}, or set --namespace to list only the pods of one namespace"
+            ))
+        }
+        Err(error) => Some(reason(error)),
+    };
+    if let Some(reason) = missing {
+        archive.add_missing("pods of the driver", &reason);
+    }
+    pods.unwrap_or_default()
 }
 
 /// The controllers, and nodes up to a limit: first those where a named volume is attached.
@@ -120,14 +143,15 @@ async fn classes(
     Ok(())
 }
 
+/// Adds the objects of a volume. The result has the nodes that it is attached to.
 async fn objects_of_volume(
     args: &cli::Bundle,
     cluster: &Cluster,
     volume: &str,
     history: &VolumeHistory,
     archive: &mut Output,
-) -> anyhow::Result<()> {
-    let folder = format!("volumes/{}", file_name(volume));
+) -> anyhow::Result<Vec<String>> {
+    let (folder, mut nodes) = (folder(volume), Vec::new());
     if history.persistent_volume.is_none() && history.claim.is_none() {
         archive.add_missing(&format!("volume {volume}"), "Kubernetes does not have it");
     }
@@ -145,18 +169,37 @@ async fn objects_of_volume(
         if let Ok(Some(objects)) = &mut attachments {
             objects
                 .retain(|one| uses_volume(one, args.processes.driver.driver_name.as_str(), name));
+            let attached = objects
+                .iter()
+                .filter_map(|one| one.pointer("/spec/nodeName"));
+            nodes.extend(attached.filter_map(Value::as_str).map(str::to_owned));
         }
         let member = format!("{folder}/volumeattachments.json");
         add_list(archive, &member, &path, attachments)?;
     }
     if let Some((namespace, name)) = &history.claim {
-        let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-        let object = cluster.object(&collection, name).await;
-        let source = format!("PersistentVolumeClaim {namespace}/{name}");
-        let member = format!("{folder}/persistentvolumeclaim.json");
-        add(archive, &member, &source, object)?;
+        claim(cluster, volume, namespace, name, archive).await?;
     }
-    Ok(())
+    Ok(nodes)
+}
+
+async fn claim(
+    cluster: &Cluster,
+    volume: &str,
+    namespace: &str,
+    name: &str,
+    archive: &mut Output,
+) -> anyhow::Result<()> {
+    let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
+    let object = cluster.object(&collection, name).await;
+    let source = format!("PersistentVolumeClaim {namespace}/{name}");
+    let member = format!("{}/persistentvolumeclaim.json", folder(volume));
+    add(archive, &member, &source, object)
+}
+
+/// The folder of the objects of a volume.
+fn folder(volume: &str) -> String {
+    format!("volumes/{}", file_name(volume))
 }
 
 async fn read_pod(
@@ -179,7 +222,7 @@ async fn read_pod(
             let log = pod.log(cluster, name, args.since, is_previous).await;
             let member = format!("{folder}/log-{name}{suffix}.txt");
             let source = format!("log of {name}{suffix}, {source}");
-            let log = log.map_err(|error| error_chain(&error));
+            let log = log.map_err(|error| reason(&error));
             let gone = || "the pod does not exist any more".to_owned();
             read.push((member, source, log.and_then(|log| log.ok_or_else(gone))));
         }
@@ -194,7 +237,7 @@ async fn read_pod(
             Ok(Some(text)) => Ok(text),
             Ok(None) if is_optional => continue,
             Ok(None) => Err("it does not exist".to_owned()),
-            Err(error) => Err(error_chain(&error)),
+            Err(error) => Err(reason(&error)),
         };
         read.push((
             format!("{folder}/{name}"),
@@ -214,7 +257,7 @@ fn add(
     match object {
         Ok(Some(object)) => archive.add_json(name, source, &without_history(object))?,
         Ok(None) => archive.add_missing(source, "it does not exist"),
-        Err(error) => archive.add_missing(source, &error_chain(&error)),
+        Err(error) => archive.add_missing(source, &reason(&error)),
     }
     Ok(())
 }
@@ -231,4 +274,20 @@ fn add_list(
     };
     let document = objects.map(|objects| objects.map(list));
     add(archive, name, source, document)
+}
+
+/// Why a source is missing, with advice for the user of the kubeconfig. That of the error itself is for a pod of the driver.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Forbidden { step, words } => {
+            format!("cannot {step}: {words}. Grant the user of the kubeconfig this right")
+        }
+        Error::Unknown { step, words } => format!(
+            "cannot {step}: the API server does not accept the credentials: {words}. Renew those of the kubeconfig"
+        ),
+        Error::Late { step } => {
+            format!("cannot {step}: no response in time. Check whether the API server is reachable")
+        }
+        error => error_chain(error),
+    }
 }

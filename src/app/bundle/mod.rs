@@ -55,7 +55,8 @@ async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
     write!(std::io::stdout(), "{text}").context("cannot print")
 }
 
-/// A redactor for the credentials of this process: in its environment, in the kubeconfig and in --token-file.
+/// A redactor for the credentials of this process: in its environment, in the kubeconfig with the files of its tokens, and
+/// in --token-file.
 fn redactor(args: &cli::Bundle) -> anyhow::Result<(Redactor, Option<String>)> {
     let mut redactor = Redactor::default();
     for (name, value) in std::env::vars_os() {
@@ -65,9 +66,14 @@ fn redactor(args: &cli::Bundle) -> anyhow::Result<(Redactor, Option<String>)> {
     }
     for file in kubeconfig::files(&args.processes.cluster) {
         // If it is unreadable, the connection fails with the reason, or it is not needed.
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
         if let Ok(document) = serde_saphyr::from_str::<Value>(&text) {
             redactor.hide_fields(&document);
+            for token in token_files(&document) {
+                // As kubectl does, from the directory of the kubeconfig.
+                let path = file.with_file_name(token);
+                redactor.hide(&std::fs::read_to_string(path).unwrap_or_default());
+            }
         }
     }
     let token = args
@@ -80,6 +86,13 @@ fn redactor(args: &cli::Bundle) -> anyhow::Result<(Redactor, Option<String>)> {
         redactor.hide(token);
     }
     Ok((redactor, token))
+}
+
+/// The files of tokens that the users of a kubeconfig name.
+fn token_files(kubeconfig: &Value) -> impl Iterator<Item = &str> {
+    let users = kubeconfig.get("users").and_then(Value::as_array);
+    let users = users.into_iter().flatten();
+    users.filter_map(|user| user.pointer("/user/tokenFile")?.as_str())
 }
 
 async fn read_urls(

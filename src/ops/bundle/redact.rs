@@ -5,10 +5,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+mod extent;
 mod field;
 mod form;
+mod line;
 mod name;
 
 #[cfg(test)]
@@ -48,18 +50,34 @@ impl Redactor {
             .sort_by_key(|literal| std::cmp::Reverse(length(literal)));
     }
 
-    /// Removes the values of the fields of this document that are named like secrets.
+    /// Removes the values of the fields of this document that are named like secrets, also of pairs of a name and a value,
+    /// and of flags in lists of arguments.
     pub fn hide_fields(&mut self, document: &Value) {
         match document {
             Value::Object(fields) => {
+                let is_pair = is_pair(fields);
                 for (name, value) in fields {
+                    let is_secret = is_sensitive(name) || (is_pair && name == "value");
                     match value {
-                        Value::String(text) if is_sensitive(name) => self.hide(text),
+                        Value::String(text) if is_secret => self.hide(text),
                         value => self.hide_fields(value),
                     }
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.hide_fields(item)),
+            Value::Array(items) => {
+                let mut flag = None;
+                for item in items {
+                    let text = item.as_str().unwrap_or_default();
+                    for value in field::find(text) {
+                        self.hide(&text[value]);
+                    }
+                    if flag.is_some_and(is_sensitive) && !text.starts_with("--") {
+                        self.hide(text);
+                    }
+                    flag = Some(text).filter(|text| text.starts_with('-') && !text.contains('='));
+                    self.hide_fields(item);
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
@@ -93,9 +111,7 @@ impl Redactor {
     fn value(&self, value: &mut Value, is_secret: bool) {
         match value {
             Value::Object(fields) => {
-                // A pair of a name and a value, such as an environment variable.
-                let pair = ["name", "key"].iter().filter_map(|name| fields.get(*name));
-                let is_pair = pair.filter_map(Value::as_str).any(is_sensitive);
+                let is_pair = is_pair(fields);
                 for (name, value) in fields {
                     let is_value = is_pair && name == "value";
                     self.value(value, is_secret || is_value || is_sensitive(name));
@@ -112,4 +128,10 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Whether this is a pair of the name of a secret and its value, such as an environment variable.
+fn is_pair(fields: &Map<String, Value>) -> bool {
+    let pair = ["name", "key"].iter().filter_map(|name| fields.get(*name));
+    pair.filter_map(Value::as_str).any(is_sensitive)
 }

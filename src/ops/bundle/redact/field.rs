@@ -4,7 +4,9 @@
 use std::ops::Range;
 
 use super::MASK;
-use super::name::{is_header, is_sensitive};
+use super::extent::{Form, block, extent, opening_quote};
+use super::line::{self, Strings, escaped_end};
+use super::name::{is_header, is_phrase, is_resource, is_sensitive, spaced};
 
 /// Values that are not secrets, whatever the name of their field: none, and versions of signatures.
 const HARMLESS: [&str; 9] = ["", "null", "true", "false", "None", "v1", "v3", "[", "{"];
@@ -14,80 +16,166 @@ pub(super) fn is_harmless(value: &str) -> bool {
 }
 
 pub(super) fn redact(text: &str) -> String {
-    let (mut out, mut copied, mut at) = (String::with_capacity(text.len()), 0, 0);
-    while let Some(name) = next_name(text, at) {
-        at = name.end;
-        if !is_sensitive(&text[name.clone()]) {
-            continue;
-        }
-        let Some(value) = value_of(text, name) else {
-            continue;
-        };
-        if is_harmless(&text[value.clone()]) {
-            continue;
-        }
+    let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
+    for value in find(text) {
         out.push_str(&text[copied..value.start]);
         out.push_str(MASK);
-        (copied, at) = (value.end, value.end);
+        copied = value.end;
     }
     out.push_str(&text[copied..]);
     out
 }
 
+/// The values of fields that are named like secrets, in their order.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    let mut strings = Strings::new(text);
+    while let Some(name) = next_name(text, at) {
+        at = name.end;
+        let value = match &text[name.clone()] {
+            "value" => value_before_name(text, &name, &mut strings),
+            named if is_sensitive(named) => value_of(text, name, &mut strings),
+            _ => None,
+        };
+        if let Some(value) = value.filter(|value| !is_harmless(&text[value.clone()])) {
+            at = value.end.max(at);
+            found.push(value);
+        }
+    }
+    found
+}
+
 fn next_name(text: &str, from: usize) -> Option<Range<usize>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
     let bytes = text.as_bytes().get(from..)?;
-    let start = from + bytes.iter().position(is_part)?;
+    let mut start = from + bytes.iter().position(is_part)?;
     let rest = &text.as_bytes()[start..];
     let length = rest.iter().position(|byte| !is_part(byte));
-    Some(start..start + length.unwrap_or(rest.len()))
+    let end = start + length.unwrap_or(rest.len());
+    // The letter of an escaped line end or tab, unless the name is one only with it.
+    let is_escaped = text[..start].ends_with('\\') && text[start..].starts_with(['n', 'r', 't']);
+    let is_whole = is_sensitive(&text[start..end]) && !is_sensitive(&text[start + 1..end]);
+    if is_escaped && !is_whole {
+        start += 1;
+    }
+    let start = spaced(&text[..end]).map_or(start, |length| end - length);
+    Some(start..end)
 }
 
 /// Where the value of this field is, if it is one.
-fn value_of(text: &str, name: Range<usize>) -> Option<Range<usize>> {
+fn value_of(text: &str, name: Range<usize>, strings: &mut Strings<'_>) -> Option<Range<usize>> {
     let (before, after) = (&text[..name.start], &text[name.end..]);
     // Modules of Rust.
     if before.ends_with("::") || after.starts_with("::") {
         return None;
     }
-    if let Some(value) = value_of_pair(text, name.end) {
+    if let Some(value) = value_after_name(text, name.end, strings) {
         return Some(value);
     }
+    let named = &text[name.clone()];
     let quoted = opening_quote(after).unwrap_or(0);
     let gap = blank(&after[quoted..], quoted > 0);
-    let at = quoted + gap;
-    let is_flag = text[name.clone()].starts_with("--");
-    let separator = separator(&after[at..], quoted > 0);
-    let at = match separator {
-        Some(length) => at + length + blank(&after[at + length..], quoted > 0),
-        None if is_flag && gap > 0 && !after[at..].starts_with('-') => at,
+    let rest = &after[quoted + gap..];
+    let is_string = quoted > 0 && before.ends_with(['"', '\'']) && !is_resource(named);
+    let value = match separator(rest, is_string) {
+        Some(length) => &rest[length..],
+        None if named.starts_with("--") && gap > 0 && !begins_flag(rest) => rest,
         None => return None,
     };
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let begins_line = before[line_start..]
-        .bytes()
-        .all(|byte| b" \t-".contains(&byte));
-    let is_colon = separator.is_some() && after[quoted + gap..].starts_with(':');
-    let is_line = is_header(&text[name.clone()]) || (begins_line && is_colon);
-    let start = name.end + at;
-    let value = extent(&text[start..], is_line);
+    let is_colon = rest.starts_with(':');
+    let begins_line = (quoted == 0 && is_colon).then(|| line::column(before));
+    let column = begins_line.flatten();
+    let form = match column {
+        Some(column) => Form::Lines(column),
+        None if is_header(named) => Form::Line,
+        None if quoted > 0 => Form::Scalar,
+        None if is_colon && is_phrase(named) && value.starts_with(' ') => Form::Phrase,
+        None => Form::Word,
+    };
+    let start = text.len() - value.len();
+    value_at(text, start, form, quoted > 0, strings)
+}
+
+/// The value at or behind `start`, in the string that it is in. `is_quoted` is that of its name.
+fn value_at(
+    text: &str,
+    start: usize,
+    form: Form,
+    is_quoted: bool,
+    strings: &mut Strings<'_>,
+) -> Option<Range<usize>> {
+    let column = match form {
+        Form::Lines(column) => column,
+        _ => line::indentation(line::content(strings.line_before(start))),
+    };
+    let first = start + blank(&text[start..], false);
+    let (end, lines) = strings.region(first);
+    let region = text.get(first..end)?;
+    if let Some(length) = block(region, column, is_quoted, lines) {
+        return Some(first..first + length);
+    }
+    let start = start + blank(&text[start..end.max(start)], is_quoted);
+    let (end, lines) = strings.region(start);
+    let before = strings.line_before(start);
+    let value = extent(text.get(start..end)?, before, form, lines);
     Some(start + value.start..start + value.end)
 }
 
 /// Where the value of the pair is whose name ends here, such as an environment variable in a manifest:
 /// `"name":"NAME","value":"VALUE"`, or `name: NAME` and `value: VALUE` on the next line.
-fn value_of_pair(text: &str, name: usize) -> Option<Range<usize>> {
-    let after = &text[name..];
-    let key = after.trim_start_matches(|c: char| c.is_whitespace() || "\\\"',".contains(c));
-    let is_separated = after[..after.len() - key.len()].contains([',', '\n']);
-    let rest = key.strip_prefix("value").filter(|_| is_separated)?;
+fn value_after_name(text: &str, name: usize, strings: &mut Strings<'_>) -> Option<Range<usize>> {
+    let key = next_key(&text[name..])?;
+    let rest = key.strip_prefix("value")?;
+    let start = text.len() - rest.len();
+    value_of_key(text, start - "value".len()..start, strings)
+}
+
+/// As [`value_after_name`], for the other order: where the value of this key is, if a name like that of a secret follows.
+fn value_before_name(
+    text: &str,
+    key: &Range<usize>,
+    strings: &mut Strings<'_>,
+) -> Option<Range<usize>> {
+    let value = value_of_key(text, key.clone(), strings)?;
+    let next = next_key(&text[value.end..])?;
+    let rest = next.strip_prefix("name").or(next.strip_prefix("key"))?;
     let rest = rest
         .trim_start_matches(['\\', '"', '\''])
         .strip_prefix(':')?;
-    let value = &rest[blank(rest, false)..];
-    let start = text.len() - value.len();
-    let value = extent(value, true);
-    Some(start + value.start..start + value.end)
+    let rest = rest.trim_start_matches([' ', '\t', '\\', '"', '\'']);
+    let name = next_name(rest, 0).filter(|name| name.start == 0)?;
+    is_sensitive(&rest[name]).then_some(value)
+}
+
+/// The value of the key of a pair.
+fn value_of_key(text: &str, key: Range<usize>, strings: &mut Strings<'_>) -> Option<Range<usize>> {
+    let after = &text[key.end..];
+    let quoted = opening_quote(after).unwrap_or(0);
+    let rest = after[quoted..].strip_prefix(':')?;
+    let form = match quoted > 0 {
+        true => Form::Scalar,
+        false => line::column(&text[..key.start]).map_or(Form::Line, Form::Lines),
+    };
+    value_at(text, text.len() - rest.len(), form, quoted > 0, strings)
+}
+
+/// The text from the next key of the same object on, behind the end of a value.
+fn next_key(text: &str) -> Option<&str> {
+    let (mut rest, mut is_separated) = (text, false);
+    loop {
+        let before = rest;
+        is_separated |= rest.starts_with([',', '\n']);
+        if let Some(length) = escaped_end(rest) {
+            is_separated = true;
+            rest = &rest[length..];
+        } else {
+            let next = |c: char| c.is_whitespace() || "\\\"',".contains(c);
+            rest = rest.strip_prefix(next).unwrap_or(rest);
+        }
+        if rest.len() == before.len() {
+            return is_separated.then_some(rest);
+        }
+    }
 }
 
 /// The length of blanks; also of line ends, between the tokens of a document.
@@ -96,83 +184,22 @@ fn blank(text: &str, with_lines: bool) -> usize {
     text.len() - text.trim_start_matches(is_blank).len()
 }
 
-fn separator(text: &str, is_quoted: bool) -> Option<usize> {
+fn separator(text: &str, is_string: bool) -> Option<usize> {
     let mut known = ["%3D", "%3d", "%3A", "%3a", "=>", ":=", "=", ":"].iter();
     let found = known.find(|one| text.starts_with(**one));
     let length = found.map(|one| one.len());
     // A flag and its value in a list, or a header as a pair.
-    length.or_else(|| (is_quoted && text.starts_with(',')).then_some(1))
+    length.or_else(|| (is_string && text.starts_with(',')).then_some(1))
 }
 
-/// The length of a quotation mark with the backslashes before it.
-fn opening_quote(text: &str) -> Option<usize> {
-    let backslashes = text.len() - text.trim_start_matches('\\').len();
-    text[backslashes..]
-        .starts_with(['"', '\''])
-        .then_some(backslashes + 1)
-}
-
-/// Where the value is in the text behind the separator.
-fn extent(text: &str, is_line: bool) -> Range<usize> {
-    let line = text.find('\n').unwrap_or(text.len());
-    if let Some(quote) = opening_quote(text) {
-        let end = closing_quote(text, quote).unwrap_or(line);
-        return quote..end.max(quote);
-    }
-    if is_line {
-        return 0..line;
-    }
-    if let Some(rest) = text.strip_prefix(MASK)
-        && !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
-    {
-        return 0..MASK.len();
-    }
-    let word = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let opens = word.filter(|at| text[*at..].starts_with(['(', '[', '{']));
-    if let Some(open) = opens
-        && open < line
-        && !text.starts_with(MASK)
-    {
-        return 0..closing_bracket(text, open).unwrap_or(line);
-    }
-    let ends = |c: char| c.is_whitespace() || "\"'&".contains(c);
-    let value = &text[..text.find(ends).unwrap_or(text.len())];
-    0..value.trim_end_matches('\\').len()
-}
-
-/// The index of what closes the string that opens with `quote` bytes: a string inside a string has its backslashes doubled.
-fn closing_quote(text: &str, quote: usize) -> Option<usize> {
-    let mark = char::from(text.as_bytes()[quote - 1]);
-    let outer = quote - 1;
-    let mut candidates = text[quote..].match_indices(mark);
-    candidates.find_map(|(index, _)| {
-        let inside = &text[quote..quote + index];
-        let backslashes = inside.len() - inside.trim_end_matches('\\').len();
-        let closes = backslashes % (2 * (outer + 1)) == outer;
-        closes.then(|| quote + index - outer)
-    })
-}
-
-/// The index behind the bracket that closes the one at `open`, without those in strings.
-fn closing_bracket(text: &str, open: usize) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, open);
-    while at < text.len() {
-        let rest = &text[at..];
-        if let Some(quote) = opening_quote(rest) {
-            at += closing_quote(rest, quote)? + quote;
-            continue;
-        }
-        let next = rest.chars().next()?;
-        match next {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
-            '\n' => return None,
-            _ => {}
-        }
-        at += next.len_utf8();
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
+/// Whether the text begins with a flag: `--flag`, or a short one such as `-v`. A secret can begin with a dash.
+fn begins_flag(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('-') else {
+        return false;
+    };
+    let rest = rest.trim_start_matches('\\');
+    let letter = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    let is_short = rest.len() - letter.len() <= 1;
+    rest.starts_with('-')
+        || (is_short && (letter.is_empty() || letter.starts_with([' ', '\n', '='])))
 }
