@@ -55,6 +55,18 @@ impl Fixture {
         }
     }
 
+    /// Serves these versions of the group of snapshots, the preferred one first; only v1 has contents.
+    pub(crate) fn serve_versions(&self, versions: &[&str]) {
+        let version = |version: &&str| json!({"groupVersion": format!("snapshot.storage.k8s.io/{version}"), "version": version});
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        let group = json!({
+            "name": "snapshot.storage.k8s.io", "versions": versions, "preferredVersion": versions[0],
+        });
+        self.put(GROUPS, json!({"groups": [group]}));
+        let resources = json!({"groupVersion": "snapshot.storage.k8s.io/v2", "resources": []});
+        self.put("/apis/snapshot.storage.k8s.io/v2", resources);
+    }
+
     fn token(&self) -> ClientToken {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         ClientToken::derive("test", [number.to_string().as_str()])

@@ -149,6 +149,23 @@ async fn failed_list_of_kubernetes_is_an_error_and_no_disk_is_reported() {
 }
 
 #[tokio::test]
+async fn contents_of_any_version_protect_and_a_group_without_them_is_an_error() {
+    let fixture = Fixture::new().await;
+    let used = fixture.disk(Some("c-test")).await;
+    fixture.volume("used", &used, "Bound");
+    let snapshot = fixture.snapshot(&used).await;
+    fixture.content("content", &snapshot);
+    // Another CRD of the group has a newer version.
+    fixture.serve_versions(&["v2", "v1"]);
+    assert_eq!(fixture.findings().await, []);
+    fixture.serve_versions(&["v2"]);
+    let ended = fixture.run(&["--min-age=0s"]).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
+    let reason = "has the group snapshot.storage.k8s.io without them";
+    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn empty_list_of_the_cloud_is_an_error() {
     let fixture = Fixture::new().await;
     let used = fixture.disk(Some("c-test")).await;
