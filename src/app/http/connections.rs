@@ -126,7 +126,8 @@ mod tests {
                 std::future::pending::<()>().await;
                 drop(guard);
             };
-            connections.serve(serve).await;
+            let served = timeout(Duration::from_secs(1), connections.serve(serve)).await;
+            assert!(served.is_ok(), "connection {number} waits");
             tokio::task::yield_now().await;
         }
         assert_eq!(results.recv().await, Some(1));
