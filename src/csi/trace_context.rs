@@ -33,7 +33,7 @@ pub(super) fn start(span: &Span, method: &str, headers: &http::HeaderMap) -> Opt
     span.record("otel.kind", "server");
     let context = span.context();
     let context = context.span().span_context().clone();
-    // The sampler may have dropped it: the ID of a trace that nobody has is no help.
+    // Of a trace that is not sampled, the collector has nothing to which the ID could refer.
     let is_exported = context.is_valid() && context.is_sampled();
     is_exported.then(|| context.trace_id())
 }

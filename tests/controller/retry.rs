@@ -55,7 +55,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
             );
         };
         let broken = json!({"faults": fails});
-        let mend = || {
+        let remove_faults = || {
             stage.configure(&json!({"faults": []}));
             tokio::time::sleep(Duration::from_secs(120))
         };
@@ -65,7 +65,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
             .create_volume(within(soon, new_volume("pvc-1")))
             .await;
         assert_error("create", failed.err());
-        mend().await;
+        remove_faults().await;
         let volume = stage.volume("pvc-1").await;
 
         stage.configure(&broken);
@@ -74,7 +74,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
             "publish",
             stage.service.controller_publish_volume(request).await.err(),
         );
-        mend().await;
+        remove_faults().await;
         stage.publish(&volume, NODE).await.unwrap();
 
         stage.configure(&broken);
@@ -114,7 +114,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
                 .await
                 .err(),
         );
-        mend().await;
+        remove_faults().await;
         stage.snapshot("snap", &volume).await.unwrap();
         stage.expand(&volume, 30).await.unwrap();
         stage.unpublish(&volume, NODE).await.unwrap();

@@ -1,5 +1,5 @@
-//! The failures on their page, with a section for each, and what each code of the cloud becomes. Both are written anew
-//! by `UPDATE=1 cargo test --test docs errors`, and compared otherwise.
+//! The failures on their page, with a section for each, and what each code of the cloud becomes. `UPDATE=1 cargo test
+//! --test docs errors` generates both; otherwise they are compared.
 
 use std::path::PathBuf;
 

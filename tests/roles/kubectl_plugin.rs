@@ -198,7 +198,7 @@ async fn a_release_publishes_archives_and_a_manifest_with_their_checksums() {
             .await;
         assert_eq!(list.stdout, "LICENSE\nkubectl-diskplugin\n");
     }
-    // The same program gives the same bytes; without all architectures there is no manifest.
+    // Archives are reproducible. The manifest requires the archives of all architectures.
     let bytes = |dir: &Path| std::fs::read(dir.join(archive("amd64"))).unwrap();
     assert_eq!(bytes(one.path()), bytes(two.path()));
     assert!(!two.path().join("diskplugin.yaml").exists());

@@ -140,7 +140,7 @@ async fn failed_list_of_kubernetes_is_an_error_and_no_disk_is_reported() {
             ended.stderr
         );
     }
-    // Without the CRD there are no contents.
+    // If the CRD is not installed, contents cannot exist.
     fixture.kit.api.change(|world| {
         world.forbidden.clear();
         world.store.put(GROUPS, json!({"groups": []}));
