@@ -1,5 +1,6 @@
 //! The proxy variables that the HTTP client uses, without the credentials in them.
 
+use crate::base::without_user_info;
 use crate::ops::doctor::Check;
 
 const PROXIES: [&str; 6] = [
@@ -31,14 +32,12 @@ pub(super) fn check(variable: impl Fn(&str) -> Option<String>) -> Check {
     Check::ok("cloud/proxy", found)
 }
 
-/// The value without user and password, which precede the last `@`.
+/// The value without user and password. Its scheme may be missing.
 fn without_credentials(value: &str) -> String {
-    let (scheme, rest) = match value.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), value),
-    };
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    format!("{scheme}{host}")
+    match value.contains("://") {
+        true => without_user_info(value),
+        false => without_user_info(&format!("//{value}"))[2..].to_owned(),
+    }
 }
 
 #[cfg(test)]
