@@ -2,17 +2,18 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::code;
 pub use super::code::{Condition, Kind};
 use crate::model::Failure;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 struct Inner {
     kind: Kind,
     condition: Condition,
@@ -25,7 +26,7 @@ struct Inner {
     elapsed: Duration,
     has_ambiguous_attempt: bool,
     retry_after: Option<Duration>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -79,7 +80,7 @@ impl Error {
     }
 
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 

@@ -18,6 +18,7 @@ mod ownership_listing;
 mod permissions;
 mod provision;
 mod read;
+mod refusals;
 mod resize;
 mod services;
 mod snapshot;

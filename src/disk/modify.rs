@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use super::Result;
-use super::backoff::Backoff;
 use super::dependencies::Dependencies;
 use super::error::{self, Error, cloud, wait};
 use super::journal::Journal;
 use super::read::read_disk;
+use super::refusals::{MAX_REPEAT, Refusals};
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
@@ -31,7 +31,11 @@ pub struct Modifier {
     disks: Arc<Poller<DiskId, Disk>>,
     tasks: Poller<TaskId, Task>,
     journal: Arc<Journal>,
+    refusals: Refusals<Order>,
 }
+
+/// A disk and its change: all requests of a change share the pauses after refusals.
+type Order = (DiskId, String);
 
 impl Modifier {
     pub(super) fn new(shared: &Dependencies, tasks: Poller<TaskId, Task>) -> Self {
@@ -41,6 +45,7 @@ impl Modifier {
             disks: shared.disks,
             tasks,
             journal: shared.journal,
+            refusals: Refusals::default(),
         }
     }
 
@@ -52,27 +57,29 @@ impl Modifier {
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         let row = self.read_unchanged(deadline, disk).await?;
         check_change(&row, change)?;
+        let order = (disk.clone(), format!("{change:?}"));
         let mut wanted = modify_spec(&row, change);
         if let Some(spec) = &wanted
-            && !self.dry_run(deadline, spec).await?
+            && !self.dry_run(deadline, &order, spec).await?
         {
             wanted = None;
         }
         // Before the request, so that tags do not wait for a long task; after the dry run, so that a rejected change has no
         // effect.
-        self.put_tags(deadline, &row, &change.tags).await?;
+        self.put_tags(deadline, &order, &row, &change.tags).await?;
         if let Some(spec) = &wanted {
-            self.send_change(deadline, spec).await?;
+            self.send_change(deadline, &order, spec).await?;
             self.wait_changed(deadline, disk, change).await?;
             // The change is effective at the end of the task.
             self.journal.record_change(disk);
         }
-        match change.bursting {
-            Some(bursting) if bursting != row.bursting => {
-                self.set_bursting(deadline, disk, bursting).await
-            }
-            _ => Ok(()),
+        if let Some(bursting) = change.bursting
+            && bursting != row.bursting
+        {
+            self.set_bursting(deadline, &order, bursting).await?;
         }
+        self.refusals.record_success(&order);
+        Ok(())
     }
 
     /// Reads the disk, and excludes reads older than a change by this process.
@@ -90,7 +97,12 @@ impl Modifier {
     }
 
     /// Whether the disk differs from the spec. Fails if the cloud would reject the change.
-    async fn dry_run(&self, deadline: Deadline, spec: &ModifyDiskSpec) -> Result<bool> {
+    async fn dry_run(
+        &self,
+        deadline: Deadline,
+        order: &Order,
+        spec: &ModifyDiskSpec,
+    ) -> Result<bool> {
         let request = ModifyDiskSpec {
             dry_run: true,
             ..spec.clone()
@@ -101,18 +113,21 @@ impl Modifier {
                 outcome => outcome,
             }
         };
-        let accepted = self
-            .send_until_accepted(deadline, &spec.disk, attempt)
-            .await?;
+        let accepted = self.send_until_accepted(deadline, order, attempt).await?;
         Ok(accepted.is_some())
     }
 
-    async fn send_change(&self, deadline: Deadline, spec: &ModifyDiskSpec) -> Result<()> {
+    async fn send_change(
+        &self,
+        deadline: Deadline,
+        order: &Order,
+        spec: &ModifyDiskSpec,
+    ) -> Result<()> {
         let disk = &spec.disk;
         self.journal.record_change(disk);
         let attempt = || self.ecs.modify_disk_spec(deadline, spec);
         // Otherwise, an earlier attempt or another process has already changed the disk.
-        if let Some(Some(task)) = self.send_until_accepted(deadline, disk, attempt).await? {
+        if let Some(Some(task)) = self.send_until_accepted(deadline, order, attempt).await? {
             self.wait_task(deadline, disk, &task).await?;
         }
         Ok(())
@@ -122,13 +137,17 @@ impl Modifier {
     async fn send_until_accepted<T, F>(
         &self,
         deadline: Deadline,
-        disk: &DiskId,
+        order: &Order,
         attempt: impl Fn() -> F,
     ) -> Result<Option<T>>
     where
         F: Future<Output = cloud::Result<T>>,
     {
-        let (mut backoff, mut before) = (Backoff::default(), None);
+        let (disk, refusals) = (&order.0, &self.refusals);
+        let repeat_until = deadline.at_most(MAX_REPEAT);
+        let mut before = None;
+        let admitted = refusals.admit(deadline, order).await;
+        admitted.map_err(|refusal| rejected(disk, refusal))?;
         loop {
             let error = match attempt().await {
                 Ok(accepted) => return Ok(Some(accepted)),
@@ -141,13 +160,15 @@ impl Modifier {
             if error.kind() == Kind::Deadline {
                 return Err(rejected(disk, before.unwrap_or(error)));
             }
+            refusals.record_refusal(order, &error);
             if error.kind() != Kind::Conflict || error.condition() == Condition::ChangedTooOften {
                 return Err(rejected(disk, error));
             }
+            // Otherwise, the disk is being created, attached, detached or snapshotted.
             if let Some(task) = self.running_task(deadline, disk).await? {
                 self.wait_task(deadline, disk, &task).await?;
-            } else if backoff.wait(deadline).await.is_err() {
-                // The disk is being created, attached, detached or snapshotted.
+            }
+            if refusals.wait_due(repeat_until, order).await.is_err() {
                 return Err(rejected(disk, error));
             }
             before = Some(error);
@@ -196,19 +217,26 @@ impl Modifier {
         waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
-    async fn set_bursting(&self, deadline: Deadline, disk: &DiskId, bursting: bool) -> Result<()> {
+    async fn set_bursting(&self, deadline: Deadline, order: &Order, bursting: bool) -> Result<()> {
+        let disk = &order.0;
         self.journal.record_change(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             bursting,
         };
         let attempt = || self.ecs.modify_disk_attribute(deadline, &request);
-        self.send_until_accepted(deadline, disk, attempt).await?;
+        self.send_until_accepted(deadline, order, attempt).await?;
         self.journal.record_change(disk);
         Ok(())
     }
 
-    async fn put_tags(&self, deadline: Deadline, row: &Disk, wanted: &Tags) -> Result<()> {
+    async fn put_tags(
+        &self,
+        deadline: Deadline,
+        order: &Order,
+        row: &Disk,
+        wanted: &Tags,
+    ) -> Result<()> {
         let missing = wanted
             .iter()
             .filter(|(key, value)| row.tags.get(*key) != Some(value));
@@ -220,7 +248,8 @@ impl Modifier {
             targets: TagTarget::Disks(vec![row.id.clone()]),
             tags,
         };
-        let tagged = self.ecs.tag_resources(deadline, &request).await;
+        let tagged = self.ecs.tag_resources(deadline, &request);
+        let tagged = self.refusals.send(deadline, order, tagged).await;
         self.journal.record_change(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }

@@ -7,6 +7,7 @@ use super::attempts::{AttemptHistory, is_final};
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud, rejected, wait};
 use super::read::read_disk;
+use super::refusals::{MAX_REPEAT, Refusals};
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
 use crate::cloud::EcsApi;
@@ -22,6 +23,7 @@ pub struct Resizer {
     ecs: Arc<dyn EcsApi>,
     disks: Arc<Poller<DiskId, Disk>>,
     attempts: AttemptHistory,
+    refusals: Refusals<(DiskId, Gib)>,
 }
 
 impl Resizer {
@@ -30,6 +32,7 @@ impl Resizer {
             ecs: Arc::clone(&shared.ecs),
             disks: Arc::clone(&shared.disks),
             attempts: AttemptHistory::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -110,7 +113,10 @@ impl Resizer {
     /// the old size. Offline only if neither the cloud's response nor a row shows the disk attached.
     async fn send_resize(&self, deadline: Deadline, row: &Disk, size: Gib) -> cloud::Result<()> {
         let disk = &row.id;
+        let order = (disk.clone(), size);
+        let repeat_until = deadline.at_most(MAX_REPEAT);
         let mut is_free = row.is_free();
+        self.refusals.admit(deadline, &order).await?;
         loop {
             let online = self.send_mode(deadline, disk, size, ResizeMode::Online);
             let Err(rejection) = online.await else {
@@ -124,6 +130,9 @@ impl Resizer {
                     match self.wait_is_free(deadline, disk).await {
                         Ok(false) if condition == Condition::DiskStatus => {
                             is_free = false;
+                            // Such as a change of the category, which can take hours.
+                            let due = self.refusals.wait_due(repeat_until, &order).await;
+                            due.map_err(|_| rejection)?;
                             continue;
                         }
                         Ok(free) => free,
@@ -179,9 +188,12 @@ impl Resizer {
                 token: ClientToken::derive("ResizeDisk", parts),
             };
             let outcome = self.ecs.resize_disk(deadline, &request).await;
+            let order = (disk.clone(), size);
             let Err(error) = &outcome else {
+                self.refusals.record_success(&order);
                 return outcome;
             };
+            self.refusals.record_refusal(&order, error);
             let is_consumed = error.kind() == Kind::TokenMismatch;
             if is_consumed || is_final(error) {
                 self.attempts

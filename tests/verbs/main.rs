@@ -42,6 +42,7 @@ mod random_clone;
 mod random_create;
 mod random_group;
 mod random_snapshot;
+mod refused;
 mod rejected_attach;
 mod resize;
 mod rng;
