@@ -11,7 +11,7 @@ use super::dependencies::Dependencies;
 use super::error::{self, Error, cloud, wait};
 use super::journal::Journal;
 use super::read::read_disk;
-use super::refusals::{MAX_REPEAT, Refusals};
+use super::refusals::Refusals;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
@@ -144,7 +144,6 @@ impl Modifier {
         F: Future<Output = cloud::Result<T>>,
     {
         let (disk, refusals) = (&order.0, &self.refusals);
-        let repeat_until = deadline.at_most(MAX_REPEAT);
         let mut before = None;
         let admitted = refusals.admit(deadline, order).await;
         admitted.map_err(|refusal| rejected(disk, refusal))?;
@@ -168,7 +167,7 @@ impl Modifier {
             if let Some(task) = self.running_task(deadline, disk).await? {
                 self.wait_task(deadline, disk, &task).await?;
             }
-            if refusals.wait_due(repeat_until, order).await.is_err() {
+            if refusals.wait_due(deadline, order).await.is_err() {
                 return Err(rejected(disk, error));
             }
             before = Some(error);

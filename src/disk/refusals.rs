@@ -125,12 +125,18 @@ impl Refusal {
     }
 }
 
-/// Whether the cloud decided against the order. Throttled requests are retried by the client, a mismatch with another token,
-/// and a request that may have taken effect must be repeated to resolve its outcome.
+/// Whether the cloud decided against the order. The client retries throttled requests, and the next request after a mismatch
+/// has another token.
 fn is_refusal(error: &Error) -> bool {
-    error.code().is_some()
-        && !error.may_have_taken_effect()
-        && !matches!(error.kind(), Kind::Throttled | Kind::TokenMismatch)
+    use Kind::{Ambiguous, NonceUsed, OperationPending, Throttled, TokenMismatch};
+    let kinds = [
+        Ambiguous,
+        NonceUsed,
+        OperationPending,
+        Throttled,
+        TokenMismatch,
+    ];
+    error.code().is_some() && !kinds.contains(&error.kind())
 }
 
 #[cfg(test)]
@@ -236,6 +242,6 @@ mod tests {
             assert!(!is_refusal(&error(code)), "{code}");
         }
         assert!(!is_refusal(&Error::new(Kind::Deadline, "CreateDisk")));
-        assert!(!is_refusal(&refused().with_ambiguous_attempt(true)));
+        assert!(is_refusal(&refused().with_ambiguous_attempt(true)));
     }
 }

@@ -115,37 +115,44 @@ impl Resizer {
         let disk = &row.id;
         let order = (disk.clone(), size);
         let repeat_until = deadline.at_most(MAX_REPEAT);
-        let mut is_free = row.is_free();
+        let (mut is_free, mut mode) = (row.is_free(), ResizeMode::Online);
         self.refusals.admit(deadline, &order).await?;
         loop {
-            let online = self.send_mode(deadline, disk, size, ResizeMode::Online);
-            let Err(rejection) = online.await else {
+            let Err(rejection) = self.send_mode(deadline, disk, size, mode).await else {
                 return Ok(());
             };
-            let offline = match rejection.condition() {
-                Condition::DiskStatus if is_free => true,
+            let condition = rejection.condition();
+            mode = match (mode, condition) {
+                (ResizeMode::Online, Condition::DiskStatus) if is_free => ResizeMode::Offline,
                 // The category does not support online expansion, attached or not; or the disk is attaching or detaching, or
                 // the row is older than a detach.
-                condition @ (Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
+                (ResizeMode::Online, Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
                     match self.wait_is_free(deadline, disk).await {
+                        Ok(true) => ResizeMode::Offline,
                         Ok(false) if condition == Condition::DiskStatus => {
                             is_free = false;
-                            // Such as a change of the category, which can take hours.
                             let due = self.refusals.wait_due(repeat_until, &order).await;
                             due.map_err(|_| rejection)?;
-                            continue;
+                            ResizeMode::Online
                         }
-                        Ok(free) => free,
-                        Err(_) => false,
+                        Ok(false) | Err(_) => return Err(rejection),
                     }
                 }
-                _ => false,
+                // Another order is in progress, such as a change of the category, which can take hours.
+                (_, Condition::Conflict) => {
+                    let due = self.refusals.wait_due(repeat_until, &order).await;
+                    due.map_err(|_| rejection)?;
+                    match mode {
+                        ResizeMode::Offline
+                            if !matches!(self.wait_is_free(repeat_until, disk).await, Ok(true)) =>
+                        {
+                            ResizeMode::Online
+                        }
+                        mode => mode,
+                    }
+                }
+                _ => return Err(rejection),
             };
-            if !offline {
-                return Err(rejection);
-            }
-            let offline = self.send_mode(deadline, disk, size, ResizeMode::Offline);
-            return offline.await;
         }
     }
 
