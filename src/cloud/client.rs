@@ -144,7 +144,9 @@ macro_rules! actions {
         #[async_trait]
         impl EcsApi for Client {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
-                self.limiter.ready(action, Priority::Poll, deadline).await
+                self.limiter
+                    .ready(action, Priority::for_ready(action), deadline)
+                    .await
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {

@@ -46,7 +46,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// from descriptions for seconds.
 #[async_trait]
 pub trait EcsApi: Debug + Send + Sync {
-    /// Waits until a call of the action by resource ids would be sent without queueing. A poller
+    /// Waits until a call of the action (a description by resource ids) would be sent without queueing. A poller
     /// that assembles a batch awaits this first and binds the ids afterwards, so that a batch
     /// delayed by the rate limit carries every id requested meanwhile.
     ///

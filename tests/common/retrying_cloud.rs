@@ -50,7 +50,9 @@ macro_rules! retrying {
         #[async_trait]
         impl EcsApi for RetryingCloud {
             async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
-                self.limiter.ready(action, Priority::Poll, deadline).await
+                self.limiter
+                    .ready(action, Priority::for_ready(action), deadline)
+                    .await
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$answer> {

@@ -8,6 +8,9 @@
 
 #[path = "../common/retrying_cloud.rs"]
 mod retrying_cloud;
+#[expect(dead_code, reason = "another file of tests calls over a socket")]
+#[path = "../common/sidecar.rs"]
+mod sidecar;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 
@@ -28,3 +31,4 @@ mod placement;
 mod retry;
 mod shared_polls;
 mod size;
+mod stockout;

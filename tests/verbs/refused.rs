@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{Category, DiskId};
 
-use crate::kit::modify::category_change;
-use crate::kit::{Setup, gib, minutes, node_one, seconds, text};
+use crate::kit::modify::{category_change, full_change};
+use crate::kit::{Setup, gib, minutes, new_disk, node_one, seconds, text};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -104,7 +104,42 @@ async fn a_refused_change_is_sent_at_most_ten_times_a_minute_and_its_refusal_is_
     assert!((6..=10).contains(&orders), "{orders}");
     // Another change of the disk is sent without a pause.
     setup.configure(&json!({"faults": []}));
-    let other = category_change(Category::CloudEssdEntry);
+    let other = full_change();
     let _ = setup.disks.modifier.modify(seconds(1), &disk, &other).await;
     assert!(setup.calls("ModifyDiskSpec") > orders);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_minute() {
+    for code in [
+        "InvalidAccountStatus.NotEnoughBalance",
+        "QuotaExceed.DiskCapacity",
+    ] {
+        let setup = Setup::with_retries(&[]);
+        // Established, so that a refusal can be final.
+        setup.become_leader().await;
+        let kind = json!({"code": {"status": 403, "code": code}});
+        setup.faults("CreateDisk", 1000, &kind);
+        let start = Instant::now();
+        while start.elapsed() < MINUTE {
+            let new = new_disk("pvc-1");
+            let refused = setup.disks.provisioner.create(minutes(2), &new).await;
+            assert!(text(&refused.unwrap_err()).contains(code));
+            tokio::time::sleep(RETRY).await;
+        }
+        let orders = setup.calls("CreateDisk");
+        assert!((2..=10).contains(&orders), "{code}: {orders}");
+        setup.configure(&json!({"faults": []}));
+        let start = Instant::now();
+        while let Err(error) = setup
+            .disks
+            .provisioner
+            .create(minutes(2), &new_disk("pvc-1"))
+            .await
+        {
+            assert!(start.elapsed() < Duration::from_secs(31), "{error}");
+            tokio::time::sleep(RETRY).await;
+        }
+        assert_eq!(setup.rows().len(), 1);
+    }
 }

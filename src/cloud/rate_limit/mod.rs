@@ -63,6 +63,12 @@ impl Priority {
         ids.map_or(Self::List, |_| Self::Poll)
     }
 
+    /// The priority for which a call awaits that it would be sent without queueing.
+    #[must_use]
+    pub fn for_ready(action: &str) -> Self {
+        Self::for_action(action).min(Self::Poll)
+    }
+
     fn is_read(self) -> bool {
         self >= Self::Poll
     }

@@ -31,15 +31,6 @@ impl<K: Eq + Hash + Clone, V: Clone> TtlCache<K, V> {
         (!expires.has_passed()).then(|| value.clone())
     }
 
-    /// The keys of the entries that are not expired.
-    pub(in crate::disk) fn keys(&self) -> Vec<K> {
-        let entries = self.lock();
-        let current = entries
-            .iter()
-            .filter(|(_, (expires, _))| !expires.has_passed());
-        current.map(|(key, _)| key.clone()).collect()
-    }
-
     pub(in crate::disk) fn remove(&self, key: &K) -> Option<V> {
         let (expires, value) = self.lock().remove(key)?;
         (!expires.has_passed()).then_some(value)

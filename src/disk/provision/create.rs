@@ -1,14 +1,19 @@
 //! Creates a disk, blank or from a snapshot.
 
+use std::time::Duration;
+
 use super::candidates::select_candidates;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, OperationKind};
+use crate::cloud::view::OperationKind;
 use crate::disk::create_once::CreateCall;
 use crate::disk::error::{Error, rejected, wait};
 use crate::disk::read::read_in_state;
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, Gib, SizeRange, Snapshot};
+
+/// How long a name is known to have no disk after a final refusal.
+const REFUSED: Duration = Duration::from_secs(900);
 
 impl Provisioner {
     /// Creates the disk of this name unless it exists, and waits until it is no longer `Creating`.
@@ -21,9 +26,17 @@ impl Provisioner {
         let tags = self.owner.name_tags(&new.name);
         let mut call = self.creator.start_call(&new.name, tags);
         let outcome = self.find_or_create(deadline, new, &mut call).await;
-        self.creator
-            .finish(deadline, &call, |disk| &disk.id, outcome)
-            .await
+        let finished = self
+            .creator
+            .finish(deadline, &call, |disk| &disk.id, outcome);
+        let finished = finished.await;
+        if finished
+            .as_ref()
+            .is_err_and(|error| error.failure_kind().is_final())
+        {
+            self.refused.insert(&call.key, REFUSED, ());
+        }
+        finished
     }
 
     async fn find_or_create(
@@ -45,9 +58,8 @@ impl Provisioner {
                 sized => {
                     let new = sized?;
                     let selection = select_candidates(&new)?;
-                    let created = self.create_in_zone(deadline, &new, &selection, call);
-                    let (id, category) = created.await?;
-                    (id, Some(Operation::Create.for_category(&category)))
+                    self.create_in_zone(deadline, &new, &selection, call)
+                        .await?
                 }
             };
             if let Some(disk) = self

@@ -1,25 +1,27 @@
 //! Creates a disk in the first zone and category that is in stock.
 
 use super::Provisioner;
+use super::attempt::Attempt;
 use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::cloud::CreateDisk;
+use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::create_once::CreateCall;
 use crate::disk::error::{Error, cloud};
 use crate::disk::ownership::display_name;
 use crate::disk::{NewDisk, Result};
-use crate::model::{Category, ClientToken, DiskId, tag};
+use crate::model::{ClientToken, DiskId, tag};
 
 impl Provisioner {
-    /// Attempts the candidates in order, and returns the disk and its category. A request that may have taken effect is
-    /// repeated first.
+    /// Attempts the candidates in order, and returns the disk and, if it is new, its creation. A request that may have taken
+    /// effect is repeated first.
     pub(super) async fn create_in_zone(
         &self,
         deadline: Deadline,
         new: &NewDisk,
         selection: &Selection,
         call: &mut CreateCall,
-    ) -> Result<(DiskId, Category)> {
+    ) -> Result<(DiskId, Option<OperationKind>)> {
         let is_unresolved = |candidate: &&Candidate| {
             let unresolved = call.prior.unresolved.as_ref();
             unresolved.is_some_and(|pending| {
@@ -28,25 +30,54 @@ impl Provisioner {
             })
         };
         let first = selection.candidates.iter().find(is_unresolved);
-        let mut attempt_order = self.stock_view.attempt_order(selection, first);
-        while let Some(candidate) = attempt_order.next() {
-            let request = |token| self.request(new, candidate, token);
-            let rejection = match self.creator.create(deadline, call, request).await? {
-                Ok(disk) => {
-                    self.stock_view.record_success(candidate);
-                    return Ok((disk, candidate.category.clone()));
-                }
-                Err(rejection) => rejection,
+        let (ecs, stock) = (self.ecs.as_ref(), &self.stock_view);
+        let mut attempt_order = stock.attempt_order(selection, first);
+        let mut is_sent = false;
+        let error = loop {
+            let Some(candidate) = attempt_order.next(ecs, deadline).await else {
+                let (name, is_size_only) = (new.name.clone(), attempt_order.is_size_only());
+                let reasons = attempt_order.reasons();
+                break if is_size_only {
+                    Error::OutOfRange { name, reasons }
+                } else {
+                    Error::OutOfStock { name, reasons }
+                };
             };
-            let ecs = self.ecs.as_ref();
+            let order = format!("{candidate} {new:?}");
+            let may_exist = || self.creator.attempts.get(&call.key).may_exist();
+            // A request that may have taken effect is repeated without a pause.
+            let refusal = if may_exist() {
+                None
+            } else {
+                self.refusals.admit(deadline, &order).await.err()
+            };
+            let rejection = if let Some(refusal) = refusal {
+                refusal
+            } else {
+                is_sent = true;
+                let request = |token| Attempt {
+                    request: self.request(new, candidate, token),
+                    candidate,
+                    stock,
+                    refusals: &self.refusals,
+                    order: &order,
+                };
+                match self.creator.create(deadline, call, request).await? {
+                    Ok(disk) => {
+                        let operation = Operation::Create.for_category(&candidate.category);
+                        return Ok((disk, Some(operation)));
+                    }
+                    Err(rejection) => rejection,
+                }
+            };
             if self.creator.attempts.get(&call.key).may_exist()
                 || !attempt_order
-                    .record_rejection(candidate, &rejection, ecs, deadline)
+                    .add_rejection(candidate, &rejection, ecs, deadline)
                     .await
             {
                 let (size, name) = (candidate.size, &new.name);
                 let step = format!("create a disk of {size} of {candidate} for {name:?}");
-                return Err(cloud(step)(rejection));
+                break cloud(step)(rejection);
             }
             tracing::info!(
                 volume.name = new.name,
@@ -55,14 +86,15 @@ impl Provisioner {
                 cloud.request_id = rejection.request_id(),
                 "cannot create the disk here, trying the next zone or category"
             );
+        };
+        // Without a request, only the tags show whether an earlier process created the disk.
+        if !is_sent
+            && self.refused.get(&call.key).is_none()
+            && let Some(id) = self.creator.find_after_rejection(deadline, call).await?
+        {
+            return Ok((id, None));
         }
-        let (name, is_size_only) = (new.name.clone(), attempt_order.is_size_only());
-        let reasons = attempt_order.reasons(selection);
-        Err(if is_size_only {
-            Error::OutOfRange { name, reasons }
-        } else {
-            Error::OutOfStock { name, reasons }
-        })
+        Err(error)
     }
 
     fn request(&self, new: &NewDisk, candidate: &Candidate, token: ClientToken) -> CreateDisk {

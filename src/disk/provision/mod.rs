@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use super::create_once::Creator;
 use super::dependencies::Dependencies;
-use super::journal::Journal;
+use super::journal::{Journal, TtlCache};
 use super::ownership::Owner;
+use super::refusals::Refusals;
 use super::snapshot::Snapshotter;
 use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
 use crate::model::{Category, Disk, DiskId, ZoneId};
 
+mod attempt;
 pub mod candidates;
 mod capacity;
 mod clone;
@@ -31,6 +33,10 @@ pub struct Provisioner {
     journal: Arc<Journal>,
     creator: Creator<Disk>,
     stock_view: candidates::StockView,
+    /// Refusals of a request that do not depend on the stock.
+    refusals: Refusals<String>,
+    /// Names whose creation was refused for good.
+    refused: TtlCache<String, ()>,
 }
 
 impl Provisioner {
@@ -44,6 +50,8 @@ impl Provisioner {
             owner: shared.owner,
             journal: shared.journal,
             stock_view: candidates::StockView::default(),
+            refusals: Refusals::default(),
+            refused: TtlCache::default(),
         }
     }
 

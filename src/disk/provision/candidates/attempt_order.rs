@@ -1,14 +1,12 @@
-//! The order in which the candidates of one call are attempted, by their known stock.
-//!
-//! Candidates in stock come first, in the caller's order. Those with a recent stock-out, or out of stock according to the
-//! cloud, come last, because both can be outdated. Of the candidates to which both apply, only one is attempted, as the
-//! last one.
+//! The order in which the candidates of one call are attempted: the caller's, but those that the cloud reports as out of
+//! stock come last, because the report can be outdated. Candidates that are out of stock according to a creation are
+//! skipped, except for a probe.
 
 use std::time::Duration;
 
 use super::rejection::Rejection;
 use super::stock::{StockCache, is_in_stock};
-use super::stockouts::StockoutCache;
+use super::stockouts::Stockouts;
 use super::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::base::error_chain;
@@ -20,17 +18,17 @@ const QUERY: Duration = Duration::from_secs(5);
 /// The known stock of zones and categories.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct StockView {
-    pub(in crate::disk) stockouts: StockoutCache,
+    pub(in crate::disk) stockouts: Stockouts,
     pub(super) stock: StockCache,
 }
 
 #[derive(Debug)]
 pub(in crate::disk) struct AttemptOrder<'a> {
     view: &'a StockView,
+    selection: &'a Selection,
     remaining: Vec<&'a Candidate>,
     first: Option<&'a Candidate>,
-    is_probed: bool,
-    reasons: Vec<String>,
+    rejections: Vec<String>,
     is_size_only: bool,
 }
 
@@ -43,10 +41,10 @@ impl StockView {
     ) -> AttemptOrder<'a> {
         AttemptOrder {
             view: self,
+            selection,
             remaining: selection.candidates.iter().collect(),
             first,
-            is_probed: false,
-            reasons: Vec::new(),
+            rejections: Vec::new(),
             is_size_only: selection.excluded.is_empty(),
         }
     }
@@ -64,48 +62,61 @@ impl StockView {
             .query(ecs, deadline, candidate.category.is_regional())
             .await?;
         let is_in_stock = zones.is_none_or(|zones| is_in_stock(&zones, candidate));
-        Ok(is_in_stock && self.stockouts.reason(candidate).is_none())
+        Ok(is_in_stock && !self.stockouts.is_recent(candidate))
     }
 
-    pub(in crate::disk) fn record_success(&self, candidate: &Candidate) {
-        self.stockouts.record_success(candidate);
+    /// Records the response to an attempt.
+    pub(in crate::disk) fn record(&self, candidate: &Candidate, error: Option<&cloud::Error>) {
+        match error {
+            None => self.stockouts.record(candidate, None),
+            Some(error) => {
+                if let Some(rejection) = Rejection::from_error(error) {
+                    let why = error_chain(error);
+                    self.stockouts.record(candidate, Some((rejection, &why)));
+                }
+            }
+        }
+    }
+
+    /// Whether the rejection applies to other calls too.
+    pub(in crate::disk) fn is_stockout(&self, error: &cloud::Error) -> bool {
+        use Rejection::{Quota, Stock, Zone};
+        matches!(Rejection::from_error(error), Some(Zone | Stock | Quota))
+    }
+
+    pub(super) fn sort(&self, candidates: &mut [&Candidate]) {
+        candidates.sort_by_key(|candidate| self.stock.is_in_stock(candidate) == Some(false));
     }
 }
 
 impl<'a> AttemptOrder<'a> {
-    /// The next candidate to attempt; `None` if no remaining one is likely to succeed.
-    pub(in crate::disk) fn next(&mut self) -> Option<&'a Candidate> {
-        let index = match self.first.take() {
-            Some(first) => self
-                .remaining
-                .iter()
-                .position(|other| std::ptr::eq(*other, first)),
-            None => self.best(),
-        }?;
-        Some(self.remaining.remove(index))
+    /// The next candidate to attempt, once the rate limit permits its request; `None` if all remaining ones are out of stock.
+    pub(in crate::disk) async fn next(
+        &mut self,
+        ecs: &dyn EcsApi,
+        deadline: Deadline,
+    ) -> Option<&'a Candidate> {
+        let stockouts = &self.view.stockouts;
+        self.view.sort(&mut self.remaining);
+        let next = match self.first.take() {
+            Some(first) => first,
+            None => loop {
+                let mut remaining = self.remaining.iter();
+                let next = *remaining.find(|candidate| stockouts.is_due(candidate))?;
+                // Another call may have been rejected while this one was queued.
+                let _ = ecs.ready(deadline, "CreateDisk").await;
+                if stockouts.begin_attempt(next) {
+                    break next;
+                }
+            },
+        };
+        self.remaining.retain(|other| !std::ptr::eq(*other, next));
+        Some(next)
     }
 
-    fn best(&mut self) -> Option<usize> {
-        let ranked = self.remaining.iter().enumerate();
-        let (index, rank) = ranked
-            .map(|(index, candidate)| (index, self.rank(candidate)))
-            .min_by_key(|(_, rank)| *rank)?;
-        if rank == 2 && std::mem::replace(&mut self.is_probed, true) {
-            return None;
-        }
-        Some(index)
-    }
-
-    /// The number of negative signs: a recent stock-out, and out of stock according to the cloud.
-    fn rank(&self, candidate: &Candidate) -> u8 {
-        let rejected = self.view.stockouts.reason(candidate).is_some();
-        let out_of_stock = self.view.stock.is_in_stock(candidate) == Some(false);
-        u8::from(rejected) + u8::from(out_of_stock)
-    }
-
-    /// Records the rejection of a candidate. False if no other candidate can succeed. If several candidates remain, the stock
-    /// is queried once, to avoid further rejections.
-    pub(in crate::disk) async fn record_rejection(
+    /// Adds the rejection of a candidate. False if no other candidate can succeed. If several candidates remain, the stock is
+    /// queried once, to avoid further rejections.
+    pub(in crate::disk) async fn add_rejection(
         &mut self,
         candidate: &Candidate,
         error: &cloud::Error,
@@ -115,9 +126,8 @@ impl<'a> AttemptOrder<'a> {
         let Some(rejection) = Rejection::from_error(error) else {
             return false;
         };
-        let reason = error_chain(error);
-        self.view.stockouts.record(candidate, rejection, &reason);
-        self.reasons.push(format!("{candidate}: {reason}"));
+        self.rejections
+            .push(format!("{candidate}: {}", error_chain(error)));
         self.is_size_only &= rejection == Rejection::Size;
         for regional in [false, true] {
             let (stock, remaining) = (&self.view.stock, self.remaining.iter());
@@ -137,13 +147,15 @@ impl<'a> AttemptOrder<'a> {
         self.is_size_only && self.remaining.is_empty()
     }
 
-    pub(in crate::disk) fn reasons(mut self, selection: &Selection) -> String {
+    /// The rejections, the last rejection of candidates that were not attempted, and why others are excluded.
+    pub(in crate::disk) fn reasons(self) -> String {
+        let mut reasons = self.rejections;
         for candidate in &self.remaining {
-            let why = self.view.stockouts.reason(candidate).unwrap_or_default();
-            let text = "not tried again, it is out of stock and was rejected";
-            self.reasons.push(format!("{candidate}: {text}: {why}"));
+            let why = self.view.stockouts.reason(candidate);
+            let why = why.unwrap_or_else(|| "it was out of stock".to_owned());
+            reasons.push(format!("{candidate}: not attempted by this call: {why}"));
         }
-        self.reasons.extend(selection.excluded.iter().cloned());
-        self.reasons.join("; ")
+        reasons.extend(self.selection.excluded.iter().cloned());
+        reasons.join("; ")
     }
 }

@@ -23,9 +23,11 @@ pub fn attempts_with_stock(
             view.stock.remember(regional, zones.clone());
         }
     }
-    let mut order = view.attempt_order(selection, None);
-    let next = std::iter::from_fn(|| order.next());
-    next.map(|candidate| (candidate.clone(), view.stock.is_in_stock(candidate)))
+    let mut order: Vec<_> = selection.candidates.iter().collect();
+    view.sort(&mut order);
+    let attempts = order.into_iter();
+    attempts
+        .map(|candidate| (candidate.clone(), view.stock.is_in_stock(candidate)))
         .collect()
 }
 

@@ -1,78 +1,172 @@
-//! Recent stock-outs by zone and category, so that later creates skip the attempt.
+//! Pairs of zone and category that are out of stock, shared by all calls.
+//!
+//! The rule: a pair is out of stock from the rejection of a creation until a creation succeeds. Meanwhile one attempt is made
+//! every [`PROBE_INTERVAL`], by whichever call comes first; other calls get the last rejection without a request.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Candidate;
 use super::rejection::Rejection;
-use crate::disk::journal::TtlCache;
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
-/// How long a stock-out is cached: stock changes within minutes.
-const TTL: Duration = Duration::from_secs(180);
-
-/// A category and performance level in a zone; without a category, the whole zone.
-type Key = (Option<ZoneId>, Option<(Category, Option<PerformanceLevel>)>);
+const PROBE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a rejection is reported as a stock-out: stock changes within minutes.
+const RECENT: Duration = Duration::from_secs(180);
+/// How long a pair without attempts stays out of stock: longer than the maximum pause between retries of the provisioner.
+const MEMORY: Duration = Duration::from_secs(900);
 
 #[derive(Debug, Default)]
-pub(in crate::disk) struct StockoutCache(TtlCache<Key, Stockout>);
+pub(in crate::disk) struct Stockouts(Mutex<BTreeMap<Scope, Stockout>>);
 
-#[derive(Debug, Clone)]
+/// The zone is `None` for a regional category.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    Zone(Option<ZoneId>),
+    Pair(Option<ZoneId>, Category, Option<PerformanceLevel>),
+    /// The pair from a size on, because of the quota of the account.
+    Quota(Option<ZoneId>, Category, Option<PerformanceLevel>),
+}
+
+#[derive(Debug)]
 struct Stockout {
+    /// The cloud's code, message and RequestId.
+    why: String,
     at: Instant,
     /// Applies to this size and larger ones.
     size: Gib,
-    why: String,
+    next_probe: Instant,
 }
 
-fn keys(candidate: &Candidate) -> [Key; 2] {
-    let (zone, category) = (candidate.zone.clone(), candidate.category.clone());
-    [
-        (zone.clone(), Some((category, candidate.level))),
-        (zone, None),
-    ]
+impl Scope {
+    fn all(candidate: &Candidate) -> [Self; 3] {
+        let (zone, category) = (candidate.zone.clone(), candidate.category.clone());
+        [
+            Self::Pair(zone.clone(), category.clone(), candidate.level),
+            Self::Quota(zone.clone(), category, candidate.level),
+            Self::Zone(zone),
+        ]
+    }
 }
 
-impl StockoutCache {
-    /// Records a rejected candidate with the cloud's message.
-    pub(super) fn record(&self, candidate: &Candidate, rejection: Rejection, why: &str) {
-        let [of_candidate, of_zone] = keys(candidate);
-        let (key, size) = match rejection {
-            Rejection::Zone if candidate.zone.is_some() => (of_zone, Gib(0)),
-            Rejection::Zone | Rejection::Stock => (of_candidate, Gib(0)),
-            Rejection::Quota => (of_candidate, candidate.size),
+impl Stockouts {
+    /// Records the response to an attempt: the rejection with the cloud's message, or success.
+    pub(super) fn record(&self, candidate: &Candidate, rejected: Option<(Rejection, &str)>) {
+        let [pair, quota, zone] = Scope::all(candidate);
+        let mut stockouts = self.lock();
+        let Some((rejection, why)) = rejected else {
+            for scope in [pair, quota, zone] {
+                stockouts.retain(|other, out| *other != scope || candidate.size < out.size);
+            }
+            return;
+        };
+        let (scope, size) = match rejection {
+            Rejection::Zone if candidate.zone.is_some() => (zone, Gib(0)),
+            Rejection::Zone | Rejection::Stock => (pair, Gib(0)),
+            Rejection::Quota => {
+                let earlier = stockouts.get(&quota).map_or(candidate.size, |out| out.size);
+                (quota, candidate.size.min(earlier))
+            }
             // These depend on the request, not on the stock.
             Rejection::Size | Rejection::Incompatible => return,
         };
-        let (at, why) = (Instant::now(), why.to_owned());
-        self.0.insert(&key, TTL, Stockout { at, size, why });
-    }
-
-    /// Records that a disk of the candidate was created, which removes earlier stock-outs.
-    pub(super) fn record_success(&self, candidate: &Candidate) {
-        for key in keys(candidate) {
-            self.0.remove(&key);
+        if !matches!(scope, Scope::Zone(_)) {
+            stockouts.remove(&Scope::Zone(candidate.zone.clone()));
         }
+        let (at, why) = (Instant::now(), why.to_owned());
+        stockouts.retain(|_, out| out.at.elapsed() < MEMORY);
+        let next_probe = at + PROBE_INTERVAL;
+        stockouts.insert(
+            scope,
+            Stockout {
+                why,
+                at,
+                size,
+                next_probe,
+            },
+        );
     }
 
-    /// The zones and categories with a recent stock-out; without a category, the whole zone.
+    /// Whether the candidate may be attempted now: it is not known to be out of stock, or this call probes it.
+    pub(super) fn begin_attempt(&self, candidate: &Candidate) -> bool {
+        if !self.is_due(candidate) {
+            return false;
+        }
+        let next_probe = Instant::now() + PROBE_INTERVAL;
+        let mut stockouts = self.lock();
+        for scope in Scope::all(candidate) {
+            let out = stockouts.get_mut(&scope);
+            if let Some(out) = out.filter(|out| candidate.size >= out.size) {
+                out.next_probe = next_probe;
+            }
+        }
+        true
+    }
+
+    /// Whether [`Self::begin_attempt`] would return true.
+    pub(super) fn is_due(&self, candidate: &Candidate) -> bool {
+        let due = self.with(candidate, |out| out.next_probe).flatten().max();
+        due.is_none_or(|due| due <= Instant::now())
+    }
+
+    /// Whether a creation of the candidate was rejected recently.
+    pub(super) fn is_recent(&self, candidate: &Candidate) -> bool {
+        let ages = self.with(candidate, |out| out.at.elapsed());
+        ages.flatten().any(|age| age < RECENT)
+    }
+
+    /// The last rejection, its age, and when the next attempt is due.
+    pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {
+        let reasons = self.with(candidate, |out| {
+            let next = out.next_probe.saturating_duration_since(Instant::now());
+            let (ago, next) = (out.at.elapsed().as_secs(), next.as_secs());
+            format!(
+                "{} ({ago} s ago; the next attempt is due in {next} s)",
+                out.why
+            )
+        });
+        reasons.flatten().next()
+    }
+
+    /// The zones and categories that were rejected recently; without a category, the whole zone.
     pub(in crate::disk) fn current(&self) -> Vec<(Option<ZoneId>, Option<Category>)> {
-        let keys = self.0.keys().into_iter();
-        let mut current: Vec<_> = keys
-            .map(|(zone, kind)| (zone, kind.map(|(category, _)| category)))
+        let stockouts = self.lock();
+        let recent = stockouts
+            .iter()
+            .filter(|(_, out)| out.at.elapsed() < RECENT);
+        let mut current: Vec<_> = recent
+            .map(|(scope, _)| match scope.clone() {
+                Scope::Zone(zone) => (zone, None),
+                Scope::Pair(zone, category, _) | Scope::Quota(zone, category, _) => {
+                    (zone, Some(category))
+                }
+            })
             .collect();
         current.sort();
         current.dedup();
         current
     }
 
-    pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {
-        let [of_candidate, of_zone] = keys(candidate).map(|key| self.0.get(&key));
-        let applies = |stockout: &Stockout| candidate.size >= stockout.size;
-        let stockout = of_candidate.filter(applies).or(of_zone.filter(applies))?;
-        let seconds = stockout.at.elapsed().as_secs();
-        Some(format!("{} ({seconds} s ago)", stockout.why))
+    /// A property of each stock-out that applies to the candidate.
+    fn with<T>(
+        &self,
+        candidate: &Candidate,
+        read: impl Fn(&Stockout) -> T,
+    ) -> std::array::IntoIter<Option<T>, 3> {
+        let stockouts = self.lock();
+        let applies = |out: &&Stockout| candidate.size >= out.size && out.at.elapsed() < MEMORY;
+        let found = Scope::all(candidate).map(|scope| {
+            let out = stockouts.get(&scope).filter(applies);
+            out.map(&read)
+        });
+        found.into_iter()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Scope, Stockout>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,30 +183,84 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn stockout_ends_after_its_ttl_or_a_successful_create() {
-        let stockouts = StockoutCache::default();
-        stockouts.record(&candidate("a", 20), Rejection::Stock, "none");
-        tokio::time::advance(TTL - Duration::from_secs(1)).await;
-        assert_eq!(
-            stockouts.reason(&candidate("a", 1)).as_deref(),
-            Some("none (179 s ago)")
-        );
-        assert_eq!(stockouts.reason(&candidate("b", 20)), None);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(stockouts.reason(&candidate("a", 20)), None);
-        stockouts.record(&candidate("a", 20), Rejection::Zone, "closed");
-        stockouts.record_success(&candidate("a", 20));
-        assert_eq!(stockouts.reason(&candidate("a", 20)), None);
+    async fn seconds(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn quota_excludes_only_larger_disks_and_size_is_not_recorded() {
-        let stockouts = StockoutCache::default();
-        stockouts.record(&candidate("a", 100), Rejection::Quota, "full");
-        assert_eq!(stockouts.reason(&candidate("a", 99)), None);
-        assert!(stockouts.reason(&candidate("a", 100)).is_some());
-        stockouts.record(&candidate("b", 100), Rejection::Size, "odd");
+    async fn one_attempt_per_interval_probes_a_pair_until_it_succeeds() {
+        let stockouts = Stockouts::default();
+        let pair = candidate("a", 20);
+        assert!((0..50).all(|_| stockouts.begin_attempt(&pair)));
+        stockouts.record(&pair, Some((Rejection::Stock, "none")));
+        let mut attempts = 0;
+        for _ in 0..90 {
+            seconds(1).await;
+            attempts += (0..50).filter(|_| stockouts.begin_attempt(&pair)).count();
+            assert!(stockouts.begin_attempt(&candidate("b", 20)));
+        }
+        // Also if a probe has no outcome.
+        assert_eq!(attempts, 3);
+        stockouts.record(&pair, None);
+        assert!((0..50).all(|_| stockouts.begin_attempt(&pair)));
+        assert!(stockouts.current().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reason_has_the_rejection_its_age_and_the_time_of_the_next_attempt() {
+        let stockouts = Stockouts::default();
+        stockouts.record(&candidate("a", 20), Some((Rejection::Stock, "none")));
+        seconds(5).await;
+        assert_eq!(
+            stockouts.reason(&candidate("a", 1)).as_deref(),
+            Some("none (5 s ago; the next attempt is due in 25 s)")
+        );
+        assert_eq!(stockouts.reason(&candidate("b", 20)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejection_is_reported_for_minutes_and_remembered_longer() {
+        let stockouts = Stockouts::default();
+        let pair = candidate("a", 20);
+        stockouts.record(&pair, Some((Rejection::Stock, "none")));
+        seconds(300).await;
+        assert!(!stockouts.is_recent(&pair));
+        assert!(stockouts.current().is_empty());
+        // Of claims that are retried every five minutes, only one attempts the pair.
+        assert!(stockouts.begin_attempt(&pair));
+        assert!(!stockouts.begin_attempt(&pair));
+        seconds(601).await;
+        assert!((0..2).all(|_| stockouts.begin_attempt(&pair)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quota_excludes_only_larger_disks_and_a_size_is_not_recorded() {
+        let stockouts = Stockouts::default();
+        stockouts.record(&candidate("a", 100), Some((Rejection::Quota, "full")));
+        assert!(stockouts.begin_attempt(&candidate("a", 99)));
+        assert!(!stockouts.begin_attempt(&candidate("a", 100)));
+        // Neither a smaller disk nor the rejection of a larger one shows that this one can be created.
+        stockouts.record(&candidate("a", 99), None);
+        stockouts.record(&candidate("a", 500), Some((Rejection::Quota, "full")));
+        assert!(!stockouts.begin_attempt(&candidate("a", 100)));
+        stockouts.record(&candidate("b", 100), Some((Rejection::Size, "odd")));
         assert_eq!(stockouts.reason(&candidate("b", 100)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_zone_is_open_once_a_category_of_it_has_an_answer() {
+        let stockouts = Stockouts::default();
+        let essd = Candidate {
+            category: Category::CloudEssd,
+            ..candidate("a", 20)
+        };
+        stockouts.record(&candidate("a", 20), Some((Rejection::Zone, "closed")));
+        assert!(!stockouts.begin_attempt(&essd));
+        seconds(30).await;
+        assert!(stockouts.begin_attempt(&essd));
+        assert!(!stockouts.begin_attempt(&candidate("a", 20)));
+        stockouts.record(&essd, Some((Rejection::Stock, "none")));
+        assert!(stockouts.begin_attempt(&candidate("a", 20)));
+        assert!(!stockouts.begin_attempt(&essd));
     }
 }
