@@ -13,7 +13,7 @@ use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{self, Transport};
-use diskplugin::cloud::{Client, EcsApi};
+use diskplugin::cloud::{Client, EcsApi, ServerClock};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -66,7 +66,7 @@ impl Stage {
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,
             credentials: Arc::new(key),
-            clock,
+            clock: ServerClock::new(clock),
         });
         let service = process_over(Arc::new(Client::new(transport.unwrap())));
         (Self { cloud, service }, server)

@@ -235,7 +235,7 @@ failures! {
         "the cloud computes a different signature",
         "check the secret of the access key: it may belong to another key";
     ClockSkew "CLOCK_SKEW" PermissionDenied
-        "the controller's clock is off by more than 15 minutes",
+        "the cloud rejects the time of the request, also after it was taken from the cloud's response",
         "correct the clock of the controller's machine";
     RoleNotAssumable "ROLE_NOT_ASSUMABLE" PermissionDenied
         "the role does not exist, or this identity may not assume it",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::check::{Check, Status};
+use crate::base::clock::describe_difference;
 use crate::base::{Deadline, error_chain};
 use crate::disk::{Access, ActionAccess, PermissionProbe};
 use crate::model::{ZoneId, ZoneStock};
@@ -97,17 +98,9 @@ pub fn clock(local_ahead: Option<SignedDuration>) -> Check {
     let Some(ahead) = local_ahead else {
         return Check::skipped(name, "no response with a Date header");
     };
-    let (seconds, side) = (
-        ahead.abs().as_secs(),
-        if ahead.is_negative() {
-            "behind"
-        } else {
-            "ahead of"
-        },
-    );
-    let found = format!("the clock of this machine is {seconds} s {side} that of the cloud");
-    let advice =
-        "synchronize the clock (NTP, chrony): the cloud rejects signatures older than 15 minutes";
+    let found = describe_difference(ahead);
+    let advice = "synchronize the clock (NTP, chrony); beyond 15 minutes, requests are signed with the time of the cloud, \
+                  but certificates and tokens may seem invalid";
     match ahead.abs() {
         skew if skew > SKEW_FAILURE => Check::failed(name, found, advice),
         skew if skew > SKEW_WARNING => Check::warning(name, found, advice),
