@@ -167,6 +167,10 @@ pub struct Controller {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
+    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
+    pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
 
@@ -243,6 +247,10 @@ pub struct AllInOne {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
+    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
+    pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
     #[command(flatten)]

@@ -56,7 +56,9 @@ pub(crate) async fn run(
     });
     let gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
     let cloud_disks = CloudDisks(Arc::clone(&disks));
-    let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
+    let controller = service(disks, region, zone, &cluster, &tasks)
+        .with_events(events)
+        .with_published_nodes(args.list_volumes_published_nodes);
     let services = Services::new(server.driver.driver_name).with_controller(controller);
     let reload = Reload {
         log: telemetry.log.clone(),

@@ -13,7 +13,7 @@ use crate::cloud::{
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 /// Number of rows at which the cloud truncates a list filtered by tags (ECS, `DescribeDisks` and `DescribeSnapshots`).
 pub(super) const MAX_FILTERED_ROWS: usize = 1000;
 

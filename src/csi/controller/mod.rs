@@ -37,6 +37,7 @@ pub struct Service {
     pub(super) listings: Listings,
     tasks: Tasks,
     events: EventRecorder,
+    lists_published_nodes: bool,
 }
 
 impl Service {
@@ -50,7 +51,16 @@ impl Service {
             listings: Listings::default(),
             tasks,
             events: EventRecorder::default(),
+            lists_published_nodes: false,
         }
+    }
+
+    /// Whether ListVolumes is to be compared with the attachments that csi-attacher expects
+    /// (`LIST_VOLUMES_PUBLISHED_NODES`).
+    #[must_use]
+    pub fn with_published_nodes(mut self, enabled: bool) -> Self {
+        self.lists_published_nodes = enabled;
+        self
     }
 
     /// Writes Kubernetes events about failures.
@@ -160,7 +170,9 @@ impl Controller for Service {
         &self,
         _: Request<proto::ControllerGetCapabilitiesRequest>,
     ) -> RpcResult<proto::ControllerGetCapabilitiesResponse> {
-        Ok(Response::new(response::capabilities()))
+        Ok(Response::new(response::capabilities(
+            self.lists_published_nodes,
+        )))
     }
 
     async fn get_capacity(

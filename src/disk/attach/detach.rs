@@ -84,6 +84,7 @@ impl Attacher {
 impl Call<'_> {
     /// As [`Attacher::detach`]; also returns whether the node certainly held the disk.
     pub(super) async fn detach(self) -> Result<bool> {
+        self.attacher.journal.published.remove(self.disk, self.node);
         let (row, was_held) = self.detach_disk().await?;
         if row.is_some_and(|row| is_read_only(&row, self.node)) {
             // With the tag, the next writer on the node would be treated as a reader.

@@ -48,6 +48,9 @@ impl Attacher {
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
+        if let Some(row) = call.published(wanted).await? {
+            return Ok(row);
+        }
         let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
             let row = read_disk(&self.disks, deadline, disk).await?;
@@ -73,11 +76,26 @@ impl Attacher {
         } else if is_tagged != wanted.read_only {
             call.check_read_only(wanted.read_only).await?;
         }
+        self.journal.published.record(disk, node);
         Ok(row)
     }
 }
 
 impl Call<'_> {
+    /// The row of a disk that this process has already published, if it shows the requested attachment. csi-attacher
+    /// publishes again what it does not find in ListVolumes, and `AttachDisk` would only be rejected.
+    async fn published(self, wanted: &PublishRequest) -> Result<Option<Disk>> {
+        let attacher = self.attacher;
+        if !attacher.journal.published.contains(self.disk, self.node) {
+            return Ok(None);
+        }
+        let row = read_disk(&attacher.disks, self.deadline, self.disk).await?;
+        let is_published = self.is_attached(&row)
+            && is_read_only(&row, self.node) == wanted.read_only
+            && self.check_attached(&row, wanted).is_ok();
+        Ok(is_published.then_some(row))
+    }
+
     /// Rejects access for which the disk must not be attached.
     fn check_access(self, row: &Disk, wanted: &PublishRequest) -> Result<()> {
         if wanted.access == NodeAccess::SingleNode {

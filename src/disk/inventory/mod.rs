@@ -16,6 +16,7 @@ mod health;
 mod instance_types;
 mod list;
 mod owned;
+mod published;
 mod tag_filter;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};

@@ -7,11 +7,13 @@ use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod activity;
 mod attachments;
+mod published;
 mod resources;
 mod ttl_cache;
 
 pub(super) use activity::Activity;
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
+pub(super) use published::Published;
 pub(super) use resources::{RecentChanges, RecentResources};
 pub(super) use ttl_cache::TtlCache;
 
@@ -26,6 +28,7 @@ pub(super) struct Journal {
     pub(super) attached: RecentAttachments,
     /// Detachments that were requested or observed.
     pub(super) detached: RecentDetachments,
+    pub(super) published: Published,
     /// Disks whose category, performance or tags changed.
     changes: TtlCache<DiskId, ()>,
     /// Tags of disks that were recently observed without an attachment.
