@@ -21,6 +21,7 @@ use crate::ops::orphans::{Observer, Rules};
 const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
 /// Starts the enabled features. Neither startup nor shutdown waits for them: the API server may be unavailable.
+/// Returns the nodes if the API server is used.
 /// Fails if a feature is enabled and no API server is configured.
 pub(crate) async fn start(
     args: cli::KubernetesArgs,
@@ -28,10 +29,10 @@ pub(crate) async fn start(
     owner: &ClusterId,
     disks: &Arc<DiskServices>,
     orphans: &OrphanMetrics,
-) -> Result<EventRecorder, InvalidSettings> {
+) -> Result<(EventRecorder, Option<Nodes>), InvalidSettings> {
     let flags = args.enabled().join(", ");
     if flags.is_empty() {
-        return Ok(EventRecorder::default());
+        return Ok((EventRecorder::default(), None));
     }
     let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
     let cluster = cluster.map_err(|error| {
@@ -83,8 +84,9 @@ pub(crate) async fn start(
         };
         tasks.spawn(count_orphans(orphans.clone(), observer, rules, interval));
     }
-    Ok(match args.events {
-        true => EventRecorder::new(&cluster, nodes, driver),
+    let events = match args.events {
+        true => EventRecorder::new(&cluster, nodes.clone(), driver),
         false => EventRecorder::default(),
-    })
+    };
+    Ok((events, Some(nodes)))
 }

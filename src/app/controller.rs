@@ -43,7 +43,8 @@ pub(crate) async fn run(
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
     let driver = &server.driver.driver_name;
-    let events = cluster::start(args.kubernetes, driver, &cluster, &disks, &orphans).await?;
+    let (events, nodes) =
+        cluster::start(args.kubernetes, driver, &cluster, &disks, &orphans).await?;
     let interval = args.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {
@@ -58,6 +59,7 @@ pub(crate) async fn run(
     let cloud_disks = CloudDisks(Arc::clone(&disks));
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_events(events)
+        .with_nodes(nodes)
         .with_published_nodes(args.list_volumes_published_nodes);
     let services = Services::new(server.driver.driver_name).with_controller(controller);
     let reload = Reload {
