@@ -113,6 +113,7 @@ impl Driver {
                 cloud: Some(access),
                 node: Some(checks),
                 registration: self.registration.clone(),
+                leadership: None,
             },
         };
         let services = Services::new(driver_name)
@@ -121,7 +122,7 @@ impl Driver {
             .with_registration(self.registration);
         tokio::select! {
             served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),
-            never = http::serve(port, site) => match never {},
+            never = http::serve(port.as_ref(), site) => match never {},
         }
     }
 }
