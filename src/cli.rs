@@ -14,6 +14,7 @@ mod explain;
 mod http;
 mod kubectl;
 mod kubernetes;
+mod leader_election;
 mod log;
 mod node;
 mod operator;
@@ -34,6 +35,7 @@ pub use explain::Explain;
 pub use http::{HttpArgs, HttpAuthorization, PageArgs};
 pub use kubectl::{OPERATOR_COMMANDS, PLUGIN};
 pub use kubernetes::KubernetesArgs;
+pub use leader_election::LeaderElectionArgs;
 pub use log::{InvalidLogLevel, LogArgs, LogFormat, LogLevel};
 pub use node::{NodeArgs, NodeDirectoryArgs};
 pub use operator::{KubeconfigArgs, ProcessArgs};
@@ -167,6 +169,10 @@ pub struct Controller {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
+    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
+    pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
 
@@ -243,6 +249,10 @@ pub struct AllInOne {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
+    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
+    pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
     #[command(flatten)]
@@ -374,7 +384,12 @@ mod tests {
             let role = command.find_subcommand(role).expect("the role exists");
             for arg in role.get_arguments().filter(|arg| arg.get_id() != "help") {
                 let long = arg.get_long().expect("every flag has a long name");
-                let wanted = format!("DISKPLUGIN_{}", long.to_uppercase().replace('-', "_"));
+                let wanted = match long {
+                    // Set by the downward API, as for the sidecars.
+                    "leader-election-identity" => "POD_NAME".to_owned(),
+                    "leader-election-namespace" => "POD_NAMESPACE".to_owned(),
+                    long => format!("DISKPLUGIN_{}", long.to_uppercase().replace('-', "_")),
+                };
                 assert_eq!(
                     arg.get_env().and_then(|v| v.to_str()),
                     Some(wanted.as_str()),

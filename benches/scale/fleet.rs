@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diskplugin::csi::controller::Service;
+use diskplugin::disk::READ_LAG;
 use tokio::task::JoinSet;
 
 use crate::figures::{Figures, Measurement};
@@ -44,6 +45,8 @@ pub(crate) async fn build(volumes: usize) -> (Fleet, Figures) {
         volumes: Vec::new(),
         times,
     };
+    // Rows that a new process reads earlier may be older than a deletion by the previous one, and are read again.
+    tokio::time::sleep(READ_LAG).await;
     let measurement = Measurement::begin(&fleet.stage, &fleet.times);
     let nodes = fleet.stage.nodes.len();
     let claims = (0..volumes).map(|n| (fleet.claim(n, n % nodes), n % nodes));

@@ -49,6 +49,8 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     let ways = ways(fleet, volumes, created);
     let (done, in_flight) = first_leader(fleet, &ways, &told).await;
     sleep(LEASE).await;
+    // The services of the successor begin when it becomes active.
+    fleet.service = fleet.stage.start();
     let mut second = JoinSet::new();
     for way in &ways {
         second.spawn(lead(way.clone(), fleet.sidecars(), told.clone()));

@@ -38,6 +38,7 @@ pub(crate) struct Driver {
     pub(crate) pages: cli::PageArgs,
     /// How often volumes are counted for metrics.
     pub(crate) metrics_inventory_interval: Option<Duration>,
+    pub(crate) list_volumes_published_nodes: bool,
     /// Memory for filesystem tools; `None` derives it from the cgroup limit.
     pub(crate) tool_memory: Option<Bytes>,
 }
@@ -85,7 +86,8 @@ impl Driver {
         let controller_gauges =
             ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
         let cloud_disks = CloudDisks(Arc::clone(&disks));
-        let controller = service(disks, self.region, zone, &self.cluster, &tasks);
+        let controller = service(disks, self.region, zone, &self.cluster, &tasks)
+            .with_published_nodes(self.list_volumes_published_nodes);
         let checks = NodeChecks {
             prerequisites: node.prerequisites.clone(),
             require_shared_mounts: false,
@@ -113,6 +115,7 @@ impl Driver {
                 cloud: Some(access),
                 node: Some(checks),
                 registration: self.registration.clone(),
+                leadership: None,
             },
         };
         let services = Services::new(driver_name)
@@ -121,7 +124,7 @@ impl Driver {
             .with_registration(self.registration);
         tokio::select! {
             served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),
-            never = http::serve(port, site) => match never {},
+            never = http::serve(port.as_ref(), site) => match never {},
         }
     }
 }
@@ -170,6 +173,7 @@ async fn real(
         telemetry,
         pages: args.pages,
         metrics_inventory_interval: args.metrics_inventory_interval.0,
+        list_volumes_published_nodes: args.list_volumes_published_nodes,
         tool_memory: args.node.tool_memory,
     };
     driver.serve(stop).await
@@ -243,6 +247,7 @@ mod mock {
                 telemetry,
                 pages: args.pages,
                 metrics_inventory_interval: args.metrics_inventory_interval.0,
+                list_volumes_published_nodes: args.list_volumes_published_nodes,
                 tool_memory: args.node.tool_memory,
             };
             driver.serve(stop).await

@@ -26,13 +26,13 @@ impl CloudClient {
     fn new(transport: Transport, provider: Arc<dyn CredentialProvider>) -> Self {
         let client = Client::new(transport);
         Self {
-            server_clock: client.server_clock(),
             access: CloudAccess {
                 api_health: client.api_health(),
                 rate_limiter: client.rate_limiter(),
                 provider,
-                clock: Arc::new(SystemClock),
+                clock: Arc::new(client.server_clock()),
             },
+            server_clock: client.server_clock(),
             ecs: Arc::new(client),
         }
     }
@@ -61,7 +61,9 @@ pub(crate) fn client(
     let endpoint = given.unwrap_or_else(|| endpoint::ecs_url(region, network));
     let scheme = cloud.signature;
     let limits = limits(&cloud)?;
-    let Selected { provider, source } = super::credential::selected(cloud, metadata, region)?;
+    let clock = ServerClock::new(Arc::new(SystemClock));
+    let Selected { provider, source } =
+        super::credential::selected(cloud, metadata, region, &clock)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
     // Separate tasks: shutdown does not wait for an unresponsive service.
@@ -79,7 +81,7 @@ pub(crate) fn client(
         region: region.clone(),
         scheme,
         credentials: Arc::clone(&provider),
-        clock: Arc::new(SystemClock),
+        clock,
     })?;
     let client = CloudClient::new(transport, provider);
     client.access.rate_limiter.configure(limits);
@@ -104,7 +106,7 @@ pub(crate) fn fake_client(
         region: region.clone(),
         scheme,
         credentials: Arc::clone(&provider),
-        clock: Arc::new(SystemClock),
+        clock: ServerClock::new(Arc::new(SystemClock)),
     })?;
     Ok(CloudClient::new(transport, provider))
 }

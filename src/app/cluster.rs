@@ -11,6 +11,7 @@ use crate::cli;
 use crate::cluster::Cluster;
 use crate::cluster::events::EventRecorder;
 use crate::cluster::instance_types::InstanceTypesConfigMap;
+use crate::cluster::lease::{Candidate, LeaseConfig};
 use crate::cluster::nodes::{Nodes, WatchConfig};
 use crate::cluster::taint;
 use crate::disk::DiskServices;
@@ -20,28 +21,64 @@ use crate::ops::orphans::{Observer, Rules};
 /// Age from which a resource without an object in Kubernetes is counted, as by `diskplugin orphans`.
 const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
-/// Starts the enabled features. Neither startup nor shutdown waits for them: the API server may be unavailable.
-/// Fails if a feature is enabled and no API server is configured.
-pub(crate) async fn start(
-    args: cli::KubernetesArgs,
-    driver: &DriverName,
-    owner: &ClusterId,
-    disks: &Arc<DiskServices>,
-    orphans: &OrphanMetrics,
-) -> Result<EventRecorder, InvalidSettings> {
-    let flags = args.enabled().join(", ");
+/// The API server, if a feature is enabled that needs it. Nothing is sent yet.
+pub(crate) async fn connect(
+    args: &cli::KubernetesArgs,
+) -> Result<Option<Cluster>, InvalidSettings> {
+    let mut flags = args.enabled();
+    if args.leader_election.leader_election {
+        flags.push("--leader-election");
+    }
+    let flags = flags.join(", ");
     if flags.is_empty() {
-        return Ok(EventRecorder::default());
+        return Ok(None);
     }
     let cluster = Cluster::new(args.kubeconfig.as_deref()).await;
     let cluster = cluster.map_err(|error| {
         let error = error_chain(&error);
         InvalidSettings(vec![format!("{flags}: requires the API server: {error}")])
     })?;
-    tracing::info!(
-        namespace = cluster.namespace(),
-        "using the API server for {flags}"
-    );
+    let namespace = cluster.namespace();
+    tracing::info!(namespace, "using the API server for {flags}");
+    Ok(Some(cluster))
+}
+
+/// The candidate for the Lease of the driver, if leader election is enabled.
+pub(crate) fn candidate(
+    args: &cli::LeaderElectionArgs,
+    cluster: Option<&Cluster>,
+    driver: &DriverName,
+) -> Result<Option<Candidate>, InvalidSettings> {
+    let identity = args.leader_election_identity.clone();
+    let enabled = cluster.zip(identity).filter(|_| args.leader_election);
+    let Some((cluster, identity)) = enabled else {
+        return Ok(None);
+    };
+    args.check().map_err(|error| InvalidSettings(vec![error]))?;
+    let namespace = args.leader_election_namespace.as_deref();
+    let config = LeaseConfig {
+        namespace: namespace.unwrap_or(cluster.namespace()).to_owned(),
+        name: format!("{}-controller", driver.as_str().replace('.', "-")),
+        identity,
+        duration: args.leader_election_lease_duration,
+        renew_deadline: args.leader_election_renew_deadline,
+        retry_period: args.leader_election_retry_period,
+    };
+    Ok(Some(Candidate::new(cluster, config)))
+}
+
+/// Starts the enabled features, and returns the nodes if the API server is used. Neither startup nor shutdown waits for them: the API server may be unavailable.
+pub(crate) fn start(
+    args: cli::KubernetesArgs,
+    cluster: Option<Cluster>,
+    driver: &DriverName,
+    owner: &ClusterId,
+    disks: &Arc<DiskServices>,
+    orphans: &OrphanMetrics,
+) -> (EventRecorder, Option<Nodes>) {
+    let Some(cluster) = cluster.filter(|_| !args.enabled().is_empty()) else {
+        return (EventRecorder::default(), None);
+    };
     let nodes = WatchConfig {
         driver: driver.clone(),
         nodes: args.instance_types_config_map.is_some() || args.startup_taint.is_some(),
@@ -49,6 +86,7 @@ pub(crate) async fn start(
     };
     let nodes = Nodes::watch(&cluster, &nodes);
     let tasks = Tasks::default();
+    tasks.spawn(record_nodes(Arc::clone(disks), nodes.clone()));
     let publishes = args.instance_types_config_map.is_some();
     if let Some(name) = args.instance_types_config_map {
         let facts = InstanceTypesConfigMap::new(&cluster, &name);
@@ -83,8 +121,20 @@ pub(crate) async fn start(
         };
         tasks.spawn(count_orphans(orphans.clone(), observer, rules, interval));
     }
-    Ok(match args.events {
-        true => EventRecorder::new(&cluster, nodes, driver),
+    let events = match args.events {
+        true => EventRecorder::new(&cluster, nodes.clone(), driver),
         false => EventRecorder::default(),
-    })
+    };
+    (events, Some(nodes))
+}
+
+/// Tells the disk services which instances are nodes: their system disks show that the access key is that of this cluster.
+async fn record_nodes(disks: Arc<DiskServices>, mut nodes: Nodes) {
+    loop {
+        nodes
+            .instances()
+            .iter()
+            .for_each(|node| disks.record_node(node));
+        nodes.changed().await;
+    }
 }

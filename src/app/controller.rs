@@ -3,21 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::cloud::CloudClient;
 use super::config::Reload;
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
-use super::metrics::{ControllerGauges, InventoryMetrics, Metrics, OrphanMetrics};
+use super::metrics::{
+    ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics,
+};
 use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
 use crate::cli::{self, ConfigFile};
 use crate::cloud::EcsApi;
+use crate::cluster::lease::Candidate;
 use crate::csi::controller::{Service, Settings};
-use crate::csi::server;
 use crate::csi::services::Services;
+use crate::csi::{server, socket};
 use crate::disk::DiskServices;
 use crate::model::{ClusterId, RegionId, ZoneId};
 
@@ -36,14 +41,80 @@ pub(crate) async fn run(
         return Err(location.into_error().into());
     };
     let server = args.server;
+    let driver = server.driver.driver_name;
     let port = http::bind(&server.http).await?;
-    let authorizer = http::authorizer(&args.pages).await?;
+    let authorizers = (
+        http::authorizer(&args.pages).await?,
+        http::authorizer(&args.pages).await?,
+    );
     let CloudClient { ecs, access, .. } = cloud::client(args.cloud, metadata, &region)?;
+    let api_server = cluster::connect(&args.kubernetes).await?;
+    let election = &args.kubernetes.leader_election;
+    let standby = election.standby_socket.then(|| driver.clone());
+    let candidate = cluster::candidate(election, api_server.as_ref(), &driver)?;
+    if candidate.is_some() && standby.is_none() {
+        socket::remove_stale(&server.endpoint).await?;
+    }
+    let leadership = candidate.as_ref().map(Candidate::leadership);
+    let reload = Reload {
+        log: telemetry.log.clone(),
+        rate_limiter: Some(Arc::clone(&access.rate_limiter)),
+    };
+    let has_valid_config = reload.start(config);
+    let metrics = |mut gauges: Vec<Box<dyn Gauges>>| {
+        if let Some(leadership) = leadership.clone() {
+            gauges.push(Box::new(LeaderGauge::new(leadership)));
+        }
+        Metrics::new("controller", &telemetry.metrics, gauges).with_config(has_valid_config.clone())
+    };
+    let health = || Health {
+        endpoint: server.endpoint.clone(),
+        cloud: Some(access.clone()),
+        node: None,
+        registration: None,
+        leadership: leadership.clone(),
+    };
     let tasks = Tasks::default();
+    let (activate, active) = oneshot::channel();
+    let services = async {
+        match active.await {
+            Ok(services) => services,
+            // Never: it is sent below.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let (endpoint, grace) = (&server.endpoint, server.drain_timeout);
+    let served = server::serve_when_active(endpoint, services, standby, tasks.clone(), stop, grace);
+    let mut served = Box::pin(served);
+    let mut lease = None;
+    if let Some(candidate) = candidate {
+        let site = Site {
+            metrics: metrics(Vec::new()),
+            telemetry: telemetry.clone(),
+            status: None,
+            disks: None,
+            authorizer: authorizers.0,
+            pages: http::page_limit(),
+            health: health(),
+        };
+        tokio::select! {
+            served = &mut served => return Ok(served?),
+            held = candidate.acquire() => lease = Some(held),
+            never = http::serve(port.as_ref(), site) => match never {},
+        }
+    }
+
+    // Only the active process knows what was sent to the cloud, so what remembers it is created from here on.
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
-    let driver = &server.driver.driver_name;
-    let events = cluster::start(args.kubernetes, driver, &cluster, &disks, &orphans).await?;
+    let (events, nodes) = cluster::start(
+        args.kubernetes,
+        api_server,
+        &driver,
+        &cluster,
+        &disks,
+        &orphans,
+    );
     let interval = args.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {
@@ -55,34 +126,39 @@ pub(crate) async fn run(
         ))
     });
     let gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
-    let cloud_disks = CloudDisks(Arc::clone(&disks));
-    let controller = service(disks, region, zone, &cluster, &tasks).with_events(events);
-    let services = Services::new(server.driver.driver_name).with_controller(controller);
-    let reload = Reload {
-        log: telemetry.log.clone(),
-        rate_limiter: Some(Arc::clone(&access.rate_limiter)),
-    };
-    let metrics = Metrics::new("controller", &telemetry.metrics, vec![Box::new(gauges)]);
     let site = Site {
-        metrics: metrics
-            .with_config(reload.start(config))
-            .with_orphans(&orphans),
-        telemetry,
+        metrics: metrics(vec![Box::new(gauges)]).with_orphans(&orphans),
+        telemetry: telemetry.clone(),
         status,
-        disks: Some(Box::new(cloud_disks)),
-        authorizer,
+        disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),
+        authorizer: authorizers.1,
         pages: http::page_limit(),
-        health: Health {
-            endpoint: server.endpoint.clone(),
-            cloud: Some(access),
-            node: None,
-            registration: None,
-        },
+        health: health(),
     };
-    tokio::select! {
-        served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
-        never = http::serve(port, site) => match never {},
+    let controller = service(disks, region, zone, &cluster, &tasks)
+        .with_events(events)
+        .with_nodes(nodes)
+        .with_published_nodes(args.list_volumes_published_nodes);
+    // Received, because `served` is waiting for it.
+    let _ = activate.send(Services::new(driver).with_controller(controller));
+    let hold = async {
+        match &mut lease {
+            Some(lease) => lease.hold().await,
+            None => std::future::pending().await,
+        }
+    };
+    let outcome = tokio::select! {
+        biased;
+        // Running calls and tasks are aborted with the process: the next leader starts soon.
+        lost = hold => return Err(lost.into()),
+        served = &mut served => served,
+        never = http::serve(port.as_ref(), site) => match never {},
+    };
+    // After an aborted drain, tasks may still call the cloud until the process has ended.
+    if let (Ok(()), Some(lease)) = (&outcome, lease) {
+        lease.release().await;
     }
+    Ok(outcome?)
 }
 
 /// The volumes of the cluster, listed with this interval, if any.

@@ -1,15 +1,12 @@
 //! The credentials of a role: the flags, or the environment variables of the vendor's SDKs for unset flags.
 
-use std::sync::Arc;
-
 use super::InvalidSettings;
-use crate::base::{Clock, SystemClock};
 use crate::cli;
 use crate::cloud::credential::{
     AssumeRole, Environment, Oidc, SelectError, Selected, Sources, select,
 };
-use crate::cloud::endpoint;
 use crate::cloud::metadata::{Metadata, MetadataError};
+use crate::cloud::{ServerClock, endpoint};
 use crate::model::RegionId;
 
 const SESSION: &str = "diskplugin";
@@ -19,6 +16,7 @@ pub(crate) fn selected(
     cloud: cli::CloudArgs,
     metadata: Metadata,
     region: &RegionId,
+    clock: &ServerClock,
 ) -> anyhow::Result<Selected> {
     let flags = cloud.credentials;
     let oidc = Oidc {
@@ -56,8 +54,7 @@ pub(crate) fn selected(
         sts_endpoint: flags.sts_endpoint.unwrap_or_else(sts),
         scheme: cloud.signature,
     };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    select(sources, &clock).map_err(|error| match error {
+    select(sources, clock).map_err(|error| match error {
         SelectError::Setting(problem) => InvalidSettings(vec![problem]).into(),
         error @ (SelectError::Sts(_) | SelectError::Metadata(_)) => error.into(),
     })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::watch;
 use tonic::transport::Endpoint as Channels;
 
 use super::health_check::{Check, TIMEOUT};
@@ -14,6 +15,7 @@ use crate::cloud::ApiHealth;
 use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
 use crate::cloud::credential::CredentialProvider;
 use crate::cloud::rate_limit::RateLimiter;
+use crate::cluster::lease::Leadership;
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
 use crate::csi::registration::{Registration, RegistrationState};
@@ -32,6 +34,8 @@ pub(crate) struct Health {
     pub(crate) node: Option<NodeChecks>,
     /// Set if this process registers with kubelet.
     pub(crate) registration: Option<Registration>,
+    /// Set if replicas elect a leader.
+    pub(crate) leadership: Option<watch::Receiver<Leadership>>,
 }
 
 /// The cloud API and the credentials for it.
@@ -54,6 +58,9 @@ pub(crate) struct Readiness {
 impl Health {
     /// Whether the process responds on its own socket; true also during shutdown.
     pub(crate) async fn alive(&self) -> Check {
+        if self.is_standby() {
+            return standby_check();
+        }
         let outcome = match probe(&self.endpoint).await {
             Ok(()) => Ok("it responds".to_owned()),
             Err(ProbeError::Stopping) => Ok(STOPPING.to_owned()),
@@ -69,7 +76,8 @@ impl Health {
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
-        let own = [Some(socket), credentials, reachable];
+        let leader = self.leadership().map(leader_check);
+        let own = [Some(socket), leader, credentials, reachable];
         let checks: Vec<Check> = own
             .into_iter()
             .flatten()
@@ -83,12 +91,24 @@ impl Health {
     }
 
     async fn socket(&self) -> Check {
+        if self.is_standby() {
+            return standby_check();
+        }
         let outcome = match probe(&self.endpoint).await {
             Ok(()) => Ok("it responds".to_owned()),
             Err(ProbeError::Stopping) => Err(STOPPING.to_owned()),
             Err(ProbeError::Unresponsive(message)) => Err(message),
         };
         Check::new("socket", outcome)
+    }
+
+    fn is_standby(&self) -> bool {
+        matches!(self.leadership(), Some(Leadership::Standby(_)))
+    }
+
+    fn leadership(&self) -> Option<Leadership> {
+        let leadership = self.leadership.as_ref()?;
+        Some(leadership.borrow().clone())
     }
 
     async fn node(&self) -> Vec<Check> {
@@ -202,6 +222,22 @@ fn reachable(report: &Report) -> Result<String, String> {
         Some(at) => format!("last response {} s ago", at.elapsed().as_secs()),
         None => "not called yet".to_owned(),
     })
+}
+
+/// A standby that responds to HTTP is alive. Its socket does not exist, or does not serve yet.
+fn standby_check() -> Check {
+    Check::new("socket", Ok("served by the leader only".to_owned()))
+}
+
+/// A standby is ready if it knows that there is a leader, or will be the leader soon.
+fn leader_check(leadership: Leadership) -> Check {
+    let outcome = match leadership {
+        Leadership::Leader => Ok("this replica is the leader".to_owned()),
+        Leadership::Standby(Ok(None)) => Ok("standby: reading the Lease".to_owned()),
+        Leadership::Standby(Ok(Some(holder))) => Ok(format!("standby: {holder} is the leader")),
+        Leadership::Standby(Err(error)) => Err(format!("standby: {error}")),
+    };
+    Check::new("leader", outcome)
 }
 
 fn registration_check(registration: &Registration) -> Check {

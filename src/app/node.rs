@@ -92,6 +92,7 @@ pub(crate) async fn run(
             cloud: None,
             node: Some(checks),
             registration: registration.clone(),
+            leadership: None,
         },
     };
     if let Some(registration) = registration.clone() {
@@ -103,7 +104,7 @@ pub(crate) async fn run(
         .with_registration(registration);
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
-        never = http::serve(port, site) => match never {},
+        never = http::serve(port.as_ref(), site) => match never {},
     }
 }
 

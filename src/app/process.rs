@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::telemetry::Telemetry;
 use super::{InvalidSettings, telemetry};
 use crate::cli::{InvalidConfig, LogArgs, LogFormat};
+use crate::cluster::lease::LeaseLost;
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
 const INVALID_SETTING: u8 = 64;
@@ -87,7 +88,11 @@ impl Process {
             }
         };
         let outcome = runtime.block_on(role);
-        if let Some(traces) = traces {
+        // Tasks of a replica that lost its Lease must end before the next leader starts, so spans are dropped.
+        let is_lost = matches!(&outcome, Err(error) if error.is::<LeaseLost>());
+        if is_lost {
+            std::mem::forget(traces);
+        } else if let Some(traces) = traces {
             // It blocks until the runtime has sent the last spans.
             let shutdown = runtime.spawn_blocking(move || traces.shutdown());
             // The timeout needs the runtime when it is created.

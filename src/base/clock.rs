@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 pub trait Clock: Debug + Send + Sync {
@@ -46,6 +46,18 @@ impl Clock for TokioClock {
             .saturating_add(self.start.elapsed())
             .unwrap_or(Timestamp::MAX)
     }
+}
+
+/// The difference of the local clock from that of the cloud, for people.
+#[must_use]
+pub fn describe_difference(local_ahead: SignedDuration) -> String {
+    let side = if local_ahead.is_negative() {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    let seconds = local_ahead.abs().as_secs();
+    format!("the clock of this machine is {seconds} s {side} that of the cloud")
 }
 
 #[cfg(test)]

@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Interval, interval};
+use super::{Interval, LeaderElectionArgs, interval};
 
 #[derive(Debug, Args)]
 pub struct KubernetesArgs {
+    #[command(flatten)]
+    pub leader_election: LeaderElectionArgs,
+
     /// ConfigMap for the attachment limits of the instance types of the cluster's nodes, mounted on nodes for
     /// --instance-types-file. It must exist in the namespace of the controller's ServiceAccount or
     /// of the kubeconfig's context.
@@ -36,7 +39,7 @@ pub struct KubernetesArgs {
 }
 
 impl KubernetesArgs {
-    /// The flags that are set and need the API server.
+    /// The flags of features of the leader that are set and need the API server.
     #[must_use]
     pub fn enabled(&self) -> Vec<&'static str> {
         let flags = [
@@ -57,7 +60,7 @@ impl KubernetesArgs {
 }
 
 /// An object name: a DNS subdomain (RFC 1123).
-fn name(text: &str) -> Result<String, String> {
+pub(super) fn name(text: &str) -> Result<String, String> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = text.len() <= 253

@@ -102,8 +102,15 @@ pub struct ModifyDiskSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyDiskAttribute {
     pub disk: DiskId,
+    pub attribute: DiskAttribute,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskAttribute {
     /// Bursting beyond the baseline; `cloud_auto` only.
-    pub bursting: bool,
+    Bursting(bool),
+    /// Whether the disk is deleted with the instance that it is attached to.
+    DeleteWithInstance(bool),
 }
 
 /// `DescribeTasks` of spec changes (`TaskAction` is `ModifyDiskSpec`), the newest first.

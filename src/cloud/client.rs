@@ -149,6 +149,10 @@ macro_rules! actions {
                     .await
             }
 
+            fn key_generation(&self) -> u64 {
+                self.transport.key_generation()
+            }
+
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {
                 let priority = Priority::for_action($action)$(.min(Priority::for_ids(request.$ids.as_ref())))?;
                 let response = self.call(priority, deadline, $action, $params(request)).await?;

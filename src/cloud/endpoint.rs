@@ -8,8 +8,8 @@ const HANGZHOU: &str = "ecs-cn-hangzhou.aliyuncs.com";
 const NEBULA: &str = "ecs.cn-qingdao-nebula.aliyuncs.com";
 const CENTRAL_STS: &str = "sts.aliyuncs.com";
 
-/// Regions with other host names, grouped by their ECS and STS hosts, as in the vendor's SDKs.
-/// Without an STS host, the regular one applies.
+/// Regions whose public ECS and STS hosts have other names, as in the vendor's SDKs. Without an STS host, the regular one
+/// applies.
 const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
         CENTRAL,
@@ -54,6 +54,15 @@ const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     ),
 ];
 
+/// Exceptions with regular VPC hosts. The vendor's SDKs return the public hosts for them on both networks, which a VPC
+/// without internet access cannot reach.
+const WITH_VPC: [&str; 4] = [
+    "cn-hangzhou",
+    "cn-beijing-finance-1",
+    "cn-shanghai-finance-1",
+    "cn-shenzhen-finance-1",
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Network {
     /// The public endpoints of the region.
@@ -63,24 +72,28 @@ pub enum Network {
     Vpc,
 }
 
-/// The URL of the region's ECS API, always HTTPS. Exceptions take precedence over the network, as in the vendor's SDKs.
+/// The URL of the region's ECS API, always HTTPS.
 pub fn ecs_url(region: &RegionId, network: Network) -> String {
-    let host = exception(region).map(|(ecs, _)| ecs);
+    let host = exception(region, network).map(|(ecs, _)| ecs);
     url(host, "ecs", region, network)
 }
 
 /// The URL of the region's Security Token Service, by the same rules.
 pub fn sts_url(region: &RegionId, network: Network) -> String {
-    let host = exception(region).and_then(|(_, sts)| sts);
+    let host = exception(region, network).and_then(|(_, sts)| sts);
     url(host, "sts", region, network)
 }
 
 /// Whether the region has the same ECS host on both networks.
 pub fn has_single_host(region: &RegionId) -> bool {
-    exception(region).is_some()
+    exception(region, Network::Vpc).is_some()
 }
 
-fn exception(region: &RegionId) -> Option<(&'static str, Option<&'static str>)> {
+/// The hosts of a region that differ from the rule of its network.
+fn exception(region: &RegionId, network: Network) -> Option<(&'static str, Option<&'static str>)> {
+    if network == Network::Vpc && WITH_VPC.contains(&region.as_str()) {
+        return None;
+    }
     let has = |regions: &str| {
         regions
             .split_whitespace()
@@ -102,76 +115,72 @@ fn url(host: Option<&str>, product: &str, region: &RegionId, network: Network) -
 mod tests {
     use super::*;
 
-    fn hosts(region: &str, network: Network) -> (String, String) {
-        let region = region.parse().unwrap();
-        let host = |url: String| url.strip_prefix("https://").unwrap().to_owned();
-        (
-            host(ecs_url(&region, network)),
-            host(sts_url(&region, network)),
-        )
-    }
+    /// All exceptions, each with its public ECS and STS host, and those in the VPC.
+    const TABLE: &str = "
+        ap-northeast-2-pop           ecs sts ecs sts
+        cn-beijing-finance-1         ecs sts ecs-vpc.cn-beijing-finance-1 sts-vpc.cn-beijing-finance-1
+        cn-beijing-finance-pop       ecs sts ecs sts
+        cn-beijing-gov-1             ecs sts ecs sts
+        cn-beijing-nu16-b01          ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-edge-1                    ecs.cn-qingdao-nebula sts ecs.cn-qingdao-nebula sts
+        cn-fujian                    ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-haidian-cm12-c01          ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou                  ecs-cn-hangzhou sts.cn-hangzhou ecs-vpc.cn-hangzhou sts-vpc.cn-hangzhou
+        cn-hangzhou-bj-b01           ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou-finance          ecs sts ecs sts
+        cn-hangzhou-internal-prod-1  ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou-internal-test-1  ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou-internal-test-2  ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou-internal-test-3  ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hangzhou-test-306         ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-hongkong-finance-pop      ecs sts ecs sts
+        cn-huhehaote-nebula-1        ecs.cn-qingdao-nebula sts ecs.cn-qingdao-nebula sts
+        cn-north-2-gov-1             ecs sts-vpc.cn-north-2-gov-1 ecs sts-vpc.cn-north-2-gov-1
+        cn-qingdao-nebula            ecs.cn-qingdao-nebula sts ecs.cn-qingdao-nebula sts
+        cn-shanghai-et15-b01         ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-shanghai-et2-b01          ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-shanghai-finance-1        ecs-cn-hangzhou sts.cn-shanghai-finance-1
+                                     ecs-vpc.cn-shanghai-finance-1 sts-vpc.cn-shanghai-finance-1
+        cn-shanghai-inner            ecs sts ecs sts
+        cn-shanghai-internal-test-1  ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-shenzhen-finance-1        ecs-cn-hangzhou sts-vpc.cn-shenzhen-finance-1
+                                     ecs-vpc.cn-shenzhen-finance-1 sts-vpc.cn-shenzhen-finance-1
+        cn-shenzhen-inner            ecs sts ecs sts
+        cn-shenzhen-st4-d01          ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-shenzhen-su18-b01         ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-wuhan                     ecs sts ecs sts
+        cn-yushanfang                ecs sts ecs sts
+        cn-zhangbei                  ecs sts ecs sts
+        cn-zhangbei-na61-b01         ecs-cn-hangzhou sts ecs-cn-hangzhou sts
+        cn-zhangjiakou-na62-a01      ecs.cn-zhangjiakou sts ecs.cn-zhangjiakou sts
+        cn-zhengzhou-nebula-1        ecs.cn-qingdao-nebula sts ecs.cn-qingdao-nebula sts
+        eu-west-1-oxs                ecs.cn-shenzhen-cloudstone sts ecs.cn-shenzhen-cloudstone sts
+        rus-west-1-pop               ecs sts ecs sts
+        cn-beijing                   ecs.cn-beijing sts.cn-beijing ecs-vpc.cn-beijing sts-vpc.cn-beijing
+        eu-central-1                 ecs.eu-central-1 sts.eu-central-1 ecs-vpc.eu-central-1 sts-vpc.eu-central-1
+    ";
 
     #[test]
-    fn a_region_has_separate_hosts_per_network() {
-        assert_eq!(
-            hosts("cn-beijing", Network::Public),
-            (
-                "ecs.cn-beijing.aliyuncs.com".to_owned(),
-                "sts.cn-beijing.aliyuncs.com".to_owned()
-            )
-        );
-        assert_eq!(
-            hosts("eu-central-1", Network::Vpc),
-            (
-                "ecs-vpc.eu-central-1.aliyuncs.com".to_owned(),
-                "sts-vpc.eu-central-1.aliyuncs.com".to_owned()
-            )
-        );
-    }
-
-    #[test]
-    fn exceptions_take_precedence_over_the_network() {
-        for (region, ecs, sts) in [
-            ("cn-wuhan", CENTRAL, CENTRAL_STS),
-            ("cn-zhangbei", CENTRAL, CENTRAL_STS),
-            ("cn-hangzhou-finance", CENTRAL, CENTRAL_STS),
-            ("cn-beijing-gov-1", CENTRAL, CENTRAL_STS),
-            (
-                "cn-north-2-gov-1",
-                CENTRAL,
-                "sts-vpc.cn-north-2-gov-1.aliyuncs.com",
-            ),
-            (
-                "cn-shenzhen-finance-1",
-                HANGZHOU,
-                "sts-vpc.cn-shenzhen-finance-1.aliyuncs.com",
-            ),
-            ("cn-qingdao-nebula", NEBULA, CENTRAL_STS),
-            ("cn-hangzhou-internal-test-2", HANGZHOU, CENTRAL_STS),
-            (
-                "cn-zhangjiakou-na62-a01",
-                "ecs.cn-zhangjiakou.aliyuncs.com",
-                CENTRAL_STS,
-            ),
-        ] {
-            for network in [Network::Public, Network::Vpc] {
-                let wanted = (ecs.to_owned(), sts.to_owned());
-                assert_eq!(hosts(region, network), wanted, "{region}");
-            }
-            assert!(has_single_host(&region.parse().unwrap()), "{region}");
+    fn every_region_has_its_hosts_on_both_networks() {
+        let words: Vec<_> = TABLE.split_whitespace().collect();
+        for row in words.chunks(5) {
+            let region = row[0].parse().unwrap();
+            let urls = [Network::Public, Network::Vpc]
+                .map(|network| [ecs_url(&region, network), sts_url(&region, network)]);
+            let expected = [1, 2, 3, 4].map(|at| format!("https://{}.aliyuncs.com", row[at]));
+            assert_eq!(urls.as_flattened(), expected, "{region}");
+            assert_eq!(has_single_host(&region), row[1] == row[3], "{region}");
         }
-    }
-
-    #[test]
-    fn hangzhou_and_shanghai_finance_share_only_the_ecs_host() {
-        assert_eq!(
-            hosts("cn-hangzhou", Network::Vpc),
-            (
-                HANGZHOU.to_owned(),
-                "sts-vpc.cn-hangzhou.aliyuncs.com".to_owned()
-            )
+        let regions = words.chunks(5).map(|row| row[0]);
+        let listed = EXCEPTIONS
+            .iter()
+            .flat_map(|(.., names)| names.split_whitespace());
+        assert!(
+            listed
+                .clone()
+                .all(|name| regions.clone().any(|region| region == name))
         );
-        assert_eq!(hosts("cn-shanghai-finance-1", Network::Public).0, HANGZHOU);
+        assert_eq!(regions.count(), listed.count() + 2);
     }
 
     #[test]

@@ -96,6 +96,14 @@ impl Error {
         self
     }
 
+    /// Whether the cause has this type.
+    pub(super) fn is_caused_by<T: StdError + 'static>(&self) -> bool {
+        self.0
+            .source
+            .as_deref()
+            .is_some_and(|cause| cause.is::<T>())
+    }
+
     /// Whether this attempt of the call, or an earlier one, may have taken effect.
     pub fn may_have_taken_effect(&self) -> bool {
         self.0.has_ambiguous_attempt || self.0.kind.is_ambiguous()

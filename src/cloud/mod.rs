@@ -23,6 +23,7 @@ mod response;
 pub mod retry;
 mod server_clock;
 pub mod sign;
+mod signing_key;
 pub mod transport;
 pub mod view;
 pub mod wire;
@@ -30,8 +31,8 @@ pub mod wire;
 pub use action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget,
-    UndeletedSnapshot, Unreadable, UntagResources,
+    DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources,
+    TagTarget, UndeletedSnapshot, Unreadable, UntagResources,
 };
 pub use api_health::ApiHealth;
 pub use client::Client;
@@ -57,6 +58,12 @@ pub trait EcsApi: Debug + Send + Sync {
     async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
         let _ = (deadline, action);
         Some(Duration::ZERO)
+    }
+
+    /// A number that changes with the access key that signs the calls. What was read with one key proves nothing for
+    /// another one, which may belong to another account.
+    fn key_generation(&self) -> u64 {
+        0
     }
 
     /// Creates a data disk; it becomes `Available` later. Idempotent by its client token.

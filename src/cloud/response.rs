@@ -12,6 +12,7 @@ use super::error::{Error, Kind};
 use super::request_secrets::RequestSecrets;
 use super::wire;
 use crate::base::phase;
+use crate::model::Failure;
 
 /// A complete HTTP response. Does not implement Debug, because it may contain credentials.
 pub(super) struct Response {
@@ -32,6 +33,13 @@ struct ErrorBody {
 impl Response {
     pub(super) fn is_success(&self) -> bool {
         self.status == 200
+    }
+
+    /// Whether the cloud rejected the time of the request, which then had no effect.
+    pub(super) fn rejects_time(&self) -> bool {
+        let body = serde_json::from_slice::<ErrorBody>(&self.body);
+        !self.is_success()
+            && body.is_ok_and(|body| body.error("", self.status).failure() == Failure::ClockSkew)
     }
 
     /// Parses the body.

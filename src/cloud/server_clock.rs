@@ -1,29 +1,98 @@
-//! The difference between the clock of this machine and that of the cloud, from the `Date` header of its responses. The
-//! cloud rejects signatures that are more than 15 minutes old.
+//! The clock of the cloud, by which requests are signed: it rejects signatures that are more than 15 minutes old or in the
+//! future.
+//!
+//! The local clock is used until the cloud rejects the time of a request, or issues credentials that have expired by it.
+//! Then the `Date` of this response becomes the time, until the cloud rejects that too. No other response changes it, so a wrong `Date` of a proxy cannot break a clock
+//! that the cloud accepts, and a local clock that is corrected later costs one rejected request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
 use http::header::DATE;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 
-/// The difference of the last response with a `Date`. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct ServerClock(Arc<Mutex<Option<SignedDuration>>>);
+use crate::base::clock::{Clock, describe_difference};
+
+/// A smaller difference is not the cause of a rejection.
+const MIN_DIFFERENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Clones share the time.
+#[derive(Debug, Clone)]
+pub struct ServerClock {
+    local: Arc<dyn Clock>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How far the local clock was ahead at the last response with a `Date`.
+    local_ahead: Option<SignedDuration>,
+    /// The part of it that is corrected.
+    corrected: SignedDuration,
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        let now = self.local.now();
+        now.saturating_sub(self.state().corrected).unwrap_or(now)
+    }
+}
 
 impl ServerClock {
+    pub fn new(local: Arc<dyn Clock>) -> Self {
+        let state = Arc::default();
+        Self { local, state }
+    }
+
+    /// The clock of this machine.
+    pub(super) fn local(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.local)
+    }
+
     /// How far the local clock is ahead; none before a response with a `Date`.
     #[must_use]
     pub fn local_ahead(&self) -> Option<SignedDuration> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state().local_ahead
     }
 
-    pub(super) fn record(&self, headers: &HeaderMap, now: Timestamp) {
+    pub(super) fn record(&self, headers: &HeaderMap) {
         if let Some(date) = date(headers) {
-            let ahead = now.duration_since(date);
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
+            self.state().local_ahead = Some(self.local.now().duration_since(date));
         }
+    }
+
+    /// After the cloud has rejected the time of a request: adopts the `Date` of its response. Returns whether the request is
+    /// worth repeating.
+    pub(super) fn correct(&self, signed: Timestamp, response: &HeaderMap) -> bool {
+        let Some(date) = date(response) else {
+            return false;
+        };
+        if signed.duration_since(date).abs() < MIN_DIFFERENCE {
+            return false;
+        }
+        let ahead = self.local.now().duration_since(date);
+        let mut state = self.state();
+        let is_news = (ahead - state.corrected).abs() >= MIN_DIFFERENCE;
+        state.corrected = ahead;
+        drop(state);
+        // Requests that ran concurrently were rejected for the same reason.
+        if is_news && ahead.abs() < MIN_DIFFERENCE {
+            tracing::info!(
+                "the local clock agrees with that of the cloud again and signs requests"
+            );
+        } else if is_news {
+            tracing::warn!(
+                local_ahead_s = ahead.as_secs(),
+                "{}; requests are signed with the time of the cloud; synchronize the clock of this machine",
+                describe_difference(ahead)
+            );
+        }
+        true
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,15 +105,53 @@ fn date(headers: &HeaderMap) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct Fixed(Timestamp);
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            self.0
+        }
+    }
+
+    fn dated(date: &str) -> HeaderMap {
+        HeaderMap::from_iter([(DATE, date.parse().unwrap())])
+    }
+
+    const NOON: &str = "Fri, 01 May 2026 12:00:00 GMT";
+
+    /// A local clock at five past twelve.
+    fn clock() -> (ServerClock, Timestamp) {
+        let now = "2026-05-01T12:05:00Z".parse().unwrap();
+        (ServerClock::new(Arc::new(Fixed(now))), now)
+    }
+
     #[test]
-    fn difference_is_read_from_the_date_of_a_response() {
-        let clock = ServerClock::default();
-        let now: Timestamp = "2026-05-01T12:05:00Z".parse().unwrap();
-        clock.record(&HeaderMap::new(), now);
+    fn the_difference_is_read_from_every_response_and_not_applied() {
+        let (clock, now) = clock();
+        clock.record(&HeaderMap::new());
         assert_eq!(clock.local_ahead(), None);
-        let mut headers = HeaderMap::new();
-        headers.insert(DATE, "Fri, 01 May 2026 12:00:00 GMT".parse().unwrap());
-        clock.record(&headers, now);
+        clock.record(&dated(NOON));
         assert_eq!(clock.local_ahead(), Some(SignedDuration::from_mins(5)));
+        assert_eq!(clock.now(), now);
+    }
+
+    #[test]
+    fn the_date_of_a_rejection_becomes_the_time_until_it_is_rejected() {
+        let (clock, now) = clock();
+        assert!(clock.correct(now, &dated(NOON)));
+        let noon: Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();
+        assert_eq!(clock.now(), noon);
+        // The local clock was right, and the rejection came from a cache.
+        assert!(clock.correct(noon, &dated("Fri, 01 May 2026 12:05:01 GMT")));
+        assert_eq!(clock.now(), "2026-05-01T12:05:01Z".parse().unwrap());
+    }
+
+    #[test]
+    fn a_rejection_that_its_date_does_not_explain_changes_nothing() {
+        let (clock, now) = clock();
+        assert!(!clock.correct(now, &HeaderMap::new()));
+        assert!(!clock.correct(now, &dated("Fri, 01 May 2026 12:05:59 GMT")));
+        assert_eq!(clock.now(), now);
     }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use super::request_secrets::RequestSecrets;
 use super::response::{Response, retry_after};
 use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, SignedRequest, UnsignedRequest};
+use super::signing_key::SigningKey;
 use super::wire::params::Params;
 use crate::base::{Clock, without_user_info};
 use crate::model::RegionId;
@@ -33,7 +35,7 @@ pub struct Transport {
     server: Server,
     settings: Settings,
     health: ApiHealth,
-    server_clock: ServerClock,
+    signing_key: SigningKey,
 }
 
 #[derive(Debug)]
@@ -44,8 +46,8 @@ pub struct Settings {
     pub region: RegionId,
     pub scheme: Scheme,
     pub credentials: Arc<dyn CredentialProvider>,
-    /// Wall time of the signatures.
-    pub clock: Arc<dyn Clock>,
+    /// The time of the signatures.
+    pub clock: ServerClock,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +70,21 @@ enum RejectedValue {
     Key(Arc<str>),
 }
 
+/// A request with its response.
+struct Sent {
+    /// The time in the signature.
+    time: Timestamp,
+    secrets: RequestSecrets,
+    response: Response,
+}
+
+impl Sent {
+    /// Whether the cloud rejected the time, and the clock is corrected now.
+    fn is_time_corrected(&self, clock: &ServerClock) -> bool {
+        self.response.rejects_time() && clock.correct(self.time, &self.response.headers)
+    }
+}
+
 impl Transport {
     pub fn new(settings: Settings) -> Result<Self, BuildError> {
         let server: Server = settings.endpoint.parse()?;
@@ -77,13 +94,13 @@ impl Transport {
             server,
             settings,
             health: ApiHealth::default(),
-            server_clock: ServerClock::default(),
+            signing_key: SigningKey::default(),
         })
     }
 
-    /// The clock of the signatures, whose minutes are the windows of the rate limit.
+    /// The clock whose minutes are the windows of the rate limit.
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.settings.clock)
+        self.settings.clock.local()
     }
 
     pub fn api_health(&self) -> ApiHealth {
@@ -91,10 +108,15 @@ impl Transport {
     }
 
     pub fn server_clock(&self) -> ServerClock {
-        self.server_clock.clone()
+        self.settings.clock.clone()
     }
 
-    /// Signs and sends the call once. The caller applies the deadline.
+    /// A number that changes with the access key of the calls.
+    pub(super) fn key_generation(&self) -> u64 {
+        self.signing_key.generation()
+    }
+
+    /// Signs and sends the call once, or twice if its time was rejected: then it had no effect. The caller applies the deadline.
     ///
     /// # Errors
     /// [`Kind::Ambiguous`] if the response was lost.
@@ -106,23 +128,17 @@ impl Transport {
         let settings = &self.settings;
         let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
+        self.signing_key.record(&credentials);
         let params = params.clone().set("RegionId", &settings.region);
-        let signed = settings.scheme.sign(&UnsignedRequest {
-            action,
-            version: API_VERSION,
-            params: params.as_map(),
-            host: &self.server.host,
-            credentials: &credentials,
-            time: settings.clock.now(),
-            nonce: &uuid::Uuid::new_v4().simple().to_string(),
-        });
-        let secrets = RequestSecrets::from_request(&credentials, &signed);
-        let is_read = action.starts_with("Describe");
-        let http = if is_read { &self.read_http } else { &self.http };
-        let exchange = self.server.post(http, action, signed, String::new());
-        let response = self.health.track(&self.server.host, exchange).await?;
-        self.server_clock
-            .record(&response.headers, settings.clock.now());
+        let mut sent = self.send(action, &params, &credentials).await?;
+        if sent.is_time_corrected(&settings.clock) {
+            sent = self.send(action, &params, &credentials).await?;
+            // For the next call.
+            sent.is_time_corrected(&settings.clock);
+        }
+        let Sent {
+            response, secrets, ..
+        } = sent;
         let outcome = match response.parse(action, &secrets) {
             Err(error) if !response.is_success() => {
                 Err(self.after_rejection(error, &credentials).await)
@@ -131,6 +147,36 @@ impl Transport {
         };
         self.health.record_result(outcome.as_ref().err());
         outcome
+    }
+
+    async fn send(
+        &self,
+        action: &'static str,
+        params: &Params,
+        credentials: &Credentials,
+    ) -> Result<Sent, Error> {
+        let clock = &self.settings.clock;
+        let time = clock.now();
+        let signed = self.settings.scheme.sign(&UnsignedRequest {
+            action,
+            version: API_VERSION,
+            params: params.as_map(),
+            host: &self.server.host,
+            credentials,
+            time,
+            nonce: &uuid::Uuid::new_v4().simple().to_string(),
+        });
+        let secrets = RequestSecrets::from_request(credentials, &signed);
+        let is_read = action.starts_with("Describe");
+        let http = if is_read { &self.read_http } else { &self.http };
+        let exchange = self.server.post(http, action, signed, String::new());
+        let response = self.health.track(&self.server.host, exchange).await?;
+        clock.record(&response.headers);
+        Ok(Sent {
+            time,
+            secrets,
+            response,
+        })
     }
 
     /// Adds the rejected region or the origin of rejected credentials to the error. Rejected credentials are
@@ -310,7 +356,7 @@ mod tests {
             region: "cn-beijing".parse().unwrap(),
             scheme: Scheme::V3,
             credentials: Arc::new(Slow),
-            clock: Arc::new(SystemClock),
+            clock: ServerClock::new(Arc::new(SystemClock)),
         })
         .unwrap();
         let params = Params::default();

@@ -1,8 +1,8 @@
 //! The ConfigMap with the attach limits of instance types: the controller writes it, and kubelet mounts it into the node
 //! pods, so that nodes need neither credentials nor a token.
 //!
-//! All replicas of the controller write it. A write succeeds only if the object has not changed since the read before it,
-//! and never removes entries, so no leader is required.
+//! The active replica of the controller writes it. A write succeeds only if the object has not changed since the read before
+//! it, and never removes entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ pub mod events;
 mod follow;
 pub mod inspection;
 pub mod instance_types;
+pub mod lease;
 mod list;
 pub mod nodes;
 mod objects;

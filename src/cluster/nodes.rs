@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::Cluster;
 use super::follow::{WatchEvent, follow};
 use crate::base::Tasks;
-use crate::model::{DriverName, InstanceId};
+use crate::model::{Category, DriverName, InstanceId, topology};
 
 /// The instance type label of a node, set by the cloud controller manager or by the installer of the node.
 const TYPE_LABEL: &str = "node.kubernetes.io/instance-type";
@@ -72,6 +72,8 @@ struct RegisteredNode {
     node: Option<String>,
     /// Whether the node has reported a volume limit.
     has_limit: bool,
+    /// The disk categories in its topology.
+    categories: BTreeSet<Category>,
 }
 
 #[derive(Debug, Default)]
@@ -138,6 +140,16 @@ impl Nodes {
         found.map(|(name, _)| name.clone())
     }
 
+    /// The instances that have the driver.
+    #[must_use]
+    pub fn instances(&self) -> BTreeSet<InstanceId> {
+        let state = self.0.borrow();
+        let registered = state.registered.iter().flatten();
+        registered
+            .map(|(_, registered)| registered.id.clone())
+            .collect()
+    }
+
     /// The instance types that Nodes say they are of. A Node says it before the driver is there.
     #[must_use]
     pub fn types(&self) -> BTreeSet<String> {
@@ -146,6 +158,15 @@ impl Nodes {
         machines
             .filter_map(|(_, machine)| machine.instance_type.clone())
             .collect()
+    }
+
+    /// The disk categories that nodes report, each combination once; none until the CSINodes are listed.
+    #[must_use]
+    pub fn categories(&self) -> Option<BTreeSet<BTreeSet<Category>>> {
+        let state = self.0.borrow();
+        let nodes = state.registered.as_ref()?.values();
+        let reported = nodes.map(|node| &node.categories);
+        Some(reported.filter(|set| !set.is_empty()).cloned().collect())
     }
 
     /// Instances that have the driver, and whose Node does not say of which type it is.
@@ -205,6 +226,7 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
     let found = drivers.find(|one| one.name == driver.as_str())?;
     let owners = node.metadata.owner_references.iter().flatten();
     let mut nodes = owners.filter(|owner| owner.kind == "Node");
+    let keys = found.topology_keys.iter().flatten();
     Some(RegisteredNode {
         // A name that no instance has was not given by this driver.
         id: found.node_id.parse().ok()?,
@@ -213,6 +235,7 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
             .allocatable
             .as_ref()
             .is_some_and(|limit| limit.count.is_some()),
+        categories: keys.filter_map(|key| topology::category_of(key)).collect(),
     })
 }
 
@@ -316,6 +339,15 @@ mod tests {
             seen_driven(&json!([{"name": "other", "nodeID": "i-1", "topologyKeys": []}])),
             None
         );
+    }
+
+    #[test]
+    fn categories_of_a_node_are_those_of_its_topology_keys() {
+        let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-1", "topologyKeys": [
+            "topology.kubernetes.io/zone", "disk.diskplugin.csi.example/cloud_essd"]});
+        let node = seen_driven(&json!([driver])).unwrap();
+        assert_eq!(node.categories, [Category::CloudEssd].into());
+        assert!(ours("i-1", None).unwrap().categories.is_empty());
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Service {
     pub name: DriverName,
     /// Whether the Controller service is on the same socket.
     pub controller: bool,
+    /// False for a standby, whose other services are created when it becomes the leader.
+    pub ready: bool,
 }
 
 impl Service {
@@ -73,7 +75,7 @@ impl Identity for Service {
         &self,
         _: Request<proto::ProbeRequest>,
     ) -> Result<Response<ProbeResponse>, Status> {
-        // The socket exists only after all services have been created.
-        Ok(Response::new(ProbeResponse { ready: Some(true) }))
+        let ready = Some(self.ready);
+        Ok(Response::new(ProbeResponse { ready }))
     }
 }

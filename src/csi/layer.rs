@@ -1,11 +1,15 @@
 //! The server middleware: every call gets a tracing span, is logged once with its outcome, and is rejected while the
 //! server drains. Message bodies are never logged: they contain secrets.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use tokio::time::Instant;
+use tonic::body::Body;
+use tonic::service::Routes;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 use tracing::Instrument;
@@ -27,56 +31,91 @@ pub const TRACE_ID_FIELD: &str = "trace_id";
 pub const OK: &str = "OK";
 const CANCELLED: &str = "Cancelled";
 
-#[derive(Debug, Clone)]
-pub struct RpcLayer {
-    drain: Drain,
-}
+/// The path of the Identity service, which a standby serves.
+const IDENTITY: &str = "/csi.v1.Identity/";
 
-#[derive(Debug, Clone)]
-pub struct RpcService<S> {
-    inner: S,
-    drain: Drain,
-}
+type ResponseFuture =
+    Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
 
-impl RpcLayer {
-    /// Calls are rejected while `drain` drains.
-    #[must_use]
-    pub fn new(drain: Drain) -> Self {
-        Self { drain }
+/// The services of a standby that has become the leader. Clones share the state.
+#[derive(Debug, Clone, Default)]
+pub struct Active(Arc<OnceLock<Routes>>);
+
+impl Active {
+    /// From now on, the first services no longer receive calls.
+    pub fn set(&self, routes: Routes) {
+        // Set only once.
+        let _ = self.0.set(routes);
     }
 }
 
-impl<S> Layer<S> for RpcLayer {
-    type Service = RpcService<S>;
+#[derive(Debug, Clone)]
+pub struct RpcLayer {
+    drain: Drain,
+    active: Option<Active>,
+}
 
-    fn layer(&self, inner: S) -> RpcService<S> {
+#[derive(Debug, Clone)]
+pub struct RpcService {
+    inner: Routes,
+    drain: Drain,
+    active: Option<Active>,
+}
+
+impl RpcLayer {
+    /// Calls are rejected while `drain` drains, and, except those of Identity, until `active` is set.
+    #[must_use]
+    pub fn new(drain: Drain, active: Option<Active>) -> Self {
+        Self { drain, active }
+    }
+}
+
+impl Layer<Routes> for RpcLayer {
+    type Service = RpcService;
+
+    fn layer(&self, inner: Routes) -> RpcService {
         RpcService {
             inner,
             drain: self.drain.clone(),
+            active: self.active.clone(),
         }
     }
 }
 
-impl<S, B, R> Service<http::Request<B>> for RpcService<S>
-where
-    S: Service<http::Request<B>, Response = http::Response<R>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    B: Send + 'static,
-    R: Default,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+impl RpcService {
+    /// The services for this call; `None` if they do not exist yet. They are always ready.
+    fn routes(&self, path: &str) -> Option<Routes> {
+        let Some(Active(active)) = &self.active else {
+            return Some(self.inner.clone());
+        };
+        let standby = path.starts_with(IDENTITY).then_some(&self.inner);
+        active.get().or(standby).cloned()
+    }
+}
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
+fn reject(failure: Failure, message: &str) -> ResponseFuture {
+    let rejected = status::with_advice(failure, message);
+    Box::pin(async move { Ok(rejected.into_http()) })
+}
+
+impl Service<http::Request<Body>> for RpcService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<http::Request<Body>>::poll_ready(&mut self.inner, context)
     }
 
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let Some(running) = self.drain.admit() else {
-            let rejected =
-                status::with_advice(Failure::ShuttingDown, "the driver is shutting down");
-            return Box::pin(async move { Ok(rejected.into_http()) });
+            return reject(Failure::ShuttingDown, "the driver is shutting down");
+        };
+        let Some(mut routes) = self.routes(request.uri().path()) else {
+            return reject(
+                Failure::ShuttingDown,
+                "this replica of the controller is a standby",
+            );
         };
         let path = request.uri().path();
         let method = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -102,12 +141,9 @@ where
         if let Some(trace_id) = trace_context::start(&span, &method, request.headers()) {
             span.record(TRACE_ID_FIELD, tracing::field::display(trace_id));
         }
-        // The clone that was polled for readiness must be the one that is called.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
         let call = async move {
             let pending = PendingCall::start(method);
-            let mut response = inner.call(request).await?;
+            let mut response = routes.call(request).await?;
             add_failure_name(&mut response);
             pending.finish(&response);
             drop(running);

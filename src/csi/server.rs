@@ -7,12 +7,11 @@ use tonic::transport::Server;
 
 use super::authority;
 use super::drain::Drain;
-use super::identity;
-use super::layer::RpcLayer;
-use super::proto::identity_server::IdentityServer;
+use super::layer::{Active, RpcLayer};
 use super::services::Services;
 use super::socket::{self, Endpoint, SocketError};
 use crate::base::Tasks;
+use crate::model::DriverName;
 
 /// How long to wait for clients to receive the last responses.
 const LINGER: Duration = Duration::from_millis(200);
@@ -42,9 +41,34 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send,
     grace: Duration,
 ) -> Result<(), ServeError> {
+    let services = std::future::ready(services);
+    serve_when_active(endpoint, services, None, tasks, stop, grace).await
+}
+
+/// As [`serve`], when the services exist. Until then there is no socket or, with a name, one with the Identity service of a
+/// driver that is not ready: the sidecars wait for such a driver, but exit if they cannot connect for 30 seconds.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_when_active(
+    endpoint: &Endpoint,
+    services: impl Future<Output = Services> + Send,
+    standby: Option<DriverName>,
+    tasks: Tasks,
+    stop: impl Future<Output = ()> + Send,
+    grace: Duration,
+) -> Result<(), ServeError> {
+    let (mut services, mut stop) = (Box::pin(services), Box::pin(stop));
+    let (first, active) = match standby {
+        Some(name) => (Services::standby(name), Some(Active::default())),
+        None => tokio::select! {
+            services = &mut services => (services, None),
+            () = &mut stop => return Ok(()),
+        },
+    };
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
     // After the CSI socket: kubelet calls a registered driver immediately.
-    let listening = match &services.registration {
+    let listening = match &first.registration {
         Some(registration) => Some(
             registration
                 .listen()
@@ -60,14 +84,15 @@ pub async fn serve(
         }
     };
     let drain = Drain::default();
-    let identity = identity::Service {
-        name: services.name,
-        controller: services.has_controller,
-    };
     let router = Server::builder()
-        .layer(RpcLayer::new(drain.clone()))
-        .add_routes(services.routes)
-        .add_service(IdentityServer::new(identity));
+        .layer(RpcLayer::new(drain.clone(), active.clone()))
+        .add_routes(first.into_routes());
+    let activated = async move {
+        if let Some(active) = active {
+            active.set(services.await.into_routes());
+        }
+        std::future::pending().await
+    };
     let drained = async move {
         stop.await;
         tracing::info!("stopping: rejecting new calls, waiting for running calls");
@@ -99,6 +124,7 @@ pub async fn serve(
     tokio::pin!(linger);
     let outcome = tokio::select! {
         never = registered => match never {},
+        never = activated => match never {},
         outcome = &mut linger => outcome,
         served = served => match served {
             Ok(()) => linger.await,

@@ -4,18 +4,20 @@ use tonic::service::Routes;
 
 use super::proto::controller_server::ControllerServer;
 use super::proto::group_controller_server::GroupControllerServer;
+use super::proto::identity_server::IdentityServer;
 use super::proto::node_server::NodeServer;
 use super::registration::Registration;
-use super::{controller, group, node};
+use super::{controller, group, identity, node};
 use crate::model::DriverName;
 
 /// The services of a role besides Identity. Each is added by its own method, so that the linker leaves those that a
 /// program does not serve out of it.
 #[derive(Debug)]
 pub struct Services {
-    pub(super) name: DriverName,
-    pub(super) has_controller: bool,
-    pub(super) routes: Routes,
+    name: DriverName,
+    has_controller: bool,
+    is_standby: bool,
+    routes: Routes,
     pub(super) registration: Option<Registration>,
 }
 
@@ -25,8 +27,18 @@ impl Services {
         Self {
             name,
             has_controller: false,
+            is_standby: false,
             routes: Routes::default(),
             registration: None,
+        }
+    }
+
+    /// Identity of a controller that is not ready.
+    pub(super) fn standby(name: DriverName) -> Self {
+        Self {
+            has_controller: true,
+            is_standby: true,
+            ..Self::new(name)
         }
     }
 
@@ -57,5 +69,15 @@ impl Services {
             registration,
             ..self
         }
+    }
+
+    /// All services, with Identity.
+    pub(super) fn into_routes(self) -> Routes {
+        let identity = identity::Service {
+            name: self.name,
+            controller: self.has_controller,
+            ready: !self.is_standby,
+        };
+        self.routes.add_service(IdentityServer::new(identity))
     }
 }

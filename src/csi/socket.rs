@@ -126,6 +126,26 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
     }
 }
 
+/// Removes the socket of a process that was killed: a standby has none.
+///
+/// # Errors
+/// As [`bind`].
+pub async fn remove_stale(endpoint: &Endpoint) -> Result<(), SocketError> {
+    let path = &endpoint.path;
+    let exists = tokio::fs::try_exists(path)
+        .await
+        .map_err(io("check", path))?;
+    if !exists {
+        return Ok(());
+    }
+    let _lock = lock(path.parent().unwrap_or(Path::new("/")), path).await?;
+    check_stale(path).await?;
+    match tokio::fs::remove_file(path).await {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Creates a missing directory, with a warning: kubelet or the sidecars may use another one.
 async fn create_directory(directory: &Path, path: &Path) -> Result<(), SocketError> {
     let exists = tokio::fs::try_exists(directory).await;

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
 use crate::base::Tasks;
 use crate::cloud::EcsApi;
-use crate::cloud::view::Poller;
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId};
+use crate::model::{Disk, Snapshot};
 
 #[derive(Debug, Clone)]
 pub(super) struct Dependencies {
     pub(super) ecs: Arc<dyn EcsApi>,
-    pub(super) disks: Arc<Poller<DiskId, Disk>>,
-    pub(super) snapshots: Arc<Poller<SnapshotId, Snapshot>>,
+    pub(super) disks: Arc<Rows<Disk>>,
+    pub(super) snapshots: Arc<Rows<Snapshot>>,
     pub(super) owner: Owner,
+    pub(super) nodes: Arc<Nodes>,
     pub(super) journal: Arc<Journal>,
     pub(super) tasks: Tasks,
 }

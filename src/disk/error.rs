@@ -42,7 +42,11 @@ pub enum Error {
          only of disks that once were"
     )]
     NeverAttached { disk: DiskId, source: cloud::Error },
-    #[error("whether an earlier attempt has created {name:?} is not resolved yet")]
+    #[error(
+        "whether an earlier attempt has created {name:?} is not resolved yet; the last failure is {}: {}",
+        .source.failure().name(),
+        .source.failure().advice()
+    )]
     CreationUnresolved { name: String, source: Box<Self> },
     /// A failure that callers do not distinguish further.
     #[error("{text}")]
@@ -72,7 +76,7 @@ impl Error {
             Self::CreationUnresolved { .. } => Failure::CreationUnresolved,
             Self::Rejected { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {
-                WaitError::Deadline { .. } => Failure::TimedOut,
+                WaitError::Deadline { .. } | WaitError::Overdue { .. } => Failure::TimedOut,
                 WaitError::Cloud(source) => source.failure(),
                 WaitError::Unproven { .. } => Failure::AbsenceUnproven,
             },

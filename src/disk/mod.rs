@@ -4,17 +4,15 @@
 //! requested state is observed, and never adopts, deletes or reverts the result of another call.
 
 mod attach;
-mod attempts;
 mod backoff;
-mod create_once;
 mod dependencies;
 mod error;
+mod evidence;
 mod inventory;
 mod journal;
 mod modify;
 mod owned;
 mod ownership;
-mod ownership_listing;
 mod permissions;
 mod provision;
 mod read;
@@ -23,11 +21,11 @@ mod resize;
 mod services;
 mod snapshot;
 mod stale_read;
-mod wait_created;
 
 pub use crate::model::FailureKind;
 pub use attach::{Attacher, NodeAccess, PublishRequest, QueueReport};
 pub use error::{Error, Result};
+pub use evidence::READ_LAG;
 pub use inventory::{
     Cursor, HealthIssue, InstanceTypeCatalog, InvalidCursor, Inventory, PartialResult, Severity,
     UnhealthyVolume, health_issues,
@@ -38,4 +36,3 @@ pub use provision::{AllowedZone, NewDisk, Provisioner, candidates};
 pub use resize::Resizer;
 pub use services::DiskServices;
 pub use snapshot::{GroupSnapshot, NewGroupSnapshot, NewSnapshot, SnapshotPurpose, Snapshotter};
-pub use stale_read::READ_LAG;

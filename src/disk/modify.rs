@@ -1,22 +1,26 @@
 //! Modifies a disk in use: category, performance level, IOPS, bursting, tags (CSI `ControllerModifyVolume`).
 //!
-//! A change of the category is a task of minutes to hours, which exceeds the timeout of a call. The driver keeps no state:
-//! if a repeated call, also after a restart, is rejected because the disk is busy, it finds the task by the disk and waits
-//! for it. All waits for tasks share one poller.
+//! A change of the category is a task of minutes to hours, which no call waits for. If a repeated call, also after a restart,
+//! is rejected because the disk is busy, it finds the task by the disk. While the task of a disk is known, repeated calls
+//! only observe it. All waits for tasks share one poller.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{self, Error, cloud, wait};
-use super::journal::Journal;
+use super::evidence::Rows;
+use super::journal::{Journal, TtlCache};
 use super::read::read_disk;
 use super::refusals::Refusals;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
-    self, Condition, DescribeTasks, EcsApi, Kind, ModifyDiskAttribute, ModifyDiskSpec,
-    TagResources, TagTarget,
+    self, Condition, DescribeTasks, DiskAttribute, EcsApi, Kind, ModifyDiskAttribute,
+    ModifyDiskSpec, TagResources, TagTarget,
 };
 use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
 
@@ -25,11 +29,16 @@ mod plan;
 pub use plan::check_change;
 use plan::modify_spec;
 
+/// How long the task of a disk is remembered after a call: longer than the sidecars wait between two attempts.
+const MEMORY: Duration = Duration::from_secs(15 * 60);
+
 #[derive(Debug)]
 pub struct Modifier {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
+    disks: Arc<Rows<Disk>>,
     tasks: Poller<TaskId, Task>,
+    /// The task that changes a disk, and since when calls have waited for it.
+    changing: TtlCache<DiskId, (TaskId, Instant)>,
     journal: Arc<Journal>,
     refusals: Refusals<Order>,
 }
@@ -44,6 +53,7 @@ impl Modifier {
             ecs: shared.ecs,
             disks: shared.disks,
             tasks,
+            changing: TtlCache::default(),
             journal: shared.journal,
             refusals: Refusals::default(),
         }
@@ -55,6 +65,10 @@ impl Modifier {
     /// [`Error::Rejected`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
     /// exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
+        if let Some((task, _)) = self.changing.get(disk) {
+            self.wait_task(deadline, disk, &task).await?;
+            self.journal.record_change(disk);
+        }
         let row = self.read_unchanged(deadline, disk).await?;
         check_change(&row, change)?;
         let order = (disk.clone(), format!("{change:?}"));
@@ -190,7 +204,16 @@ impl Modifier {
             TaskStatus::Failed => Some(false),
             TaskStatus::Processing | TaskStatus::Unknown(_) => None,
         };
-        let waited = self.tasks.wait_until(task, deadline, ended).await;
+        let known = self.changing.get(disk).filter(|(known, _)| known == task);
+        let since = known.map_or_else(Instant::now, |(_, since)| since);
+        self.changing.insert(disk, MEMORY, (task.clone(), since));
+        let waited = self
+            .tasks
+            .wait_until_since(task, deadline, since, ended)
+            .await;
+        if waited.is_ok() {
+            self.changing.remove(disk);
+        }
         let step = format!("complete task {task}, which changes disk {disk}");
         if waited.map_err(wait(step))? {
             return Ok(());
@@ -221,7 +244,7 @@ impl Modifier {
         self.journal.record_change(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
-            bursting,
+            attribute: DiskAttribute::Bursting(bursting),
         };
         let attempt = || self.ecs.modify_disk_attribute(deadline, &request);
         self.send_until_accepted(deadline, order, attempt).await?;

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use super::evidence::Nodes;
+use super::ownership::Owner;
 use crate::base::Deadline;
 use crate::cloud::{
     self, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
@@ -13,7 +15,7 @@ use crate::cloud::{
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
-const PAGE: u32 = 500;
+pub(super) const PAGE: u32 = 500;
 /// Number of rows at which the cloud truncates a list filtered by tags (ECS, `DescribeDisks` and `DescribeSnapshots`).
 pub(super) const MAX_FILTERED_ROWS: usize = 1000;
 
@@ -23,13 +25,14 @@ pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
 
     const KIND: &'static str;
     const DESCRIBE: &'static str;
-    /// Whether an API call can prove absence. Otherwise absence is indistinguishable from replication lag, and a created
-    /// resource must not be replaced.
-    const ABSENCE_IS_PROVABLE: bool;
 
     fn id(&self) -> &Self::Id;
     fn tags(&self) -> &Tags;
     fn created(&self) -> Option<Timestamp>;
+
+    /// Whether the row must be visible to every access key of this cluster: it has the cluster's tag, or is the system disk
+    /// of a node.
+    fn is_canary(row: &Self, owner: &Owner, nodes: &Nodes) -> bool;
 
     /// One page of the resources with these tags.
     fn list_page(
@@ -53,16 +56,15 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
     ) -> impl Future<Output = cloud::Result<<Self::Row as OwnedResource>::Id>> + Send;
 }
 
-/// Each row: the type, its ID and kind, [`OwnedResource::ABSENCE_IS_PROVABLE`], the query, and the create request.
+/// Each row: the type, its ID and kind, the other canaries, the query, and the create request.
 macro_rules! owned {
-    ($($row:ident by $id:ident: $kind:literal, $provable:literal,
+    ($($row:ident by $id:ident: $kind:literal, |$canary:ident, $nodes:ident| $is_canary:expr,
         $describe:ident($query:ident { $($field:ident: $value:expr)? }), $create:ident($request:ident);)*) => {$(
         impl OwnedResource for $row {
             type Id = $id;
 
             const KIND: &'static str = $kind;
             const DESCRIBE: &'static str = stringify!($query);
-            const ABSENCE_IS_PROVABLE: bool = $provable;
 
             fn id(&self) -> &$id {
                 &self.id
@@ -74,6 +76,10 @@ macro_rules! owned {
 
             fn created(&self) -> Option<Timestamp> {
                 self.created
+            }
+
+            fn is_canary($canary: &Self, owner: &Owner, $nodes: &Nodes) -> bool {
+                owner.owns(&$canary.tags) || $is_canary
             }
 
             async fn list_page(
@@ -105,8 +111,10 @@ macro_rules! owned {
 }
 
 owned! {
-    Disk by DiskId: "disk", true, describe_disks(DescribeDisks { page_size: Some(PAGE) }), create_disk(CreateDisk);
-    Snapshot by SnapshotId: "snapshot", true, describe_snapshots(DescribeSnapshots {}), create_snapshot(CreateSnapshot);
-    SnapshotGroup by SnapshotGroupId: "snapshot group", false,
+    Disk by DiskId: "disk", |row, nodes| nodes.has_system_disk(row),
+        describe_disks(DescribeDisks { page_size: Some(PAGE) }), create_disk(CreateDisk);
+    Snapshot by SnapshotId: "snapshot", |row, _nodes| false,
+        describe_snapshots(DescribeSnapshots {}), create_snapshot(CreateSnapshot);
+    SnapshotGroup by SnapshotGroupId: "snapshot group", |row, _nodes| false,
         describe_snapshot_groups(DescribeSnapshotGroups {}), create_snapshot_group(CreateSnapshotGroup);
 }

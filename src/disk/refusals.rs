@@ -1,6 +1,6 @@
 //! Pauses between orders that the cloud refuses, such as the expansion of a disk whose category is being changed.
 //!
-//! The rule: each refusal defers the next order with the same key by 0.5 s, 1 s, 2 s and so on up to 10 s, which is at most
+//! The rule: each refusal defers the next order with the same key by 0.5 s, 1 s, 2 s and so on up to 12 s, which is at most
 //! ten orders a minute. Sidecars repeat a failed call within a second, so the pauses continue across calls. A call whose
 //! order is due soon waits; any other call returns the last refusal without sending an order.
 
@@ -16,7 +16,7 @@ use crate::base::Deadline;
 use crate::cloud::{Error, Kind, Result};
 
 const MIN_PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(12);
 /// How long [`Refusals::admit`] waits: longer than the first pauses, so that a short obstacle costs no retry of the caller.
 const SOON: Duration = Duration::from_secs(2);
 /// How long a call should repeat an order that is refused because the resource is busy. A longer operation would occupy a
@@ -43,13 +43,13 @@ impl<K> Default for Refusals<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> Refusals<K> {
+impl<K: Eq + Hash + Clone + Send + Sync> Refusals<K> {
     /// Sends the order if it is admitted, and records its outcome.
-    pub(super) async fn send<T>(
+    pub(super) async fn send<T: Send>(
         &self,
         deadline: Deadline,
         key: &K,
-        order: impl Future<Output = Result<T>>,
+        order: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
         self.admit(deadline, key).await?;
         let outcome = order.await;
@@ -141,7 +141,7 @@ fn is_refusal(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::base::error_chain;
@@ -156,18 +156,18 @@ mod tests {
 
     /// Repeats a call as a sidecar does, for a minute.
     async fn calls_of_a_minute(pause: Duration, orders_per_call: u32) -> u32 {
-        let (refusals, orders, start) = (Refusals::default(), Cell::new(0), Instant::now());
+        let (refusals, orders, start) = (Refusals::default(), AtomicU32::new(0), Instant::now());
         while start.elapsed() < Duration::from_secs(60) {
             for _ in 0..orders_per_call {
                 let order = async {
-                    orders.set(orders.get() + 1);
+                    orders.fetch_add(1, Ordering::Relaxed);
                     Err::<(), _>(refused())
                 };
                 refusals.send(after(60), &"d-1", order).await.unwrap_err();
             }
             tokio::time::sleep(pause).await;
         }
-        orders.get()
+        orders.into_inner()
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,17 +1,19 @@
 //! Expands a disk (CSI `ControllerExpandVolume`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Result;
-use super::attempts::{AttemptHistory, is_final};
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud, rejected, wait};
+use super::evidence::{Rows, consumes_token};
+use super::journal::TtlCache;
 use super::read::read_disk;
 use super::refusals::{MAX_REPEAT, Refusals};
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
 use crate::cloud::EcsApi;
-use crate::cloud::view::{Observation, Operation, Poller, WaitError};
+use crate::cloud::view::{Observation, Operation, WaitError};
 use crate::cloud::{self, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
 
@@ -21,17 +23,21 @@ const MAX_SIZE: Gib = Gib(65536);
 #[derive(Debug)]
 pub struct Resizer {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
-    attempts: AttemptHistory,
+    disks: Arc<Rows<Disk>>,
+    /// The number of refused requests, each of which may have consumed its token.
+    rejections: TtlCache<DiskId, u32>,
     refusals: Refusals<(DiskId, Gib)>,
 }
+
+/// How long the cloud certainly does not remember a token any longer.
+const TOKEN_TTL: Duration = Duration::from_secs(48 * 3600);
 
 impl Resizer {
     pub(super) fn new(shared: &Dependencies) -> Self {
         Self {
             ecs: Arc::clone(&shared.ecs),
             disks: Arc::clone(&shared.disks),
-            attempts: AttemptHistory::default(),
+            rejections: TtlCache::default(),
             refusals: Refusals::default(),
         }
     }
@@ -65,9 +71,8 @@ impl Resizer {
         let sizes = row.category.sizes().unwrap_or(Gib(1)..=MAX_SIZE);
         let size = wanted.resolve(sizes);
         let size = size.map_err(|rejected| reject(format!("{}: {rejected}", row.category)))?;
-        let attempts = &self.attempts;
         match self.send_resize(deadline, &row, size).await {
-            Ok(()) => attempts.update(disk.as_str(), |prior| prior.rejections = 0),
+            Ok(()) => drop(self.rejections.remove(disk)),
             // The disk already has the size: an earlier call resized it, and the read was stale.
             Err(error) if error.condition() == Condition::NotLarger => {}
             Err(error) if error.condition() == Condition::SizeUnavailable => {
@@ -186,8 +191,13 @@ impl Resizer {
         let mode_name = format!("{mode:?}");
         let mut is_repeated = false;
         loop {
-            let rejections = self.attempts.get(disk.as_str()).rejections.to_string();
-            let parts = [disk.as_str(), &size.0.to_string(), &mode_name, &rejections];
+            let rejections = self.rejections.get(disk).unwrap_or(0);
+            let parts = [
+                disk.as_str(),
+                &size.0.to_string(),
+                &mode_name,
+                &rejections.to_string(),
+            ];
             let request = ResizeDisk {
                 disk: disk.clone(),
                 size,
@@ -202,9 +212,8 @@ impl Resizer {
             };
             self.refusals.record_refusal(&order, error);
             let is_consumed = error.kind() == Kind::TokenMismatch;
-            if is_consumed || is_final(error) {
-                self.attempts
-                    .update(disk.as_str(), |prior| prior.rejections += 1);
+            if consumes_token(error) {
+                self.rejections.insert(disk, TOKEN_TTL, rejections + 1);
             }
             if is_repeated || !is_consumed {
                 return outcome;

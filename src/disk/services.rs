@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::attach::Attacher;
 use super::dependencies::Dependencies;
+use super::evidence::{Active, Nodes, Rows};
 use super::inventory::{InstanceTypeCatalog, Inventory};
+use super::journal::Journal;
 use super::modify::Modifier;
+use super::owned::OwnedResource;
 use super::ownership::Owner;
 use super::provision::Provisioner;
 use super::resize::Resizer;
@@ -13,7 +18,7 @@ use super::snapshot::Snapshotter;
 use crate::base::Tasks;
 use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
-use crate::model::ClusterId;
+use crate::model::{ClusterId, InstanceId};
 
 /// The services of one cluster in one region. Each has separate state.
 #[derive(Debug)]
@@ -25,25 +30,45 @@ pub struct DiskServices {
     pub modifier: Modifier,
     pub inventory: Inventory,
     pub instance_types: InstanceTypeCatalog,
+    nodes: Arc<Nodes>,
 }
 
 impl DiskServices {
-    /// Created resources carry the cluster's tag, and only resources with it are deleted.
+    /// Created resources carry the cluster's tag, and only resources with it are deleted. Call this when the process becomes
+    /// the active controller: what other processes requested before is not known to it.
     pub fn new(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Self {
+        Self::active_since(Instant::now(), ecs, cluster, tasks)
+    }
+
+    /// As [`Self::new`], if no other process has sent requests since an earlier time.
+    pub fn active_since(
+        since: Instant,
+        ecs: Arc<dyn EcsApi>,
+        cluster: ClusterId,
+        tasks: &Tasks,
+    ) -> Self {
+        let (owner, active) = (Owner { cluster }, Active { since });
+        let nodes = Arc::<Nodes>::default();
+        let disks = Poller::disks(&ecs, tasks.clone(), is_canary(&owner, &nodes));
+        let snapshots = Poller::snapshots(&ecs, tasks.clone(), is_canary(&owner, &nodes));
+        let groups = Poller::groups(&ecs, tasks.clone(), is_canary(&owner, &nodes));
+        let disks = Rows::new(&ecs, disks, &owner, active, &nodes, None);
+        let groups = Rows::new(&ecs, groups, &owner, active, &nodes, Some(&disks));
         let shared = Dependencies {
-            disks: Arc::new(Poller::disks(&ecs, tasks.clone())),
-            snapshots: Arc::new(Poller::snapshots(&ecs, tasks.clone())),
-            owner: Owner { cluster },
-            journal: Arc::default(),
+            snapshots: Rows::new(&ecs, snapshots, &owner, active, &nodes, Some(&disks)),
+            disks,
+            journal: Arc::new(Journal::new(active, Arc::clone(&ecs))),
             tasks: tasks.clone(),
             ecs: Arc::clone(&ecs),
+            owner,
+            nodes,
         };
-        let groups = Poller::groups(&ecs, tasks.clone());
-        let instances = Poller::instances(&ecs, tasks.clone());
-        let changes = Poller::tasks(&ecs, tasks.clone());
-        let disk_health = Poller::health(&ecs, tasks.clone());
+        let instances = Poller::instances(&ecs, tasks.clone(), |_| false);
+        let changes = Poller::tasks(&ecs, tasks.clone(), |_| false);
+        let disk_health = Poller::health(&ecs, tasks.clone(), |_| false);
         let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
         Self {
+            nodes: Arc::clone(&shared.nodes),
             provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
             attacher: Attacher::new(&shared, instances),
             snapshotter,
@@ -53,4 +78,17 @@ impl DiskServices {
             instance_types: InstanceTypeCatalog::new(ecs),
         }
     }
+
+    /// Records an instance of this cluster. Its system disk must be visible.
+    pub fn record_node(&self, node: &InstanceId) {
+        self.nodes.record(node);
+    }
+}
+
+fn is_canary<V: OwnedResource>(
+    owner: &Owner,
+    nodes: &Arc<Nodes>,
+) -> impl Fn(&V) -> bool + Send + Sync + 'static {
+    let (owner, nodes) = (owner.clone(), Arc::clone(nodes));
+    move |row| V::is_canary(row, &owner, &nodes)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use crate::cloud::view::READ_LAG;
+pub(super) use super::evidence::READ_LAG;
 
 /// How long a created resource may be missing from every response. Accepting its absence earlier would create another.
 pub(super) const VISIBILITY_LAG: Duration = Duration::from_secs(10);

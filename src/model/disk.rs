@@ -151,6 +151,8 @@ pub struct Disk {
     pub bursting: bool,
     /// Whether several instances may hold it at once (`MultiAttach` is `Enabled`).
     pub multi_attach: bool,
+    /// Whether the disk is deleted with the instance that it is attached to.
+    pub delete_with_instance: bool,
     /// The resource group it is billed to, as the cloud names it.
     pub resource_group: Option<String>,
     pub size: Gib,
@@ -198,6 +200,12 @@ impl Disk {
     #[must_use]
     pub fn is_in_use_on(&self, instance: &InstanceId) -> bool {
         self.status == DiskStatus::InUse && self.is_attached_to(instance)
+    }
+
+    /// Whether the disk will be deleted with its instance, although it can be moved to another one.
+    #[must_use]
+    pub fn is_lost_with_instance(&self) -> bool {
+        self.delete_with_instance && self.kind != DiskKind::System && !self.category.is_ephemeral()
     }
 
     /// Whether nobody holds it, nor is about to.

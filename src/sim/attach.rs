@@ -193,8 +193,8 @@ fn check_instance_supports(world: &World, row: &DiskRow, instance: &str) -> Resu
         .rules
         .disk_quantity
         .unwrap_or(kind.disk_quantity);
-    // The system disk counts towards the limit.
-    let held = 1 + world.disks.attachments_of(instance).count();
+    // The system disk, which every instance has, counts towards the limit.
+    let held = 1 + world.disks.data_disks_of(instance).count();
     if held >= usize::try_from(most).unwrap_or(usize::MAX) {
         return Err(ApiError::new(403, "InstanceDiskLimitExceeded"));
     }

@@ -119,6 +119,9 @@ pub struct Rules {
     /// How long a `ClientToken` is valid.
     #[serde(with = "duration_text")]
     pub token_memory: Duration,
+    /// How long a new resource is missing from every list, and named as missing by every action on it.
+    #[serde(with = "duration_text")]
+    pub hidden: Duration,
     /// How long a repeated create returns that the first one is still in progress.
     #[serde(with = "duration_text")]
     pub token_in_flight: Duration,
@@ -165,6 +168,7 @@ impl Default for Rules {
             alternatives: Alternatives::Seeded,
             token_burn_percent: 0,
             token_memory: Duration::from_hours(24),
+            hidden: Duration::ZERO,
             token_in_flight: Duration::ZERO,
             filtered_rows: 1000,
             page_memory: Duration::from_hours(1),

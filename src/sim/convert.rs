@@ -110,6 +110,7 @@ fn disk(row: DiskRow) -> Disk {
         provisioned_iops: u32::try_from(row.provisioned_iops).unwrap_or(u32::MAX),
         bursting: row.bursting,
         multi_attach: row.multi_attach,
+        delete_with_instance: row.delete_with_instance,
         resource_group: row.resource_group,
         kms_key: row.kms_key,
         locks: row.shown_lock.into_iter().collect(),

@@ -169,6 +169,14 @@ impl Disks {
         rows.filter_map(move |row| row.on(instance))
     }
 
+    pub(crate) fn data_disks_of<'a>(
+        &'a self,
+        instance: &'a str,
+    ) -> impl Iterator<Item = &'a DiskRow> {
+        let rows = self.ids_on(instance).filter_map(|id| self.rows.get(id));
+        rows.filter(move |row| !row.system && row.on(instance).is_some())
+    }
+
     /// The IDs of the disks created from a snapshot.
     pub(crate) fn made_from(&self, snapshot: &str) -> impl Iterator<Item = &String> {
         self.by_snapshot.of(snapshot)

@@ -14,6 +14,7 @@ use super::detach;
 use super::fault::InjectedFaults;
 use super::group;
 use super::health;
+use super::hidden;
 use super::log::{Entry, Outcome, Via};
 use super::modify;
 use super::params::Params;
@@ -114,7 +115,12 @@ pub(crate) fn serve(
         None => {
             response_fault = injected.response_fault;
             world.tokens.repeated = false;
-            let reply = act(world, call, injected.fails_later);
+            let reply = match hidden::refusal(world, call) {
+                Some(error) => Err(error),
+                None => act(world, call, injected.fails_later),
+            };
+            hidden::record_created(world, &reply);
+            let reply = hidden::filter(world, reply);
             let params = &call.params;
             let name = params.get("DiskName").or(params.get("SnapshotName"));
             created = audit::record_created(world, call.action.as_str(), name, &reply);

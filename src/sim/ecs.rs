@@ -110,6 +110,10 @@ impl EcsApi for SimEcs {
         Some(Duration::ZERO)
     }
 
+    fn key_generation(&self) -> u64 {
+        0
+    }
+
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {
         let params = to_params::create_disk(self.region(), request);
         match self.call(deadline, Action::CreateDisk, params).await? {

@@ -26,6 +26,7 @@ mod existing_disk;
 pub mod fault;
 mod group;
 pub mod health;
+mod hidden;
 mod history;
 mod http;
 mod index;

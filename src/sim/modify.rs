@@ -208,10 +208,15 @@ pub(crate) fn modify_disk_attribute(world: &mut World, params: &Params) -> ApiRe
         (None, ids) => ids,
     };
     let bursting: Option<bool> = params.parsed("BurstingEnabled")?;
+    let delete_with_instance: Option<bool> = params.parsed("DeleteWithInstance")?;
     let disk_name = params.get("DiskName");
     name::check(disk_name.unwrap_or_default(), "InvalidDiskName.Malformed")?;
     let description = params.get("Description");
-    if bursting.is_none() && disk_name.is_none() && description.is_none() {
+    if bursting.is_none()
+        && delete_with_instance.is_none()
+        && disk_name.is_none()
+        && description.is_none()
+    {
         return Err(ApiError::new(400, "NoAttributeToModify"));
     }
     // All or nothing: every disk is checked before any is changed.
@@ -221,10 +226,14 @@ pub(crate) fn modify_disk_attribute(world: &mut World, params: &Params) -> ApiRe
         if bursting.is_some() {
             check_burst(&world.tasks, row)?;
         }
+        if delete_with_instance.is_some() && row.multi_attach {
+            return Err(ApiError::new(403, "DeleteWithInstance.Conflict"));
+        }
     }
     for id in ids {
         world.disks.change(world.retention(), id, |row| {
             row.bursting = bursting.unwrap_or(row.bursting);
+            row.delete_with_instance = delete_with_instance.unwrap_or(row.delete_with_instance);
             if let Some(name) = disk_name {
                 name.clone_into(&mut row.name);
             }

@@ -2,8 +2,8 @@
 
 use crate::cloud::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeSnapshotGroups,
-    DescribeTasks, DetachDisk, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode,
-    TagTarget,
+    DescribeTasks, DetachDisk, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
+    ResizeMode, TagTarget,
 };
 use crate::model::{DiskId, SnapshotId, TaskId};
 
@@ -76,9 +76,13 @@ pub(crate) fn modify_spec(request: &ModifyDiskSpec) -> Params {
 }
 
 pub(crate) fn modify_attribute(region: Params, request: &ModifyDiskAttribute) -> Params {
+    let (name, value) = match request.attribute {
+        DiskAttribute::Bursting(value) => ("BurstingEnabled", value),
+        DiskAttribute::DeleteWithInstance(value) => ("DeleteWithInstance", value),
+    };
     region
         .with("DiskId", request.disk.as_str())
-        .with("BurstingEnabled", request.bursting.to_string())
+        .with(name, value.to_string())
 }
 
 pub(crate) fn describe_tasks(region: Params, query: &DescribeTasks) -> Params {

@@ -60,6 +60,8 @@ pub(crate) struct World {
     pub(crate) log: CallLog,
     pub(crate) events: EventQueue,
     pub(crate) effects: Effects,
+    /// When resources were created that may be hidden.
+    pub(crate) created_at: BTreeMap<String, Timestamp>,
 }
 
 impl World {
@@ -83,6 +85,7 @@ impl World {
             log: CallLog::default(),
             events: EventQueue::default(),
             effects: Effects::new(initial_state.backed),
+            created_at: BTreeMap::new(),
         };
         for spec in initial_state.nodes {
             instance::add_running_instance(&mut world, spec);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, SystemClock};
-use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
+use diskplugin::cloud::{Client, ServerClock};
 use diskplugin::host::ProcessExec;
 use diskplugin::sim::{Cloud, Options};
 
@@ -56,7 +56,7 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
         region: options.region.parse().unwrap(),
         scheme: Scheme::V3,
         credentials: Arc::new(key),
-        clock: Arc::clone(&clock),
+        clock: ServerClock::new(Arc::clone(&clock)),
     });
     let ecs = Arc::new(Client::new(transport.unwrap()));
     let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, RETRY_POLICY)).await;

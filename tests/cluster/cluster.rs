@@ -6,7 +6,6 @@ use tokio::sync::Mutex;
 
 use crate::cloud;
 use crate::common::fake::Fake;
-use crate::common::process::Start;
 use crate::log_lines::select_lines;
 use crate::machine::{Machine, PLAIN, SHARING};
 use crate::path::{core, grouped};
@@ -23,23 +22,16 @@ pub(crate) struct Cluster {
     pub(crate) release: Release,
     /// The running pod of the controller.
     pub(crate) replica: Mutex<Option<Replica>>,
-    /// Whether pods have their own host names, which requires root.
-    pub(crate) names: bool,
     /// The file of instance types that is mounted into the pods of nodes.
     pub(crate) types: PathBuf,
 }
 
 impl Cluster {
-    /// Starts a cluster, and waits until the sidecars are leaders.
+    /// Starts a cluster, and waits until the first pod is the leader.
     pub(crate) async fn start() -> Self {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
         let release = Release::install(&plane, &cloud, &ORDER).await;
-        let names = Start::with_pdeathsig("unshare")
-            .args(["--uts", "true"])
-            .ended()
-            .await;
-        let names = names.code == Some(0);
-        let first = release.start(&plane, 0, names).await;
+        let first = release.start(&plane, 0).await;
         let types = plane
             .directory("instance-types")
             .join("instance-types.json");
@@ -48,13 +40,9 @@ impl Cluster {
             cloud,
             release,
             replica: Mutex::new(Some(first)),
-            names,
             types,
         };
-        for lease in LEASES {
-            let what = format!("there is a leader of {lease}");
-            until(&what, async || cluster.leader(lease).await).await;
-        }
+        until("there is a leader", async || cluster.leader().await).await;
         cluster.wait_for_instance_types().await;
         cluster
     }
@@ -85,10 +73,9 @@ impl Cluster {
         }
     }
 
-    /// The leader of a sidecar, if any.
-    pub(crate) async fn leader(&self, lease: &str) -> Option<String> {
-        let path = grouped("coordination.k8s.io", NAMESPACE, &format!("leases/{lease}"));
-        let lease = self.plane.api.get(&path).await?;
+    /// The pod that holds the Lease, if any.
+    pub(crate) async fn leader(&self) -> Option<String> {
+        let lease = self.plane.api.get(&lease_path()).await?;
         let holder = lease["spec"]["holderIdentity"].as_str()?;
         (!holder.is_empty()).then(|| holder.to_owned())
     }
@@ -112,10 +99,8 @@ impl Cluster {
     }
 }
 
-/// The leases of the sidecars.
-pub(crate) const LEASES: [&str; 4] = [
-    "diskplugin-csi-example",
-    "external-attacher-leader-diskplugin-csi-example",
-    "external-resizer-diskplugin-csi-example",
-    "external-snapshotter-leader-diskplugin-csi-example",
-];
+/// The API path of the Lease of the controller.
+pub(crate) fn lease_path() -> String {
+    let lease = "leases/diskplugin-csi-example-controller";
+    grouped("coordination.k8s.io", NAMESPACE, lease)
+}

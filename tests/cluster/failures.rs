@@ -1,10 +1,7 @@
-//! Failures: of the leader, the API server, and an access key.
+//! Failures of the API server and of an access key.
 
 use serde_json::json;
 
-use crate::cloud;
-use crate::cluster::LEASES;
-use crate::common::csi::try_connect;
 use crate::common::fake::KEY;
 use crate::namespace::Volume;
 use crate::path::core;
@@ -12,63 +9,6 @@ use crate::plane::NAMESPACE;
 use crate::release::KEYS;
 use crate::scene::Scene;
 use crate::wait::until;
-
-/// If a controller pod is killed during an attach, the other pod completes the attach, and the disk is attached once.
-pub(crate) async fn leader_killed(scene: &Scene<'_>) {
-    let cluster = scene.cluster;
-    if !cluster.names {
-        let why = "pods need names of their own, and this user may not make namespaces";
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
-            "{why}, and CI skips nothing"
-        );
-        println!("SKIPPED: {} because {why}", scene.name);
-        return;
-    }
-    let second = cluster.release.start(&cluster.plane, 1, true).await;
-    let socket = second.socket();
-    until("the second pod serves", async || {
-        try_connect(&socket).await.map(drop)
-    })
-    .await;
-    let name = second.name.clone();
-    let first = cluster
-        .replica
-        .lock()
-        .await
-        .replace(second)
-        .expect("there was a first pod");
-    let machine = scene.machine("one", "a").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
-    cluster
-        .cloud
-        .configure(json!({"delays": {"attach": "4s"}}))
-        .await;
-    scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
-    let volume = scene.bound("data").await;
-    until("the attachment is under way", async || {
-        let disk = cloud::disk(&cluster.cloud, &volume.disk).await?;
-        (disk["attachments"][0]["state"] == "Attaching").then_some(())
-    })
-    .await;
-    first.kill().await;
-    scene.attached(&volume, &[&machine]).await;
-    cluster
-        .cloud
-        .configure(json!({"delays": {"attach": "500ms"}}))
-        .await;
-    for lease in LEASES {
-        until(&format!("{name} leads {lease}"), async || {
-            (cluster.leader(lease).await? == name).then_some(())
-        })
-        .await;
-    }
-    created_once(scene, &volume).await;
-    scene.close(&["app"], &["data"], &[&volume]).await;
-}
 
 /// A restart of the API server does not change the outcome.
 pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
@@ -159,7 +99,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
 }
 
 /// Asserts that the cloud created one disk for the volume despite all retries.
-async fn created_once(scene: &Scene<'_>, volume: &Volume) {
+pub(crate) async fn created_once(scene: &Scene<'_>, volume: &Volume) {
     let audit = scene.cluster.cloud.control("audit").await;
     let all = audit["created"].as_array().expect("a list").iter();
     let made: Vec<_> = all

@@ -14,6 +14,7 @@ mod address;
 mod api;
 mod cloud;
 mod cluster;
+mod handover;
 mod helm;
 mod keys;
 mod log_lines;
@@ -66,12 +67,15 @@ fn main() -> std::process::ExitCode {
         "secrets" => rights::secrets,
     ];
     let alone = suite::scenarios![
-        "leader-killed" => failures::leader_killed,
+        "leader-stopped" => handover::leader_stopped,
+        "leader-killed" => handover::leader_killed,
+        "pods-restarted" => handover::pods_restarted,
         "upgraded" => upgrade::upgraded_in_use,
         "key-rotated" => failures::key_rotated,
         // An API server that has just started denies requests until its RBAC cache is filled.
         "used" => rights::used,
         "apiserver-restarted" => failures::apiserver_restarted,
+        "apiserver-away" => handover::apiserver_away,
     ];
     suite::run(vec![together, alone])
 }

@@ -114,10 +114,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
         })
         .await;
     }
-    assert!(
-        count > replica.containers.len(),
-        "only {count} probes in the chart"
-    );
+    assert_eq!(count, 2, "the probes of the driver");
 }
 
 /// The metric of each sidecar and its labels, as documented in the reference.

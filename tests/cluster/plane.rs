@@ -170,11 +170,17 @@ impl Plane {
 
     /// Kills the API server as a machine does that loses power, and starts it again where it was.
     pub(crate) async fn restart_apiserver(&self) {
+        self.restart_apiserver_after(Duration::ZERO).await;
+    }
+
+    /// The same, with a pause before the start.
+    pub(crate) async fn restart_apiserver_after(&self, pause: Duration) {
         let mut apiserver = self.apiserver.lock().await;
         apiserver.signal(nix::sys::signal::Signal::SIGKILL);
         while !apiserver.is_over() {
             sleep(Duration::from_millis(10)).await;
         }
+        sleep(pause).await;
         *apiserver = serve(&self.server, &self.etcd, &self.keys, self.directory.path()).spawn();
         drop(apiserver);
         self.ready().await;

@@ -39,11 +39,3 @@ pub(crate) fn of_driver(container: &Value) -> &'static Path {
 pub(crate) fn tied(program: &Path) -> Start {
     Start::with_pdeathsig(&program.display().to_string())
 }
-
-/// A program with its own host name, by which the sidecars of two pods distinguish themselves. Requires permission to create
-/// namespaces.
-pub(crate) fn on_host(host: &str, program: &Path) -> Start {
-    const NAME: &str = r#"printf %s "$0" > /proc/sys/kernel/hostname && exec "$@""#;
-    let program = program.display().to_string();
-    Start::with_pdeathsig("unshare").args(["--uts", "sh", "-c", NAME, host, &program])
-}

@@ -169,14 +169,17 @@ impl Release {
         .await;
     }
 
+    pub(crate) fn pod_name(&self, number: usize) -> &str {
+        text(&self.pods[number], "/metadata/name")
+    }
+
     /// Starts the pod with this number.
-    pub(crate) async fn start(&self, plane: &Plane, number: usize, own_name: bool) -> Replica {
+    pub(crate) async fn start(&self, plane: &Plane, number: usize) -> Replica {
         let pod = &self.pods[number];
         let place = Place {
             address: &plane.address,
             volumes: plane.directory(text(pod, "/metadata/name")),
             kubeconfig: &self.kubeconfig,
-            own_name,
         };
         self.mount(plane, &place.volumes.join("credentials")).await;
         self.mount_config(plane, &pod["spec"], &place.volumes).await;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -12,7 +13,7 @@ use tokio::time::sleep;
 use crate::address::Address;
 use crate::api::text;
 use crate::common::process::{Process, Start};
-use crate::program::{built, of_driver, on_host, tied};
+use crate::program::{built, of_driver, tied};
 
 /// Pause before a container is restarted.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -39,7 +40,6 @@ pub(crate) struct Container {
     program: PathBuf,
     args: Vec<String>,
     env: BTreeMap<String, String>,
-    host: Option<String>,
     life: Mutex<Life>,
 }
 
@@ -57,8 +57,6 @@ pub(crate) struct Place<'a> {
     /// Directory of its volumes.
     pub(crate) volumes: PathBuf,
     pub(crate) kubeconfig: &'a str,
-    /// Whether the pod has its own host name.
-    pub(crate) own_name: bool,
 }
 
 impl Replica {
@@ -95,6 +93,31 @@ impl Replica {
             .iter()
             .find(|container| container.name == name);
         found.unwrap_or_else(|| panic!("no container {name} in {}", self.name))
+    }
+
+    /// Terminates all processes as kubelet does, and waits until they have ended.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        for container in &self.containers {
+            if let Some(process) = container.life().running.as_ref() {
+                process.signal(Signal::SIGTERM);
+            }
+        }
+        for container in &self.containers {
+            let running = container.life().running.take();
+            if let Some(process) = running {
+                process.ended().await;
+            }
+        }
+    }
+
+    /// Kills the process of each container, which is then restarted.
+    pub(crate) fn kill_containers(&self) {
+        for container in &self.containers {
+            if let Some(process) = container.life().running.as_ref() {
+                process.signal(Signal::SIGKILL);
+            }
+        }
     }
 
     /// Kills all processes, as when the machine loses power.
@@ -139,9 +162,6 @@ impl Container {
             .iter()
             .filter_map(|probe| spec[probe]["httpGet"]["path"].as_str());
         let probes = probes.map(str::to_owned).collect();
-        let host = place
-            .own_name
-            .then(|| text(pod, "/metadata/name").to_owned());
         Self {
             name: name.to_owned(),
             health,
@@ -149,7 +169,6 @@ impl Container {
             program,
             args,
             env: env.collect(),
-            host,
             life: Mutex::default(),
         }
     }
@@ -166,11 +185,7 @@ impl Container {
     }
 
     fn command(&self) -> Start {
-        let start = match &self.host {
-            Some(host) => on_host(host, &self.program),
-            None => tied(&self.program),
-        };
-        let start = start.args(&self.args);
+        let start = tied(&self.program).args(&self.args);
         self.env
             .iter()
             .fold(start, |start, (name, value)| start.env(name, value))

@@ -32,7 +32,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
         values: "tests/cluster/upgrade.yaml",
     };
     let mut release = Release::install(plane, &cluster.cloud, &order).await;
-    let pod = release.start(plane, 0, false).await;
+    let pod = release.start(plane, 0).await;
     let machine = scene.machine_for(&release, "one", ("a", PLAIN)).await;
     scene.claim("data", CLASS, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
@@ -63,7 +63,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
         assert_eq!(segments.get(key), Some(value), "{key} of the node");
     }
 
-    let pod = release.start(plane, 0, false).await;
+    let pod = release.start(plane, 0).await;
     let second = scene.bound("meanwhile").await;
     scene.attached(&second, &[&machine]).await;
     wait_until_published(scene).await;

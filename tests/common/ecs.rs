@@ -6,7 +6,7 @@ use diskplugin::base::SystemClock;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{Client, CreateDisk};
+use diskplugin::cloud::{Client, CreateDisk, ServerClock};
 use diskplugin::model::{Category, ClientToken, Gib, Tags};
 
 use super::fake::{Fake, KEY, SECRET, ZONE};
@@ -18,7 +18,7 @@ pub(crate) fn client(fake: &Fake) -> Client {
         region: "cn-beijing".parse().expect("a region"),
         scheme: Scheme::V1,
         credentials: Arc::new(Credentials::new(KEY, SECRET)),
-        clock: Arc::new(SystemClock),
+        clock: ServerClock::new(Arc::new(SystemClock)),
     });
     Client::new(transport.expect("the endpoint of the fake cloud is valid"))
 }

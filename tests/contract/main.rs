@@ -52,8 +52,6 @@ mod resize;
 mod snapshots;
 mod stock;
 mod tags;
-#[path = "../common/wait.rs"]
-mod wait;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 mod world;

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{DescribeTasks, EcsApi, ModifyDiskAttribute, ModifyDiskSpec};
+use diskplugin::cloud::{
+    DescribeTasks, DiskAttribute, EcsApi, ModifyDiskAttribute, ModifyDiskSpec,
+};
 use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
 
 use crate::modify_requests::{auto, code, disk, to};
@@ -15,6 +17,7 @@ on_every_implementation!(
     a_failed_task_leaves_the_disk_unchanged,
     tasks_are_listed_by_id_and_by_disk_the_newest_first,
     bursting_is_switched_for_auto_disks_and_not_while_they_change,
+    whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched,
 );
 
 async fn task(ecs: &dyn EcsApi, of: &DiskId) -> Task {
@@ -144,7 +147,7 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
 ) {
     let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
         disk: disk.clone(),
-        bursting,
+        attribute: DiskAttribute::Bursting(bursting),
     };
     let essd = create_essd(ecs, "essd").await;
     let expect_error = ecs
@@ -182,4 +185,22 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         code(expect_error),
         "BurstingEnabledForModifyingDiskUnsupported"
     );
+}
+
+pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(
+    ecs: &dyn EcsApi,
+    _: &World,
+) {
+    let disk = create_essd(ecs, "data").await;
+    for value in [true, false] {
+        let request = ModifyDiskAttribute {
+            disk: disk.clone(),
+            attribute: DiskAttribute::DeleteWithInstance(value),
+        };
+        ecs.modify_disk_attribute(deadline(), &request)
+            .await
+            .unwrap();
+        let row = described(ecs, &disk).await.unwrap();
+        assert_eq!(row.delete_with_instance, value);
+    }
 }

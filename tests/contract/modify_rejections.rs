@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use diskplugin::cloud::{
-    CreateDisk, DescribeTasks, EcsApi, Kind, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk,
-    ResizeMode,
+    CreateDisk, DescribeTasks, DiskAttribute, EcsApi, Kind, ModifyDiskAttribute, ModifyDiskSpec,
+    ResizeDisk, ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
 
@@ -191,7 +191,7 @@ pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &
     assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
     let burst = ModifyDiskAttribute {
         disk: unknown.clone(),
-        bursting: true,
+        attribute: DiskAttribute::Bursting(true),
     };
     let expect_error = ecs.modify_disk_attribute(deadline(), &burst).await;
     assert_eq!(code(expect_error), "InvalidDiskId.NotFound");

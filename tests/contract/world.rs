@@ -9,7 +9,7 @@ use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::cloud::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk,
-    EcsApi, Error, Kind, Result,
+    EcsApi, Error, Kind, Result, ServerClock,
 };
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
@@ -131,7 +131,7 @@ pub(crate) fn client(
         region: options.region.parse().unwrap(),
         scheme,
         credentials: Arc::new(key),
-        clock,
+        clock: ServerClock::new(clock),
     });
     Arc::new(Client::new(transport.unwrap()))
 }

@@ -53,7 +53,8 @@ async fn a_cancelled_publish_makes_no_further_calls_and_the_retry_finds_it_attac
     assert_eq!(stage.cloud.calls().len(), calls);
     stage.cloud.clear_calls();
     assert!(stage.publish(&volume, NODE).await.is_ok());
-    assert_eq!(stage.calls("AttachDisk"), 1);
+    // The order of the canceled call is resumed by a read.
+    assert_eq!(stage.calls("AttachDisk"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,6 +91,8 @@ async fn the_volume_lock_is_released_after_every_failure() {
         Code::ResourceExhausted
     );
     stage.configure(&json!({"out_of_stock": [], "delays": {"create": "20s"}}));
+    // The next attempt of the zone and category is due.
+    tokio::time::sleep(Duration::from_secs(31)).await;
     let short = within(Duration::from_secs(5), new_volume("pvc-1"));
     let begun = Instant::now();
     let late = stage.service.create_volume(short).await.map(|_| ());

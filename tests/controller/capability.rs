@@ -2,6 +2,7 @@
 
 use tonic::{Code, Request};
 
+use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::controller_service_capability::Type;
 use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
@@ -13,7 +14,7 @@ use diskplugin::csi::proto::{
 };
 
 use crate::kit::{
-    NODE, Stage, block, capability, code, mount, new_volume, parameters, publication,
+    NODE, Stage, block, capability, code, mount, new_volume, parameters, proven, publication,
 };
 
 fn modes() -> [(Mode, bool); 8] {
@@ -185,7 +186,7 @@ async fn validation_confirms_capabilities_or_returns_the_reason() {
         "{answer:?}"
     );
     assert_eq!(
-        code(validate(&stage, "d-none", vec![mount()]).await),
+        code(proven(async || validate(&stage, "d-none", vec![mount()]).await).await),
         Code::NotFound
     );
     assert_eq!(
@@ -199,14 +200,40 @@ async fn validation_confirms_capabilities_or_returns_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn published_nodes_are_listed_only_if_enabled() {
+    let service = Stage::new(&[]).service.with_published_nodes(true);
+    let mut expected = CAPABILITIES.to_vec();
+    expected.push("LIST_VOLUMES_PUBLISHED_NODES");
+    expected.sort_unstable();
+    assert_eq!(capabilities(&service).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_advertised_capabilities_are_exactly_the_implemented_rpcs() {
-    let stage = Stage::new(&[]);
+    assert_eq!(capabilities(&Stage::new(&[]).service).await, CAPABILITIES);
+}
+
+const CAPABILITIES: [&str; 15] = [
+    "CLONE_VOLUME",
+    "CREATE_DELETE_SNAPSHOT",
+    "CREATE_DELETE_VOLUME",
+    "EXPAND_VOLUME",
+    "GET_CAPACITY",
+    "GET_SNAPSHOT",
+    "GET_VOLUME",
+    "GET_VOLUME_HEALTH",
+    "LIST_SNAPSHOTS",
+    "LIST_VOLUMES",
+    "LIST_VOLUME_HEALTH",
+    "MODIFY_VOLUME",
+    "PUBLISH_READONLY",
+    "PUBLISH_UNPUBLISH_VOLUME",
+    "SINGLE_NODE_MULTI_WRITER",
+];
+
+async fn capabilities(service: &Service) -> Vec<&'static str> {
     let request = Request::new(ControllerGetCapabilitiesRequest {});
-    let answer = stage
-        .service
-        .controller_get_capabilities(request)
-        .await
-        .unwrap();
+    let answer = service.controller_get_capabilities(request).await.unwrap();
     let capabilities = answer.into_inner().capabilities.into_iter();
     let types = capabilities.map(|capability| match capability.r#type {
         Some(Type::Rpc(rpc)) => rpc.r#type(),
@@ -214,25 +241,5 @@ async fn the_advertised_capabilities_are_exactly_the_implemented_rpcs() {
     });
     let mut types: Vec<_> = types.map(|rpc| rpc.as_str_name()).collect();
     types.sort_unstable();
-    assert_eq!(
-        types,
-        [
-            "CLONE_VOLUME",
-            "CREATE_DELETE_SNAPSHOT",
-            "CREATE_DELETE_VOLUME",
-            "EXPAND_VOLUME",
-            "GET_CAPACITY",
-            "GET_SNAPSHOT",
-            "GET_VOLUME",
-            "GET_VOLUME_HEALTH",
-            "LIST_SNAPSHOTS",
-            "LIST_VOLUMES",
-            "LIST_VOLUMES_PUBLISHED_NODES",
-            "LIST_VOLUME_HEALTH",
-            "MODIFY_VOLUME",
-            "PUBLISH_READONLY",
-            "PUBLISH_UNPUBLISH_VOLUME",
-            "SINGLE_NODE_MULTI_WRITER",
-        ]
-    );
+    types
 }

@@ -7,7 +7,7 @@ use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
 
-use crate::kit::{Answer, Stage, code, new_volume, parameters};
+use crate::kit::{Answer, Stage, code, new_volume, parameters, proven};
 
 fn service(stage: &Stage) -> group::Service {
     group::Service::new(stage.service.clone())
@@ -240,7 +240,8 @@ async fn every_response_about_a_clone_names_its_source_volume() {
         name: "other".to_owned(),
         ..cloned("d-none")
     };
-    assert_eq!(code(stage.create(missing).await), Code::NotFound);
+    let missing = proven(async || stage.create(missing.clone()).await).await;
+    assert_eq!(code(missing), Code::NotFound);
     let odd = proto::CreateVolumeRequest {
         name: "other".to_owned(),
         ..cloned("no-disk")

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tonic::{Code, Request, Response, Status};
 use wiremock::MockServer;
 
@@ -13,7 +14,7 @@ use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{self, Transport};
-use diskplugin::cloud::{Client, EcsApi};
+use diskplugin::cloud::{Client, EcsApi, ServerClock};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -46,7 +47,9 @@ impl Stage {
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
         let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
         let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
-        let service = process(&cloud);
+        // Active for so long that requests of an earlier process have no effect any longer.
+        let since = Instant::now() - Duration::from_secs(600);
+        let service = process_over(Arc::new(RetryingCloud::new(&cloud)), since);
         Self { cloud, service }
     }
 
@@ -66,9 +69,10 @@ impl Stage {
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,
             credentials: Arc::new(key),
-            clock,
+            clock: ServerClock::new(clock),
         });
-        let service = process_over(Arc::new(Client::new(transport.unwrap())));
+        let since = Instant::now() - Duration::from_secs(600);
+        let service = process_over(Arc::new(Client::new(transport.unwrap())), since);
         (Self { cloud, service }, server)
     }
 
@@ -190,17 +194,30 @@ impl Stage {
 }
 
 fn process(cloud: &Cloud) -> Service {
-    process_over(Arc::new(RetryingCloud::new(cloud)))
+    process_over(Arc::new(RetryingCloud::new(cloud)), Instant::now())
 }
 
-fn process_over(ecs: Arc<dyn EcsApi>) -> Service {
+fn process_over(ecs: Arc<dyn EcsApi>, since: Instant) -> Service {
     let tasks = Tasks::default();
-    let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
+    let disks = DiskServices::active_since(since, ecs, "test".parse().unwrap(), &tasks);
     let settings = Settings {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),
     };
     Service::new(Arc::new(disks), settings, tasks)
+}
+
+/// Repeats a call while it is `UNAVAILABLE`, as a sidecar does: the absence of a resource is proven after a minute.
+pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> Answer<T>) -> Answer<T> {
+    for _ in 0..20 {
+        match call().await {
+            Err(status) if status.code() == Code::Unavailable => {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+            answer => return answer,
+        }
+    }
+    call().await
 }
 
 pub(crate) async fn create(

@@ -28,6 +28,7 @@ mod listing;
 mod modify;
 mod over_http;
 mod placement;
+mod published;
 mod retry;
 mod shared_polls;
 mod size;

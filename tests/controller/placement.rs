@@ -11,6 +11,7 @@ use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
 use crate::kit::{Stage, code, new_volume, parameters, topology};
 
 const ESSD: &str = "disk.diskplugin.csi.example/cloud_essd";
+const AUTO: &str = "disk.diskplugin.csi.example/cloud_auto";
 const SSD: &str = "disk.diskplugin.csi.example/cloud_ssd";
 const REGIONAL: &str = "disk.diskplugin.csi.example/cloud_regional_disk_auto";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -69,6 +70,55 @@ async fn a_category_that_no_node_supports_is_resource_exhausted() {
             .contains("cloud_ssd: not supported by the nodes of cn-beijing-a")
     );
     assert_eq!(stage.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_category_that_a_selectable_node_does_not_support_is_not_changed_to() {
+    let stage = Stage::new(&[]);
+    let essd_only = request(
+        &[("type", "cloud_essd")],
+        vec![term("a", &[ESSD, AUTO]), term("a", &[ESSD])],
+        Vec::new(),
+    );
+    let volume = stage.create(essd_only).await.unwrap().volume_id;
+    let modify = async |to: &str| {
+        let change = proto::ControllerModifyVolumeRequest {
+            volume_id: volume.clone(),
+            mutable_parameters: parameters(&[("type", to), ("diskTags/team", "blue")]),
+            ..Default::default()
+        };
+        let service = &stage.service;
+        service.controller_modify_volume(Request::new(change)).await
+    };
+    let refused = modify("cloud_auto").await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let reason = "some nodes support cloud_essd and not cloud_auto";
+    assert!(
+        refused.message().starts_with("MODIFY_REJECTED: "),
+        "{refused}"
+    );
+    assert!(refused.message().contains(reason), "{refused}");
+    assert_eq!(
+        stage.calls("ModifyDiskSpec") + stage.calls("TagResources"),
+        0
+    );
+    modify("cloud_essd").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_category_is_changed_if_all_nodes_of_the_old_one_support_it() {
+    let stage = Stage::new(&[]);
+    let place = vec![term("a", &[ESSD, AUTO]), term("a", &[AUTO]), term("b", &[])];
+    let wanted = request(&[("type", "cloud_essd")], place, Vec::new());
+    let volume = stage.create(wanted).await.unwrap().volume_id;
+    let change = proto::ControllerModifyVolumeRequest {
+        volume_id: volume,
+        mutable_parameters: parameters(&[("type", "cloud_auto")]),
+        ..Default::default()
+    };
+    let changed = stage.service.controller_modify_volume(Request::new(change));
+    changed.await.unwrap();
+    assert_eq!(stage.zone_and_category().1, "cloud_auto");
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,7 +111,7 @@ async fn an_answer_without_a_request_has_the_last_rejection_of_each_pair() {
     for part in [
         "cloud_essd in cn-beijing-b: not attempted by this call: ",
         "cloud_ssd in cn-beijing-b: not attempted by this call: ",
-        "OperationDenied.NoStock",
+        "CreateDisk failed with ",
         "RequestId",
         " s ago; the next attempt is due in ",
     ] {

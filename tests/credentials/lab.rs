@@ -14,10 +14,11 @@ use diskplugin::cloud::credential::{
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, EcsApi, Error};
+use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, EcsApi, Error, ServerClock};
 use diskplugin::host::ProcessExec;
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use diskplugin::sim::{Cloud, Options};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -30,10 +31,27 @@ pub(crate) const SCHEMES: [Scheme; 2] = [Scheme::V1, Scheme::V3];
 pub(crate) struct Lab {
     pub(crate) cloud: Cloud,
     pub(crate) dir: TempDir,
+    /// The clock of the client and of the credentials.
+    pub(crate) clock: ServerClock,
+}
+
+/// The clock of a machine that is ahead by this time.
+#[derive(Debug)]
+struct Ahead(SignedDuration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + self.0
+    }
 }
 
 impl Lab {
     pub(crate) async fn new() -> Self {
+        Self::ahead(SignedDuration::ZERO).await
+    }
+
+    /// A client whose clock is ahead of that of the cloud.
+    pub(crate) async fn ahead(by: SignedDuration) -> Self {
         let options = Options::from_flags(["--nodes=i-one"]).unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let cloud = Cloud::start(
@@ -45,6 +63,7 @@ impl Lab {
         let lab = Self {
             cloud: cloud.await.unwrap(),
             dir: tempfile::tempdir().unwrap(),
+            clock: ServerClock::new(Arc::new(Ahead(by))),
         };
         lab.write_token(600);
         lab
@@ -72,7 +91,7 @@ impl Lab {
     }
 
     pub(crate) fn sts(&self, scheme: Scheme) -> Arc<Sts> {
-        Arc::new(Sts::new(self.url(), scheme, Arc::new(SystemClock)).unwrap())
+        Arc::new(Sts::new(self.url(), scheme, self.clock.clone()).unwrap())
     }
 
     pub(crate) fn oidc(&self) -> Arc<dyn CredentialProvider> {
@@ -115,7 +134,7 @@ impl Lab {
             region: "cn-beijing".parse().unwrap(),
             scheme,
             credentials,
-            clock: Arc::new(SystemClock),
+            clock: self.clock.clone(),
         });
         Client::new(transport.unwrap())
     }

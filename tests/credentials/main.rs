@@ -14,6 +14,7 @@ use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use serde_json::json;
 
+mod clock;
 mod lab;
 mod metadata;
 

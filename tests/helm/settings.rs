@@ -32,7 +32,10 @@ fn the_driver_accepts_its_flags() {
                     other => return Some(format!("{}: unknown program {other:?}", container.at())),
                 };
                 seen.insert((program.get_name().to_owned(), args[0]));
-                let line = ["diskplugin"].into_iter().chain(args);
+                // From the environment of the pod.
+                let pod = args.contains(&"--leader-election");
+                let pod = pod.then_some("--leader-election-identity=pod");
+                let line = ["diskplugin"].into_iter().chain(args).chain(pod);
                 let rejection = program.try_get_matches_from_mut(line).err()?;
                 Some(format!("{}: {rejection}", container.at()))
             }),

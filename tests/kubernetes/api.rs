@@ -1,4 +1,4 @@
-//! A small API server over HTTP: lists, watches, reads, merge patches and creations, and what can go wrong with them.
+//! A small API server over HTTP: lists, watches, reads, updates, merge patches and creations, and what can go wrong with them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -271,8 +271,16 @@ fn reply(
             world.events += 1;
             let name = given.pointer("/metadata/name").and_then(Value::as_str);
             let place = format!("{path}/{}", name.unwrap_or("unnamed"));
+            if name.is_some() && world.store.get(&place).is_some() {
+                return status(409, "AlreadyExists", &place);
+            }
             full(201, &world.store.put(&place, given))
         }
+        Method::PUT => match world.store.replace(path, given) {
+            Ok(object) => full(200, &object),
+            Err(Refused::Missing) => status(404, "NotFound", path),
+            Err(Refused::Conflict) => status(409, "Conflict", "the object has been modified"),
+        },
         Method::PATCH => {
             let overtaken = world.overtaken.iter().position(|(place, _)| place == path);
             if let Some(index) = overtaken {

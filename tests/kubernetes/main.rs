@@ -16,6 +16,7 @@ mod events;
 mod facts;
 mod http_access;
 mod kit;
+mod leader;
 mod orphans;
 mod store;
 mod taint;

@@ -51,6 +51,15 @@ impl Store {
         Ok(self.put(place, object))
     }
 
+    /// Replaces an object, if it has the version of the new one.
+    pub(crate) fn replace(&mut self, place: &str, object: Value) -> Result<Value, Refused> {
+        let known = self.get(place).ok_or(Refused::Missing)?;
+        if known["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {
+            return Err(Refused::Conflict);
+        }
+        Ok(self.put(place, object))
+    }
+
     /// What is directly below a place, and at which version.
     pub(crate) fn list(&self, below: &str) -> (u64, Vec<Value>) {
         let objects = self.objects.iter();

@@ -35,7 +35,8 @@ async fn a_wrong_secret_is_denied_without_revealing_the_key() {
             .args(["--signature", signature]);
         let (controller, channel) = start.ready(&socket).await;
         let denied = create(&channel, "pvc-1").await.unwrap_err();
-        assert_eq!(denied.code(), Code::PermissionDenied, "{denied:?}");
+        // An answer to an earlier process may be lost, so no refusal of the key is final.
+        assert_eq!(denied.code(), Code::Unavailable, "{denied:?}");
         assert!(denied.message().contains("access key"), "{denied:?}");
         for hidden in ["wrong-and-hidden", KEY] {
             assert!(!denied.message().contains(hidden), "{denied:?}");
@@ -60,7 +61,7 @@ async fn without_a_key_the_error_names_the_setting() {
         .args(["--metadata-endpoint=http://127.0.0.1:9"]);
     let (_controller, channel) = start.ready(&socket).await;
     let refused = create(&channel, "pvc-1").await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unauthenticated);
+    assert_eq!(refused.code(), Code::Unavailable);
     assert!(refused.message().contains("ACCESS_KEY_ID"), "{refused:?}");
 }
 
@@ -78,7 +79,7 @@ async fn a_rotated_secret_is_used_by_the_next_call() {
     let start = start.args(["--credentials-dir", secret.to_str().unwrap()]);
     let (_controller, channel) = start.ready(&socket).await;
     let denied = create(&channel, "pvc-1").await.unwrap_err();
-    assert_eq!(denied.code(), Code::PermissionDenied, "{denied:?}");
+    assert_eq!(denied.code(), Code::Unavailable, "{denied:?}");
     publish(&secret, "..2026_01_02", SECRET);
     std::fs::remove_dir_all(secret.join("..2026_01_01")).unwrap();
     create(&channel, "pvc-1").await.unwrap();

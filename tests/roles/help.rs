@@ -12,7 +12,9 @@ const ACCESS: &str = "--rate-limits --ecs-endpoint --network --signature --crede
 const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-types-file \
     --instance-categories --tool-memory --kubelet-dir --state-dir \
     --registration-dir --kubelet-socket";
-const KUBERNETES: &str = "--metrics-inventory-interval --status-page --http-authorization --http-kubeconfig --instance-types-config-map --events --startup-taint --metrics-orphans-interval --kubeconfig";
+const KUBERNETES: &str = "--metrics-inventory-interval --list-volumes-published-nodes --status-page --http-authorization --http-kubeconfig --instance-types-config-map --events --startup-taint --metrics-orphans-interval --kubeconfig \
+    --leader-election --leader-election-identity --leader-election-lease-duration --leader-election-namespace \
+    --leader-election-renew-deadline --leader-election-retry-period --standby-socket";
 const EXPLAIN: &str = "--driver-name --size --live --output --log-format --log-level";
 const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
     --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
@@ -36,7 +38,7 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 ACCESS,
                 CLOUD,
                 NODE,
-                "--cloud --metrics-inventory-interval --status-page --http-authorization --http-kubeconfig",
+                "--cloud --metrics-inventory-interval --list-volumes-published-nodes --status-page --http-authorization --http-kubeconfig",
                 FAKE,
             ],
         ),

@@ -24,7 +24,6 @@ struct Misconfiguration {
     endpoint: Option<&'static str>,
     /// Configuration of the fake cloud.
     cloud: Value,
-    code: Code,
     name: &'static str,
     todo: &'static str,
     /// The value that the message names.
@@ -49,7 +48,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: "cn-nowhere",
             endpoint: None,
             cloud: json!({}),
-            code: Code::FailedPrecondition,
             name: "UNKNOWN_REGION",
             todo: "correct --region",
             value: "cn-nowhere",
@@ -60,7 +58,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: REGION,
             endpoint: None,
             cloud: json!({"inactive_keys": [KEY]}),
-            code: Code::PermissionDenied,
             name: "ACCESS_KEY_INACTIVE",
             todo: "enable it",
             value: "the credentials came from the environment",
@@ -71,7 +68,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: REGION,
             endpoint: None,
             cloud: answers(404, "InvalidAccessKeyId.NotFound"),
-            code: Code::PermissionDenied,
             name: "ACCESS_KEY_NOT_FOUND",
             todo: "check the access key in the Secret",
             value: "the credentials came from the environment",
@@ -82,7 +78,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: REGION,
             endpoint: None,
             cloud: answers(400, "InvalidTimeStamp.Expired"),
-            code: Code::PermissionDenied,
             name: "CLOCK_SKEW",
             todo: "correct the clock",
             value: "InvalidTimeStamp.Expired",
@@ -93,7 +88,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: REGION,
             endpoint: None,
             cloud: json!({"denied": ["CreateDisk"]}),
-            code: Code::PermissionDenied,
             name: "ACCESS_DENIED",
             todo: "RAM policy",
             value: "CreateDisk",
@@ -104,7 +98,6 @@ async fn installation_errors_are_reported_to_sidecar_readyz_and_log_with_advice(
             region: REGION,
             endpoint: Some("http://127.0.0.1:9"),
             cloud: json!({}),
-            code: Code::Unavailable,
             name: "CLOUD_UNREACHABLE",
             todo: "check --region and --ecs-endpoint",
             value: "http://127.0.0.1:9",
@@ -133,7 +126,8 @@ async fn check(case: &Misconfiguration) {
     ]);
     let (controller, channel) = start.keys().ready(&socket).await;
     let refused = refused(&channel).await;
-    assert_eq!(refused.code(), case.code, "{what}: {refused:?}");
+    // An answer to an earlier process may be lost, so no refusal is final.
+    assert_eq!(refused.code(), Code::Unavailable, "{what}: {refused:?}");
     for text in [refused.message(), &controller.stderr()] {
         for part in [case.name, case.todo, case.value] {
             assert!(text.contains(part), "{what}: no {part:?} in: {text}");
@@ -187,7 +181,7 @@ async fn a_missing_or_incomplete_secret_is_named_and_used_once_complete() {
             std::fs::write(file, KEY).unwrap();
         }
         let refused = refused(&channel).await;
-        assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
+        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
         let ready = get(&http, "/readyz").await;
         assert_eq!(ready.is_ok("credentials"), Some(false), "{ready:?}");
         for text in [refused.message(), &ready.text, &controller.stderr()] {

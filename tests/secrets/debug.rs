@@ -7,7 +7,6 @@ use std::sync::Arc;
 use clap::Parser;
 use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
-use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::{
     AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole,
     RoleSession, Sts,
@@ -15,6 +14,7 @@ use diskplugin::cloud::credential::{
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::transport::{Settings, Transport};
+use diskplugin::cloud::{Client, ServerClock};
 use diskplugin::sim::{Cloud, Options};
 
 use crate::hidden::ODD;
@@ -62,7 +62,8 @@ async fn roles_and_cached_credentials_print_no_secret() {
     let cache = Cache::new(Arc::new(credentials()), clock());
     prints_no_secret(&cache.provide().await);
     prints_no_secret(&cache);
-    let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, clock()).unwrap());
+    let sts =
+        Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, ServerClock::new(clock())).unwrap());
     let session = || RoleSession {
         role_arn: "acs:ram::1:role/r".to_owned(),
         name: "test".to_owned(),
@@ -87,7 +88,7 @@ fn the_client_and_signed_requests_print_no_secret() {
         region: "cn-beijing".parse().unwrap(),
         scheme: Scheme::V3,
         credentials: Arc::new(credentials()),
-        clock: Arc::new(SystemClock),
+        clock: ServerClock::new(Arc::new(SystemClock)),
     };
     prints_no_secret(&settings());
     prints_no_secret(&Transport::new(settings()).unwrap());

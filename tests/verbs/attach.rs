@@ -225,7 +225,7 @@ async fn attach_to_a_node_in_another_zone_fails_precondition_with_the_cloud_code
 
 #[tokio::test(start_paused = true)]
 async fn attach_queued_beyond_its_deadline_names_disk_and_node() {
-    let setup = Setup::new(&["--attach-delay=30s"]);
+    let setup = Setup::new(&["--attach-delay=20s"]);
     let (first, second) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     let node = node_one();
     let (attached, late) = tokio::join!(

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::model::{DiskId, InstanceId};
 
-use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds};
+use crate::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds, with_retries};
 
 fn node() -> InstanceId {
     "i-0".parse().unwrap()
@@ -223,7 +223,7 @@ async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
         started.elapsed()
     };
     let (first, duration) = tokio::join!(
-        setup.disks.attacher.attach(minutes(2), &slow, &target),
+        with_retries(|| setup.disks.attacher.attach(minutes(2), &slow, &target)),
         second
     );
     first.unwrap();

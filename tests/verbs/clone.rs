@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId, Snapshot};
 
+use crate::kit::create::retry;
 use crate::kit::{
     Setup, available, between, gib, minutes, new_disk, new_snapshot, node_one, seconds, text, zone,
 };
@@ -192,11 +193,15 @@ async fn a_used_name_with_another_source_fails() {
 async fn an_unknown_source_is_not_found_and_a_source_deleted_meanwhile_can_be_cloned() {
     let setup = Setup::new(&["--snapshot-delay=30s"]);
     let none = "d-none".parse().unwrap();
-    let rejected = setup
-        .disks
-        .provisioner
-        .create_clone(minutes(1), &new_disk("pvc-1"), &none)
-        .await;
+    let new = new_disk("pvc-1");
+    let create = async || {
+        setup
+            .disks
+            .provisioner
+            .create_clone(seconds(20), &new, &none)
+            .await
+    };
+    let rejected = retry(100, create).await;
     assert!(
         matches!(rejected, Err(Error::NoSuchDisk { .. })),
         "{rejected:?}"
@@ -217,7 +222,14 @@ async fn an_unknown_source_is_not_found_and_a_source_deleted_meanwhile_can_be_cl
     );
     tokio::time::sleep(Duration::from_secs(25)).await;
     setup.delete(&source).await;
-    let disk = cloned(&setup.restarted(), &new_disk("pvc-1"), &source).await;
+    let (restarted, new) = (setup.restarted(), new_disk("pvc-1"));
+    let create = async || {
+        restarted
+            .provisioner
+            .create_clone(seconds(30), &new, &source)
+            .await
+    };
+    let disk = retry(100, create).await.unwrap();
     assert_eq!((setup.only_disk(), snapshots(&setup).len()), (disk.id, 0));
 }
 

@@ -11,16 +11,21 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, SnapshotId};
 
-use crate::kit::{Setup, node_one, text};
+use crate::kit::group::new_group;
+use crate::kit::{Setup, minutes, new_snapshot, node_one, text};
 use crate::rng::Rng;
 
 /// The tag that holds the CSI name.
 pub(crate) const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;
+const CLUSTER: &str = diskplugin::model::tag::CLUSTER;
 /// Number of seeds of each test.
 pub(crate) const RUNS: u64 = 50;
 
+/// The resources without those of another cluster.
 pub(crate) fn rows(setup: &Setup, resource: &str) -> Vec<Value> {
-    setup.cloud.state()[resource].as_array().unwrap().clone()
+    let mut rows = setup.cloud.state()[resource].as_array().unwrap().clone();
+    rows.retain(|row| row["tags"][CLUSTER] != "other-cluster");
+    rows
 }
 
 pub(crate) fn parse_ids(ids: &BTreeSet<String>) -> BTreeSet<SnapshotId> {
@@ -48,7 +53,7 @@ pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
     if stale.contains("..") && rng.below(2) == 0 {
         flags.push("--stale-jumping");
     }
-    let setup = Setup::new(&flags).with_system_disk();
+    let setup = Setup::new(&flags);
     let memory = rng.choose(&["10m", "24h"]);
     let rules = json!({"token_burn_percent": rng.below(101), "token_memory": memory});
     setup.configure(&json!({"rules": rules}));
@@ -63,6 +68,16 @@ pub(crate) async fn attached_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
         setup.attach(&disk, &node_one()).await;
         disks.push(disk);
     }
+    // Snapshots that show that the access key may describe snapshots.
+    let other = setup.other_cluster();
+    let canary = new_snapshot("canary", &disks[0]);
+    other.snapshotter.create(minutes(5), &canary).await.unwrap();
+    let group = new_group("canary", &disks.iter().collect::<Vec<_>>());
+    other
+        .snapshotter
+        .create_group(minutes(5), &group)
+        .await
+        .unwrap();
     disks
 }
 
@@ -109,11 +124,14 @@ pub(crate) async fn retry_at_most<T>(
         } else {
             setup.configure(&json!({"faults": []}));
         }
-        // An item that only its token returns counts as deleted after a process has not found it for 10 seconds:
-        // later processes run long enough.
-        let max_lifetime = rng.choose(&[500, 5_000, if attempt < 50 { 25_000 } else { 90_000 }]);
-        let call_timeout = Duration::from_millis(1 + rng.below(max_lifetime.max(25_000)));
-        let lifetime = Duration::from_millis(rng.below(max_lifetime));
+        // What an earlier process did is certain after a process has been active for a minute, and that an accepted resource
+        // is lost after ten: later processes run long enough.
+        let max_lifetime = rng.choose(&[500, 5_000, 25_000]);
+        let call_timeout = Duration::from_millis(1 + rng.below(25_000));
+        let lifetime = match attempt {
+            0..50 => Duration::from_millis(rng.below(max_lifetime)),
+            _ => Duration::from_secs(3600),
+        };
         match timeout(
             lifetime,
             call(Arc::clone(&disks), Deadline::after(call_timeout)),
@@ -122,7 +140,7 @@ pub(crate) async fn retry_at_most<T>(
         {
             Ok(Ok(value)) => return Some(value),
             Ok(Err(error)) if is_retryable(&error) => {
-                tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
+                tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
             }
             Ok(Err(error)) => panic!("{}", text(&error)),
             // The process terminates. A restart takes longer than the staleness of reads.

@@ -14,7 +14,7 @@ use crate::kit::{
 
 #[tokio::test(start_paused = true)]
 async fn create_returns_when_the_disk_is_available_and_polls_rarely() {
-    let setup = Setup::long_running(&["--create-delay=3s"]).await;
+    let setup = Setup::new(&["--create-delay=3s"]);
     let begun = Instant::now();
     let disk = setup.create(&new_disk("pvc-1")).await;
     assert!(begun.elapsed() <= Duration::from_secs(3) + POLL_TOLERANCE);

@@ -8,6 +8,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
+use crate::kit::create::{is_final, retry};
 use crate::kit::{Setup, available, gib, minutes, new_disk, seconds, text, zone};
 
 fn losses() -> Vec<Value> {
@@ -145,12 +146,11 @@ async fn a_token_consumed_by_failed_calls_does_not_block_creation() {
         setup.configure(&json!({"out_of_stock": []}));
         // A new process has no record of the failures and needs a few calls.
         let restarted = setup.restarted();
-        let mut created = None;
-        for _ in 0..5 {
-            created = created.or(restarted.provisioner.create(minutes(1), &new).await.ok());
-        }
-        let created = created.expect("disks are in stock");
-        for disks in [&setup.disks, &restarted, &setup.restarted()] {
+        let created = retry(120, async || {
+            restarted.provisioner.create(seconds(20), &new).await
+        });
+        let created = created.await.expect("disks are in stock");
+        for disks in [&restarted, &setup.restarted()] {
             assert_eq!(
                 disks.provisioner.create(minutes(1), &new).await.unwrap().id,
                 created.id
@@ -161,7 +161,7 @@ async fn a_token_consumed_by_failed_calls_does_not_block_creation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_succeeds_as_soon_as_stock_is_available() {
+async fn a_retry_succeeds_half_a_minute_after_stock_is_available() {
     for burned in [0, 100] {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
@@ -174,6 +174,8 @@ async fn a_retry_succeeds_as_soon_as_stock_is_available() {
                 .unwrap_err();
         }
         setup.configure(&json!({"out_of_stock": []}));
+        // All claims share one attempt of the zone and category every 30 seconds.
+        tokio::time::sleep(Duration::from_secs(31)).await;
         let disk = setup.create(&new_disk("pvc-1")).await;
         assert_eq!(setup.only_disk(), disk.id, "{burned} %");
     }
@@ -194,6 +196,7 @@ async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
         .await
         .unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
+    tokio::time::sleep(Duration::from_secs(31)).await;
     let disk = setup.create(&new_disk("pvc-1")).await;
     let again = setup
         .restarted()
@@ -219,7 +222,11 @@ async fn a_disk_lost_during_creation_is_created_again() {
         for stale in ["--stale=0s", "--stale=2s"] {
             let setup = Setup::new(&["--create-delay=2s", stale]);
             setup.fault("CreateDisk", &json!("fails-later"));
-            let disk = setup.create(&new).await;
+            // Indexes can hide a new disk for ten minutes.
+            let disk = retry(900, async || {
+                setup.disks.provisioner.create(seconds(20), &new).await
+            });
+            let disk = disk.await.unwrap();
             assert_eq!(setup.only_disk(), disk.id);
             let again = setup
                 .restarted()
@@ -265,15 +272,10 @@ async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
                 .await
             {
                 Ok(disk) => break disk.id,
-                Err(error) => assert_eq!(
-                    error.failure_kind(),
-                    FailureKind::DeadlineExceeded,
-                    "{}",
-                    text(&error)
-                ),
+                Err(error) => assert!(!is_final(&error), "{}", text(&error)),
             }
             attempts += 1;
-            assert!(attempts < 6);
+            assert!(attempts < if deleted { 6 } else { 80 });
             tokio::time::sleep(Duration::from_secs(1)).await;
         };
         assert_eq!(setup.only_disk(), disk);
@@ -288,10 +290,7 @@ async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
         .provisioner
         .create(seconds(1), &new_disk("pvc-1"))
         .await;
-    assert_eq!(
-        late.unwrap_err().failure_kind(),
-        FailureKind::DeadlineExceeded
-    );
+    assert!(!is_final(&late.unwrap_err()));
     let created = setup.only_disk();
     tokio::time::sleep(Duration::from_secs(60)).await;
     // Reads briefly return the state before the creation.

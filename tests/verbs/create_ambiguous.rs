@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::create::{is_final, sleep};
+use crate::kit::create::{is_final, retry, sleep};
 use crate::kit::{Setup, available, minutes, new_disk, seconds, text, zone};
 
 /// Errors with which the cloud rejects a creation, independent of the outcome of an earlier call.
@@ -164,6 +164,10 @@ async fn a_rejection_is_final_once_a_listing_proves_that_no_disk_was_created() {
         assert_eq!(create().await, FailureKind::Unavailable);
     }
     sleep(60).await;
+    // The listing that proves it begins a minute after the last attempt that may have taken effect.
+    sleep(60).await;
+    create().await;
+    sleep(10).await;
     assert_eq!(create().await, FailureKind::PermissionDenied);
     assert_eq!(setup.rows().len(), 1);
 }
@@ -261,11 +265,9 @@ async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other
 async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
+    setup.snapshot("canary", &source).await;
     let snapshot = setup.snapshot("snap", &source).await;
-    let other_process = setup.restarted();
-    let other = new_disk("other");
-    let other = other_process.provisioner.create(minutes(1), &other);
-    other.await.unwrap();
+    setup.disk("other").await;
     let new = NewDisk {
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
@@ -275,6 +277,7 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk
     lost.unwrap_err();
     let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot);
     deleted.await.unwrap();
+    let other_process = setup.restarted();
     setup.hide_disks(150);
     for _ in 0..2 {
         let rejected = other_process.provisioner.create(seconds(30), &new).await;
@@ -283,7 +286,10 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk
         sleep(60).await;
     }
     sleep(60).await;
-    let disk = other_process.provisioner.create(minutes(1), &new).await;
+    let disk = retry(200, async || {
+        other_process.provisioner.create(seconds(20), &new).await
+    })
+    .await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 3);
 }

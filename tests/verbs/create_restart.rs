@@ -7,7 +7,7 @@ use serde_json::json;
 use diskplugin::disk::{Error, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::create::{is_final, sleep};
+use crate::kit::create::{is_final, retry, sleep};
 use crate::kit::{Setup, gib, minutes, new_disk, seconds, text};
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,6 @@ async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_dis
 {
     let setup = Setup::new(&["--stale=1s"]);
     setup.disk("other").await;
-    setup.become_leader().await;
     setup.configure(
         &json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}),
     );
@@ -50,13 +49,15 @@ async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_dis
     };
     create(&setup.disks).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
+    sleep(31).await;
     let created = create(&setup.disks).await.unwrap().id;
     setup.configure(&json!({"stale": {"lag": "8s"}}));
     let restarted = setup.restarted();
     let rejected = create(&restarted).await.unwrap_err();
     assert!(!is_final(&rejected), "{}", text(&rejected));
     sleep(60).await;
-    assert_eq!(create(&restarted).await.unwrap().id, created);
+    let found = retry(60, async || create(&restarted).await).await;
+    assert_eq!(found.unwrap().id, created);
     assert_eq!(setup.rows().len(), 2);
 }
 
@@ -75,6 +76,7 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
         .await
         .unwrap_err();
     setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
+    sleep(31).await;
     let created = setup.disks.provisioner.create(seconds(20), &new).await;
     let created = created.unwrap().id;
     setup.configure(&json!({"stale": {"lag": "60s"}}));
@@ -84,7 +86,10 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
     setup.configure(&json!({"faults": [throttled]}));
     let first = restarted.provisioner.create(seconds(20), &new).await;
     first.unwrap_err();
-    let second = restarted.provisioner.create(minutes(2), &new).await;
+    let second = retry(300, async || {
+        restarted.provisioner.create(seconds(20), &new).await
+    })
+    .await;
     assert_eq!(
         (second.unwrap().id, setup.only_disk()),
         (created.clone(), created)
@@ -92,7 +97,7 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_process_reports_rejected_credentials() {
+async fn rejected_credentials_of_a_new_process_are_not_final_and_are_reported() {
     let setup = Setup::new(&[]);
     setup.disk("other").await;
     let restarted = setup.restarted();
@@ -103,9 +108,10 @@ async fn a_new_process_reports_rejected_credentials() {
     let new = new_disk("pvc-1");
     let rejected = restarted.provisioner.create(minutes(1), &new).await;
     let rejected = rejected.unwrap_err();
-    assert!(is_final(&rejected), "{}", text(&rejected));
+    // An answer to the previous process may be lost, and only another key can show its disk.
+    assert!(!is_final(&rejected), "{}", text(&rejected));
     assert!(
-        text(&rejected).contains("ACCESS_KEY_INACTIVE"),
+        text(&rejected).contains("InvalidAccessKeyId.Inactive"),
         "{}",
         text(&rejected)
     );

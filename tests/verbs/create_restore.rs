@@ -5,6 +5,7 @@ use serde_json::json;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, DiskId, SnapshotId};
 
+use crate::kit::create::retry;
 use crate::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, seconds, text, zone};
 
 fn from_snapshot(snapshot: &SnapshotId) -> NewDisk {
@@ -123,16 +124,15 @@ async fn a_snapshot_reported_ready_is_restored_with_stale_reads() {
 #[tokio::test(start_paused = true)]
 async fn an_unknown_snapshot_is_not_found() {
     let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    setup.snapshot("canary", &source).await;
+    setup.cloud.clear_calls();
     let new = NewDisk {
         snapshot: Some("s-none".parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let create = async || setup.disks.provisioner.create(seconds(20), &new).await;
+    let rejected = retry(100, create).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::NotFound);
     assert!(text(&rejected).contains("s-none"), "{rejected}");
     assert_eq!(setup.calls("CreateDisk"), 0);

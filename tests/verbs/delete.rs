@@ -9,6 +9,7 @@ use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Failure, Tags, tag};
 
+use crate::kit::create::retry;
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
 
 #[tokio::test(start_paused = true)]
@@ -112,12 +113,9 @@ async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
 async fn delete_of_a_nonexistent_disk_succeeds() {
     for flags in [&[][..], &["--missing-is-error"]] {
         let setup = Setup::new(flags);
-        setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &"d-none".parse().unwrap())
-            .await
-            .unwrap();
+        let none = "d-none".parse().unwrap();
+        let delete = async || setup.disks.provisioner.delete(seconds(20), &none).await;
+        retry(100, delete).await.unwrap();
         let disk = setup.disk("pvc-1").await;
         for _ in 0..2 {
             setup.delete(&disk).await;
@@ -137,7 +135,9 @@ async fn delete_of_an_externally_deleted_disk_succeeds() {
         .delete_disk(minutes(1), &disk)
         .await
         .unwrap();
-    setup.delete(&disk).await;
+    // The cloud accepted its creation just now, and new disks can be hidden for ten minutes.
+    let delete = async || setup.disks.provisioner.delete(seconds(20), &disk).await;
+    retry(900, delete).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,7 +250,8 @@ async fn a_long_blocked_deletion_is_attempted_rarely() {
             setup.detach(&other, &node_one()).await;
         }
     };
-    let (deleted, ()) = tokio::join!(setup.disks.provisioner.delete(minutes(5), &disk), busy);
+    let delete = async || setup.disks.provisioner.delete(minutes(5), &disk).await;
+    let (deleted, ()) = tokio::join!(retry(300, delete), busy);
     deleted.unwrap();
     assert!(setup.row(&disk).is_null());
     let attempts = setup.calls("DeleteDisk");
@@ -293,7 +294,7 @@ async fn an_empty_response_does_not_prove_a_disk_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_of_a_nonexistent_disk_costs_three_calls() {
+async fn delete_of_a_nonexistent_disk_costs_few_calls() {
     for others in [0, 1] {
         let setup = Setup::new(&[]);
         setup.other_disks(others).await;
@@ -302,18 +303,20 @@ async fn delete_of_a_nonexistent_disk_costs_three_calls() {
         let begun = Instant::now();
         let none = "d-none".parse().unwrap();
         let restarted = setup.restarted();
+        for _ in 0..2 {
+            let unproven = restarted.provisioner.delete(seconds(20), &none).await;
+            assert_eq!(unproven.unwrap_err().failure(), Failure::AbsenceUnproven);
+            assert!(begun.elapsed() <= Duration::from_millis(7000));
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
         restarted
             .provisioner
-            .delete(minutes(1), &none)
+            .delete(seconds(20), &none)
             .await
             .unwrap();
-        assert!(
-            begun.elapsed() <= Duration::from_millis(3500),
-            "{:?}",
-            begun.elapsed()
-        );
         let calls = setup.cloud.calls();
-        assert!(calls.len() <= 3, "{calls:#?}");
+        // Two reads per call, the search for a canary, and the last read.
+        assert!(calls.len() <= 8, "{calls:#?}");
         assert!(calls.iter().all(|call| call.action != "DeleteDisk"));
     }
 }

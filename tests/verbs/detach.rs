@@ -102,6 +102,11 @@ async fn detach_everywhere_includes_a_node_to_which_the_disk_is_attaching() {
     }
 }
 
+/// In whole seconds: a call that ends with an observation takes slightly longer.
+fn rounded(begun: Instant) -> Duration {
+    Duration::from_secs(begun.elapsed().as_secs())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it_ends() {
     for alternatives in ["first", "last"] {
@@ -109,7 +114,8 @@ async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         let disk = attached(&setup, "pvc-1").await;
         setup.fault("DetachDisk", &json!("fails-later"));
-        for _ in 0..2 {
+        // The second call ends because the operation is overdue.
+        for limit in [20, 5] {
             let begun = Instant::now();
             let late = setup
                 .disks
@@ -118,15 +124,15 @@ async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it
                 .await
                 .unwrap_err();
             assert_eq!(
-                (begun.elapsed(), late.failure_kind()),
-                (Duration::from_secs(20), FailureKind::DeadlineExceeded)
+                (rounded(begun), late.failure_kind()),
+                (Duration::from_secs(limit), FailureKind::DeadlineExceeded)
             );
             let seen = format!("last observed: disk {disk} is Detaching, attached to i-one");
             for part in ["detach disk", "from node i-one", &seen] {
                 assert!(text(&late).contains(part), "{}", text(&late));
             }
         }
-        assert!(setup.calls("DetachDisk") <= 2);
+        assert_eq!(setup.calls("DetachDisk"), 1);
         setup.cloud.release(&disk);
         setup
             .restarted()

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use diskplugin::cloud::{DetachDisk, EcsApi};
 use diskplugin::disk::FailureKind;
 
+use crate::kit::create::{is_final, retry};
 use crate::kit::detach::attached;
 use crate::kit::{Setup, minutes, node_one, seconds, text};
 
@@ -57,7 +58,7 @@ async fn a_stale_read_from_before_the_creation_does_not_complete_a_detachment() 
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
         let delays = ["--create-delay=100ms", "--attach-delay=300ms"];
-        let setup = Setup::long_running(&[delays[0], delays[1], "--detach-delay=5s", &seed]).await;
+        let setup = Setup::new(&[delays[0], delays[1], "--detach-delay=5s", &seed]);
         setup.configure(&json!({"stale": {"lag": "0s..2s", "jumping": true, "percent": 30}}));
         let disk = attached(&setup, "pvc-1").await;
         setup.detach(&disk, &node_one()).await;
@@ -83,22 +84,14 @@ async fn empty_responses_do_not_prove_a_disk_detached() {
         let retried = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
         assert!(retried.contains(&early.failure_kind()), "{}", text(&early));
         assert_eq!(setup.attachments(&disk).len(), 1);
-        // The code of DetachDisk proves the detachment without reads, except for one of three documented alternatives.
+        // No code of DetachDisk proves the detachment without a read that has a canary: the key may be another account's.
         let done = setup
             .disks
             .attacher
             .detach(seconds(40), &disk, &node_one())
             .await;
-        if alternatives == "first" {
-            done.unwrap();
-        } else {
-            let unproven = done.unwrap_err();
-            assert!(
-                retried.contains(&unproven.failure_kind()),
-                "{}",
-                text(&unproven)
-            );
-        }
+        let unproven = done.unwrap_err();
+        assert!(!is_final(&unproven), "{}", text(&unproven));
         assert_eq!(setup.attachments(&disk), []);
         assert!(
             setup.calls("DetachDisk") <= 14,
@@ -172,7 +165,7 @@ async fn a_missing_instance_does_not_prove_a_detachment_while_reads_are_empty() 
     let late = late.unwrap_err();
     assert_eq!(
         late.failure_kind(),
-        FailureKind::DeadlineExceeded,
+        FailureKind::Unavailable,
         "{}",
         text(&late)
     );
@@ -207,15 +200,16 @@ async fn detach_everywhere_of_a_nonexistent_disk_succeeds_with_proof() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let (disk, begun) = ("d-none".parse().unwrap(), Instant::now());
         let attacher = &setup.restarted().attacher;
-        attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        let detach = async || attacher.detach_everywhere(seconds(20), &disk).await;
+        retry(100, detach).await.unwrap();
         let took = begun.elapsed();
-        assert!(took <= Duration::from_secs(5), "{others}: {took:?}");
+        assert!(took <= Duration::from_secs(75), "{others}: {took:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn detach_after_an_attachment_with_a_lost_response_ignores_stale_reads() {
-    let setup = Setup::long_running(&["--attach-delay=0s", "--detach-delay=5s"]).await;
+    let setup = Setup::new(&["--attach-delay=0s", "--detach-delay=5s"]);
     let disk = setup.disk("pvc").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     setup.fault("AttachDisk", &json!("reset-after"));
@@ -235,9 +229,7 @@ async fn detach_accounts_for_a_canceled_attach() {
             "--attach-delay=200ms",
             &seed,
         ];
-        let setup =
-            Setup::long_running(&[flags[0], flags[1], flags[2], flags[3], "--detach-delay=4s"])
-                .await;
+        let setup = Setup::new(&[flags[0], flags[1], flags[2], flags[3], "--detach-delay=4s"]);
         let disk = setup.disk("pvc-1").await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         // The call takes effect and is canceled before its response.

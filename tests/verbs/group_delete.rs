@@ -8,6 +8,7 @@ use serde_json::json;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::Failure;
 
+use crate::kit::create::retry;
 use crate::kit::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
 use crate::kit::{Setup, minutes, text};
 
@@ -133,13 +134,23 @@ async fn deleting_a_nonexistent_group_succeeds_and_the_group_of_another_cluster_
             "{}",
             text(&unproven)
         );
-        delete(BTreeSet::from(["s-none".parse().unwrap()]))
+        let (one, two) = two_disks(&setup).await;
+        let canary = setup.snapshot("canary", &one).await;
+        let members = BTreeSet::from(["s-none".parse().unwrap()]);
+        retry(100, async || delete(members.clone()).await)
             .await
             .unwrap();
-        let (one, two) = two_disks(&setup).await;
+        setup
+            .disks
+            .snapshotter
+            .delete(minutes(1), &canary)
+            .await
+            .unwrap();
         let foreign =
             create_group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
-        delete(BTreeSet::new()).await.unwrap();
+        retry(100, async || delete(BTreeSet::new()).await)
+            .await
+            .unwrap();
         let rejected = setup
             .disks
             .snapshotter

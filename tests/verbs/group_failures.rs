@@ -25,10 +25,10 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             .create_group(minutes(1), &new)
             .await
             .unwrap_err();
-        // The driver is creating a replacement, so the caller must retry.
+        // The failed group is deleted, and the next call creates another.
         assert_eq!(
             failed.failure_kind(),
-            FailureKind::Unavailable,
+            FailureKind::Internal,
             "{}",
             text(&failed)
         );
@@ -37,7 +37,7 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             "{}",
             text(&failed)
         );
-        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
+        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 0));
         let replaced = create_group(&setup.disks, &new).await;
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
         assert_eq!(create_group(&setup.restarted(), &new).await.id, replaced.id);

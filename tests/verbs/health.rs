@@ -8,7 +8,8 @@ use diskplugin::disk::{FailureKind, Severity};
 
 use diskplugin::model::Disk;
 
-use crate::kit::{Setup, minutes, new_disk, text};
+use crate::kit::create::retry;
+use crate::kit::{Setup, minutes, new_disk, seconds, text};
 
 #[tokio::test(start_paused = true)]
 async fn health_reports_the_lock_and_the_event_of_a_disk() {
@@ -42,12 +43,8 @@ async fn health_reports_the_lock_and_the_event_of_a_disk() {
     );
     assert!(issues.iter().all(|a| a.message.contains(disk.as_str())));
     let none = "d-none".parse().unwrap();
-    let not_found = setup
-        .disks
-        .inventory
-        .health(minutes(1), &none)
-        .await
-        .unwrap_err();
+    let read = async || setup.disks.inventory.health(seconds(20), &none).await;
+    let not_found = retry(100, read).await.unwrap_err();
     assert_eq!(not_found.failure_kind(), FailureKind::NotFound);
 }
 

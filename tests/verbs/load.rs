@@ -218,7 +218,8 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
             .await
             .is_ok()
     );
-    assert_eq!(setup.calls("AttachDisk"), 2);
+    // The order of the canceled call is resumed by a read.
+    assert_eq!(setup.calls("AttachDisk"), 1);
 }
 
 #[tokio::test(start_paused = true)]

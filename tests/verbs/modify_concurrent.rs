@@ -11,7 +11,7 @@ use diskplugin::model::{Category, Change};
 use crate::kit::modify::{
     category_change, changed_properties, disk_of, full_change, modify, properties,
 };
-use crate::kit::{Setup, minutes, node_one, seconds, text};
+use crate::kit::{Setup, minutes, node_one, seconds, text, with_retries};
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
@@ -38,11 +38,14 @@ async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
         FailureKind::DeadlineExceeded
     );
     let disks = setup.restarted();
-    disks
-        .modifier
-        .modify(minutes(20), &disk, &full_change())
-        .await
-        .unwrap();
+    with_retries(|| async {
+        disks
+            .modifier
+            .modify(minutes(1), &disk, &full_change())
+            .await
+    })
+    .await
+    .unwrap();
     assert_eq!(properties(&setup, &disk), changed_properties());
     assert_eq!(setup.cloud.state()["tasks"].as_array().unwrap().len(), 1);
 }
@@ -60,9 +63,7 @@ async fn concurrent_modifications_share_task_polls() {
         let disks = std::sync::Arc::clone(&setup.disks);
         let change = category_change(Category::CloudAuto);
         changes.spawn(async move {
-            disks
-                .modifier
-                .modify(minutes(5), &disk, &change)
+            with_retries(|| disks.modifier.modify(minutes(5), &disk, &change))
                 .await
                 .is_ok()
         });
@@ -159,7 +160,8 @@ async fn a_disk_can_be_attached_and_detached_during_a_modification() {
         started.elapsed()
     };
     let change = category_change(Category::CloudAuto);
-    let modify = setup.disks.modifier.modify(minutes(5), &disk, &change);
+    let modifier = &setup.disks.modifier;
+    let modify = with_retries(|| modifier.modify(minutes(5), &disk, &change));
     let (changed, elapsed) = tokio::join!(modify, attach_and_detach);
     changed.unwrap();
     assert!(elapsed <= Duration::from_secs(5), "{elapsed:?}");

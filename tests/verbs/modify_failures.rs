@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{Category, Change, Failure, PerformanceLevel};
 
+use crate::kit::create::retry;
 use crate::kit::modify::{
     category_change, changed_properties, full_change, modify, properties, tags, writes,
 };
@@ -109,11 +110,15 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
         FailureKind::ResourceExhausted
     );
     let unknown = "d-none".parse().unwrap();
-    let rejected = setup
-        .disks
-        .modifier
-        .modify(minutes(1), &unknown, &full_change())
-        .await;
+    let change = full_change();
+    let modify = async || {
+        setup
+            .disks
+            .modifier
+            .modify(seconds(20), &unknown, &change)
+            .await
+    };
+    let rejected = retry(100, modify).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 

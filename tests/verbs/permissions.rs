@@ -15,7 +15,7 @@ fn allowed_actions(policy: &str) -> BTreeSet<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_policy() {
-    let setup = Setup::long_running(&[]).await;
+    let setup = Setup::new(&[]);
     let disks = &setup.disks;
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;

@@ -76,7 +76,7 @@ fn setup(seed: u64, rng: &mut Rng) -> Setup {
     flags.extend(jumping.then_some("--stale-jumping"));
     let seed = format!("--seed={seed}");
     flags.push(&seed);
-    let setup = Setup::new(&flags).with_system_disk();
+    let setup = Setup::new(&flags);
     setup.configure(
         &json!({"faults": faults(rng), "rules": {"token_burn_percent": rng.below(101)}}),
     );
@@ -96,7 +96,7 @@ async fn retry<T>(
             Err(error) if is_retryable(&error) => {
                 last = text(&error);
                 // The pauses grow: an ambiguous creation is resolved only after a minute.
-                let pause = rng.below(1500 + 50 * attempt);
+                let pause = rng.below(2000 + 100 * attempt);
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             outcome => return outcome,

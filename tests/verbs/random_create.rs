@@ -12,6 +12,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
+use crate::kit::create::retry;
 use crate::kit::{Setup, available, gib, new_disk, text, zone};
 use crate::rng::Rng;
 
@@ -77,9 +78,15 @@ async fn attempt(
     disks: &DiskServices,
     new: &NewDisk,
     rng: &mut Rng,
+    attempts: usize,
 ) -> Option<Result<String, Error>> {
     let call_timeout = Duration::from_millis(1 + rng.below(20_000));
-    let lifetime = Duration::from_millis(rng.below(15_000));
+    // What an earlier process did is certain after a process has been active for a minute, and that an accepted disk is lost
+    // after ten: later processes run long enough.
+    let lifetime = match attempts {
+        0..50 => Duration::from_millis(rng.below(15_000)),
+        _ => Duration::from_secs(3600),
+    };
     let call = disks.provisioner.create(Deadline::after(call_timeout), new);
     let outcome = timeout(lifetime, call).await.ok()?;
     Some(outcome.map(|disk| disk.id.to_string()))
@@ -89,7 +96,7 @@ async fn run(seed: u64) {
     let mut rng = Rng(seed);
     let stale = rng.choose(&["--stale=0s", "--stale=2s", "--stale=0s..2s"]);
     let seed_flag = format!("--seed={seed}");
-    let setup = Setup::new(&[stale, "--create-delay=0s..3s", &seed_flag]).with_system_disk();
+    let setup = Setup::new(&[stale, "--create-delay=0s..3s", &seed_flag]);
     let memory = rng.choose(&["10m", "24h"]);
     setup.configure(&json!({"rules": {
         "token_burn_percent": rng.below(101), "token_memory": memory,
@@ -108,7 +115,7 @@ async fn run(seed: u64) {
             } else {
                 setup.configure(&json!({"faults": [], "out_of_stock": []}));
             }
-            match attempt(&disks, &new, &mut rng).await {
+            match attempt(&disks, &new, &mut rng, attempts).await {
                 // The process terminates. A restart takes longer than the staleness of reads.
                 None => {
                     disks = setup.restarted();
@@ -116,7 +123,7 @@ async fn run(seed: u64) {
                 }
                 Some(Ok(id)) => break id,
                 Some(Err(error)) if is_retryable(&error) => {
-                    tokio::time::sleep(Duration::from_millis(rng.below(3000))).await;
+                    tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;
                 }
                 Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
             }
@@ -125,12 +132,16 @@ async fn run(seed: u64) {
         // The response is lost, and the cloud may have discarded the token before the repeat.
         tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-        let again = setup
-            .restarted()
-            .provisioner
-            .create(crate::kit::minutes(5), &new)
-            .await;
-        let again = again.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        let restarted = setup.restarted();
+        let again = retry(900, async || {
+            restarted
+                .provisioner
+                .create(crate::kit::seconds(20), &new)
+                .await
+        });
+        let again = again
+            .await
+            .unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -177,16 +188,19 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
         setup.configure(&json!({"out_of_stock": []}));
         let second = setup.restarted();
         let delay = Duration::from_millis(rng.below(2500));
-        let (one, two) = tokio::join!(
-            setup.disks.provisioner.create(crate::kit::minutes(1), &new),
-            async {
-                tokio::time::sleep(delay).await;
-                second
+        let create = async |disks: &DiskServices| {
+            let call = async || {
+                disks
                     .provisioner
-                    .create(crate::kit::minutes(1), &new)
+                    .create(crate::kit::seconds(20), &new)
                     .await
-            }
-        );
+            };
+            retry(200, call).await
+        };
+        let (one, two) = tokio::join!(create(&setup.disks), async {
+            tokio::time::sleep(delay).await;
+            create(&second).await
+        });
         let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(one.id, two.id, "seed {seed}");

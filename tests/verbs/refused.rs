@@ -117,7 +117,6 @@ async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_mi
     ] {
         let setup = Setup::with_retries(&[]);
         // Established, so that a refusal can be final.
-        setup.become_leader().await;
         let kind = json!({"code": {"status": 403, "code": code}});
         setup.faults("CreateDisk", 1000, &kind);
         let start = Instant::now();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::DiskId;
 
-use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};
+use crate::kit::{Setup, minutes, node_one, node_two, seconds, text, with_retries};
 
 /// The fake cloud rejects the action with `code` for `duration`.
 fn reject(setup: &Setup, action: &str, code: &str, duration: &str) {
@@ -50,15 +50,15 @@ async fn rejections_for_30_seconds_cost_few_calls() {
             reject(&setup, action, code, "30s");
             let (attacher, node) = (&setup.disks.attacher, node_one());
             let duration = if action == "AttachDisk" {
-                elapsed(attacher.attach(minutes(2), &disk, &node)).await
+                elapsed(with_retries(|| attacher.attach(minutes(2), &disk, &node))).await
             } else {
-                elapsed(attacher.detach(minutes(2), &disk, &node)).await
+                elapsed(with_retries(|| attacher.detach(minutes(2), &disk, &node))).await
             };
             let (writes, reads) = (setup.calls(action), setup.calls("DescribeDisks"));
             assert!(writes <= 8, "{action} {code}: {writes}");
             assert!(reads <= 40, "{action} {code}: {reads}");
             assert!(
-                duration <= Duration::from_secs(42),
+                duration <= Duration::from_secs(45),
                 "{action} {code}: {duration:?}"
             );
         }
@@ -78,10 +78,8 @@ async fn all_disks_of_a_rejecting_instance_share_the_retries() {
     for disk in disks {
         let services = Arc::clone(&setup.disks);
         calls.spawn(async move {
-            services
-                .attacher
-                .attach(minutes(2), &disk, &node_one())
-                .await
+            let (attacher, node) = (&services.attacher, node_one());
+            with_retries(|| attacher.attach(minutes(2), &disk, &node)).await
         });
     }
     assert!(calls.join_all().await.iter().all(Result::is_ok));
@@ -175,7 +173,8 @@ async fn a_disk_that_is_not_ready_does_not_delay_other_disks_of_the_node() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         elapsed(attacher.attach(minutes(1), &fast, &node)).await
     };
-    let (_, duration) = tokio::join!(elapsed(attacher.attach(minutes(2), &slow, &node)), second);
+    let first = with_retries(|| attacher.attach(minutes(2), &slow, &node));
+    let (_, duration) = tokio::join!(elapsed(first), second);
     assert!(duration <= Duration::from_millis(2500), "{duration:?}");
     assert!(
         setup.calls("AttachDisk") <= 4,
@@ -202,7 +201,7 @@ async fn an_operation_that_does_not_complete_delays_others_for_at_most_30_second
     let (attacher, node) = (&setup.disks.attacher, node_one());
     let second = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        elapsed(attacher.detach(minutes(5), &other, &node)).await
+        elapsed(with_retries(|| attacher.detach(minutes(5), &other, &node))).await
     };
     let (first, duration) = tokio::join!(attacher.detach(minutes(3), &stuck, &node), second);
     assert_eq!(
@@ -256,7 +255,7 @@ async fn a_cancelled_call_releases_its_permit_in_every_phase() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_operation_starts_as_soon_as_a_long_operation_completes() {
-    let setup = Setup::new(&["--attach-delay=40s"]);
+    let setup = Setup::new(&["--attach-delay=20s"]);
     let (first, second) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.cloud.clear_calls();
     let (attacher, node) = (&setup.disks.attacher, node_one());
@@ -266,8 +265,8 @@ async fn the_next_operation_starts_as_soon_as_a_long_operation_completes() {
             elapsed(attacher.attach(minutes(5), &second, &node)),
         )
     };
-    let (_, second) = both.await;
-    assert!(second <= Duration::from_secs(83), "{second:?}");
+    let (_, second) = Box::pin(both).await;
+    assert!(second <= Duration::from_secs(43), "{second:?}");
     let writes = setup.calls("AttachDisk");
-    assert!(writes <= 8, "{writes}");
+    assert!(writes <= 3, "{writes}");
 }

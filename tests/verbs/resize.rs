@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::{Bytes, Disk, DiskId, SizeRange, Tags};
 
+use crate::kit::create::retry;
 use crate::kit::{Setup, between, gib, minutes, node_one, seconds, text};
 
 async fn resize(setup: &Setup, disk: &DiskId, range: SizeRange) -> Disk {
@@ -298,11 +299,15 @@ async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
 #[tokio::test(start_paused = true)]
 async fn resizing_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
-    let rejected = setup
-        .disks
-        .resizer
-        .resize(minutes(1), &"d-none".parse().unwrap(), gib(30))
-        .await;
+    let none = "d-none".parse().unwrap();
+    let resize = async || {
+        setup
+            .disks
+            .resizer
+            .resize(seconds(20), &none, gib(30))
+            .await
+    };
+    let rejected = retry(100, resize).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
 

@@ -9,6 +9,7 @@ use diskplugin::base::Deadline;
 use diskplugin::disk::{Error, FailureKind, NewDisk, NewSnapshot};
 use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
 
+use crate::kit::create::retry;
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
 
 pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
@@ -27,7 +28,8 @@ pub(crate) async fn create_snapshot(setup: &Setup, new: &NewSnapshot) -> Snapsho
 }
 
 pub(crate) async fn delete_snapshot(setup: &Setup, snapshot: &SnapshotId) {
-    let deleted = setup.disks.snapshotter.delete(minutes(1), snapshot).await;
+    let delete = async || setup.disks.snapshotter.delete(seconds(20), snapshot).await;
+    let deleted = retry(100, delete).await;
     deleted.unwrap_or_else(|error| panic!("delete snapshot: {}", text(&error)));
 }
 
@@ -288,13 +290,10 @@ async fn the_parameters_of_the_class_are_applied_and_the_retention_period_ends()
         (row["tags"]["team"].as_str(), created.tags.len()),
         (Some("blue"), 3)
     );
+    setup.snapshot("canary", &disk).await;
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
-    let not_found = setup
-        .disks
-        .snapshotter
-        .get(minutes(1), &created.id)
-        .await
-        .unwrap_err();
+    let get = async || setup.disks.snapshotter.get(seconds(20), &created.id).await;
+    let not_found = retry(100, get).await.unwrap_err();
     assert!(
         matches!(not_found, Error::NoSuchSnapshot { .. }),
         "{not_found:?}"

@@ -27,7 +27,9 @@ async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
         for _ in 0..2 {
             delete_snapshot(&setup, &snapshot).await;
         }
+        let canary = setup.snapshot("canary", &disk).await;
         delete_snapshot(&setup, &"s-none".parse().unwrap()).await;
+        delete_snapshot(&setup, &canary).await;
         assert_eq!((snapshots(&setup).len(), setup.rows().len()), (0, 2));
     }
 }

@@ -6,10 +6,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use diskplugin::cloud::{AttachDisk, EcsApi};
-use diskplugin::disk::{Error, FailureKind};
+use diskplugin::disk::Error;
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text};
+use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text, with_retries};
 
 fn far() -> InstanceId {
     "i-far".parse().unwrap()
@@ -77,14 +77,11 @@ async fn detach_from_a_deleted_node_waits_until_the_disk_shows_no_attachment() {
         .detach(seconds(10), &disk, &node_one())
         .await;
     let early = early.unwrap_err();
-    assert_eq!(
-        early.failure_kind(),
-        FailureKind::DeadlineExceeded,
-        "{}",
-        text(&early)
-    );
+    assert_eq!(early.failure(), Failure::NodeReleased, "{}", text(&early));
     assert_eq!(setup.attachments(&disk).len(), 1);
-    setup.detach(&disk, &node_one()).await;
+    let node = node_one();
+    let detached = with_retries(|| setup.disks.attacher.detach(minutes(1), &disk, &node));
+    detached.await.unwrap();
     assert!(setup.attachments(&disk).is_empty());
 }
 
@@ -123,7 +120,7 @@ async fn detach_returns_only_once_the_disk_is_detached_despite_stale_reads() {
     }
 }
 
-/// A regional disk whose detach from a node in zone a is stuck.
+/// A regional disk whose detach from a node in zone a has been stuck for five seconds.
 async fn stuck_disk(setup: &Setup) -> DiskId {
     let disk = setup.regional_disk();
     setup.attach(&disk, &node_one()).await;
@@ -151,13 +148,13 @@ async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute
             setup.cloud.set_instance_power(&node_one(), false);
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
-        let started = Instant::now();
-        let row = setup.disks.attacher.attach(minutes(2), &disk, &far()).await;
+        let (started, node) = (Instant::now(), far());
+        let row = with_retries(|| setup.disks.attacher.attach(minutes(2), &disk, &node)).await;
         row.unwrap_or_else(|error| panic!("deleted: {deleted}: {}", text(&error)));
         assert_eq!(setup.attachments(&disk), attached_to(&far()));
         let elapsed = started.elapsed();
         let at_once = elapsed < Duration::from_secs(10);
-        let after_a_minute = elapsed >= Duration::from_secs(60);
+        let after_a_minute = elapsed >= Duration::from_secs(55);
         assert!(
             if deleted { after_a_minute } else { at_once },
             "{elapsed:?}"
@@ -213,11 +210,11 @@ async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detach
 async fn a_stuck_detach_from_a_running_node_is_forced_after_a_minute_and_a_disk_in_use_never() {
     let setup = Setup::new(&["--attach-delay=1s"]);
     let disk = stuck_disk(&setup).await;
-    let started = Instant::now();
-    let attached = setup.disks.attacher.attach(minutes(2), &disk, &far()).await;
+    let (started, node) = (Instant::now(), far());
+    let attached = with_retries(|| setup.disks.attacher.attach(minutes(2), &disk, &node)).await;
     attached.unwrap();
     assert!(
-        started.elapsed() >= Duration::from_secs(60),
+        started.elapsed() >= Duration::from_secs(55),
         "{:?}",
         started.elapsed()
     );

@@ -65,6 +65,9 @@ pub(crate) async fn bind(args: &HttpArgs) -> anyhow::Result<Option<Port>> {
              choose another port"
         )
     })?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, tls = tls.is_some(), "serving /healthz, /readyz and /metrics");
+    }
     Ok(Some(Port {
         listener,
         tls: tls.map(Arc::new),
@@ -93,13 +96,10 @@ pub(crate) fn page_limit() -> Semaphore {
 }
 
 /// Serves requests; without a port, it never returns.
-pub(crate) async fn serve(port: Option<Port>, site: Site) -> Infallible {
+pub(crate) async fn serve(port: Option<&Port>, site: Site) -> Infallible {
     let Some(Port { listener, tls }) = port else {
         return std::future::pending().await;
     };
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, tls = tls.is_some(), "serving /healthz, /readyz and /metrics");
-    }
     let (site, connections) = (Arc::new(site), Connections::default());
     loop {
         match listener.accept().await {

@@ -16,10 +16,12 @@ use super::telemetry::CallMetrics;
 pub mod catalog;
 mod controller;
 mod inventory;
+mod leader;
 mod node;
 mod orphans;
 
 pub(super) use self::inventory::{InventoryMetrics, UnhealthyDisks, refresh};
+pub(super) use self::leader::LeaderGauge;
 pub(super) use self::orphans::{OrphanMetrics, count_orphans};
 
 /// Prefix of all metrics.

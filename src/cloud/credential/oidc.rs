@@ -79,13 +79,14 @@ impl CredentialProvider for OidcRole {
 mod tests {
     use super::*;
     use crate::base::SystemClock;
+    use crate::cloud::ServerClock;
     use crate::cloud::sign::Scheme;
 
     async fn error(content: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         std::fs::write(&file, content).unwrap();
-        let clock = Arc::new(SystemClock);
+        let clock = ServerClock::new(Arc::new(SystemClock));
         // An unused port: no call is made.
         let sts = Sts::new("http://127.0.0.1:9", Scheme::V1, clock).unwrap();
         let session = RoleSession {

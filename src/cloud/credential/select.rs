@@ -8,7 +8,7 @@ use super::{
     AssumedRole, Cache, CredentialProvider, Directory, Environment, InstanceRole, OidcRole,
     RoleSession, Sts,
 };
-use crate::base::Clock;
+use crate::cloud::ServerClock;
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::cloud::sign::Scheme;
 use crate::cloud::transport::BuildError;
@@ -116,11 +116,11 @@ impl Oidc {
     }
 }
 
-/// The selected source. Sources that make calls are cached.
+/// The selected source. Sources that make calls are cached. The time of the cloud determines when credentials expire.
 ///
 /// # Errors
 /// If the source is not configured or its settings are incomplete.
-pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, SelectError> {
+pub fn select(sources: Sources, clock: &ServerClock) -> Result<Selected, SelectError> {
     let chosen = match sources.selection {
         Selection::Chain if sources.directory.is_some() => Selection::Directory,
         Selection::Chain if sources.environment.is_set() => Selection::Environment,
@@ -130,7 +130,7 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
         chosen => chosen,
     };
     let sts = || -> Result<Arc<Sts>, BuildError> {
-        let sts = Sts::new(&sources.sts_endpoint, sources.scheme, Arc::clone(clock))?;
+        let sts = Sts::new(&sources.sts_endpoint, sources.scheme, clock.clone())?;
         Ok(Arc::new(sts))
     };
     let session = |role_arn: String, external_id| RoleSession {
@@ -140,7 +140,7 @@ pub fn select(sources: Sources, clock: &Arc<dyn Clock>) -> Result<Selected, Sele
         external_id,
     };
     let cached = |source: Arc<dyn CredentialProvider>| -> Arc<dyn CredentialProvider> {
-        Arc::new(Cache::new(source, Arc::clone(clock)))
+        Arc::new(Cache::new(source, Arc::new(clock.clone())))
     };
     let (provider, source): (Arc<dyn CredentialProvider>, String) = match chosen {
         Selection::Directory => {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn selected(sources: Sources) -> String {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = ServerClock::new(Arc::new(SystemClock));
         match select(sources, &clock) {
             Ok(selected) => selected.source,
             Err(error) => format!("error: {error}"),

@@ -1,16 +1,18 @@
 //! The client of the Security Token Service (API version 2015-04-01).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
 use crate::base::Clock;
+use crate::cloud::ServerClock;
 use crate::cloud::request_secrets::RequestSecrets;
+use crate::cloud::response::Response;
 use crate::cloud::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
 use crate::cloud::transport::{BuildError, Server};
 
@@ -23,7 +25,7 @@ pub struct Sts {
     http: Client,
     server: Server,
     scheme: Scheme,
-    clock: Arc<dyn Clock>,
+    clock: ServerClock,
 }
 
 /// The parameters of an assumed role session.
@@ -79,7 +81,7 @@ impl StsCredentials {
 }
 
 impl Sts {
-    pub fn new(endpoint: &str, scheme: Scheme, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+    pub fn new(endpoint: &str, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
         let server: Server = endpoint.parse()?;
         Ok(Self {
             http: server.client(TIMEOUT)?,
@@ -98,18 +100,20 @@ impl Sts {
     ) -> Result<Credentials, CredentialError> {
         const ACTION: &str = "AssumeRole";
         let params = session.params();
-        let signed = self.scheme.sign(&UnsignedRequest {
-            action: ACTION,
-            version: STS_API_VERSION,
-            params: &params,
-            host: &self.server.host,
-            credentials: base,
-            time: self.clock.now(),
-            nonce: &uuid::Uuid::new_v4().simple().to_string(),
-        });
-        let secrets = RequestSecrets::from_request(base, &signed);
-        self.call(ACTION, signed, String::new(), &secrets, origin)
-            .await
+        let sign = |time| {
+            let signed = self.scheme.sign(&UnsignedRequest {
+                action: ACTION,
+                version: STS_API_VERSION,
+                params: &params,
+                host: &self.server.host,
+                credentials: base,
+                time,
+                nonce: &uuid::Uuid::new_v4().simple().to_string(),
+            });
+            let secrets = RequestSecrets::from_request(base, &signed);
+            (signed, secrets)
+        };
+        self.call(ACTION, sign, "", origin).await
     }
 
     /// `AssumeRoleWithOIDC`: not signed, authenticated by the token. It is sent in the body, so that proxies do not log
@@ -122,43 +126,75 @@ impl Sts {
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
         const ACTION: &str = "AssumeRoleWithOIDC";
-        let own = |(name, value): (&str, String)| (name.to_owned(), value);
-        let query = [
-            ("Action", ACTION.to_owned()),
-            ("Version", STS_API_VERSION.to_owned()),
-            ("Format", "JSON".to_owned()),
-            ("Timestamp", format_timestamp(self.clock.now())),
-        ];
-        let query: BTreeMap<String, String> = query.into_iter().map(own).collect();
         let mut form = session.params();
         form.insert("OIDCProviderArn".to_owned(), provider_arn.to_owned());
         form.insert("OIDCToken".to_owned(), token.expose_secret().to_owned());
-        let secrets = RequestSecrets::from_token(token.expose_secret());
-        let unsigned = SignedRequest {
-            query: canonical::query(&query),
-            headers: vec![
-                ("accept", "application/json".to_owned()),
-                (
-                    "content-type",
-                    "application/x-www-form-urlencoded".to_owned(),
-                ),
-            ],
-            signature: String::new(),
-        };
         let form = canonical::query(&form);
-        self.call(ACTION, unsigned, form, &secrets, origin).await
+        let sign = |time| {
+            let query = [
+                ("Action", ACTION.to_owned()),
+                ("Version", STS_API_VERSION.to_owned()),
+                ("Format", "JSON".to_owned()),
+                ("Timestamp", format_timestamp(time)),
+            ];
+            let own = |(name, value): (&str, String)| (name.to_owned(), value);
+            let query: BTreeMap<String, String> = query.into_iter().map(own).collect();
+            let unsigned = SignedRequest {
+                query: canonical::query(&query),
+                headers: vec![
+                    ("accept", "application/json".to_owned()),
+                    (
+                        "content-type",
+                        "application/x-www-form-urlencoded".to_owned(),
+                    ),
+                ],
+                signature: String::new(),
+            };
+            (unsigned, RequestSecrets::from_token(token.expose_secret()))
+        };
+        self.call(ACTION, sign, &form, origin).await
     }
 
+    /// Sends the request that `sign` makes for a time, and once more if this time was rejected.
     async fn call(
         &self,
         action: &'static str,
-        signed: SignedRequest,
-        form: String,
+        sign: impl Fn(Timestamp) -> (SignedRequest, RequestSecrets) + Sync,
+        form: &str,
+        origin: &str,
+    ) -> Result<Credentials, CredentialError> {
+        let mut is_repeated = false;
+        loop {
+            let time = self.clock.now();
+            let (signed, secrets) = sign(time);
+            let response = self
+                .server
+                .post(&self.http, action, signed, form.to_owned());
+            let response = response.await.map_err(CredentialError::Sts)?;
+            self.clock.record(&response.headers);
+            if response.rejects_time()
+                && self.clock.correct(time, &response.headers)
+                && !is_repeated
+            {
+                is_repeated = true;
+                continue;
+            }
+            let issued = self.issued(action, &response, &secrets, origin)?;
+            // An unsigned request is not rejected for its time, but new credentials have not expired.
+            if issued.expires.is_some_and(|at| at <= time) {
+                self.clock.correct(time, &response.headers);
+            }
+            return Ok(issued);
+        }
+    }
+
+    fn issued(
+        &self,
+        action: &'static str,
+        response: &Response,
         secrets: &RequestSecrets,
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
-        let response = self.server.post(&self.http, action, signed, form).await;
-        let response = response.map_err(CredentialError::Sts)?;
         if !response.is_success() {
             return Err(CredentialError::Sts(response.error(action, secrets)));
         }

@@ -2,11 +2,11 @@
 //! per call, and a poller without waiters makes none. Polls for an operation are sent shortly after the ages at which
 //! such operations have ended before ([`Poller::wait_until_done`]).
 
-mod absence;
+mod canaries;
 mod durations;
-mod evidence;
 mod observation;
 mod operation;
+mod overdue;
 mod poller;
 mod polling;
 mod schedule;
@@ -16,10 +16,9 @@ mod sources;
 mod tests;
 mod waiter;
 
-pub use absence::Presence;
-pub use evidence::{ConfirmedAbsent, READ_LAG};
-pub use observation::{Observation, WaitError};
+pub use observation::{MissingProof, Observation, WaitError};
 pub use operation::{Operation, OperationKind};
+pub use overdue::{OVERDUE, RunningOperations};
 pub use poller::Poller;
 
 /// Ids that one describe call accepts (ECS API, `DiskIds` and `SnapshotIds`).

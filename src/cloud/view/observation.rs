@@ -1,8 +1,8 @@
 //! The state of one resource in a response, and the errors of a wait.
 
-use std::error::Error as StdError;
 use std::fmt::{self, Display};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cloud::action::Unreadable;
 use crate::cloud::error::{Error, Kind};
@@ -13,9 +13,9 @@ pub enum Observation<V> {
     Row(Arc<V>),
     /// No row: deleted, not visible yet, or hidden from this account.
     Missing {
-        /// Whether the same response had a row of another resource, so that the account may describe some at least.
-        /// Otherwise the absence means nothing. Even then the cloud's index may lag.
-        witnessed: bool,
+        /// Whether the same response had a canary: a resource that must be visible to this access key. Without one, the
+        /// absence proves nothing. Even with one, the cloud's index may lag.
+        canary: bool,
     },
 }
 
@@ -33,8 +33,10 @@ impl<V: Display> Display for Observation<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Row(row) => write!(f, "{row}"),
-            Self::Missing { witnessed: true } => f.write_str("not in the response"),
-            Self::Missing { witnessed: false } => f.write_str("an empty response"),
+            Self::Missing { canary: true } => f.write_str("not in the response"),
+            Self::Missing { canary: false } => {
+                f.write_str("not in the response, nor any other resource of this cluster")
+            }
         }
     }
 }
@@ -47,21 +49,47 @@ pub enum WaitError {
         /// The last observation, or the last failure to make one.
         last: String,
     },
+    /// The cloud has accepted the operation, and not completed it for longer than usual.
+    #[error(
+        "the cloud has been processing it for {} s; last observed: {last}",
+        running.as_secs()
+    )]
+    Overdue { running: Duration, last: String },
     /// The cloud rejects the call.
     #[error("cannot read the state")]
     Cloud(#[source] Arc<Error>),
-    /// The responses do not contain the resource, and nothing proves that it does not exist.
+    /// The responses do not contain the resource, which does not prove that it does not exist.
+    #[error("{action} does not return the resource, and whether it exists is not known: {missing}")]
+    Unproven {
+        action: &'static str,
+        /// What the proof lacks.
+        missing: MissingProof,
+    },
+}
+
+/// Why the absence of a resource is not proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MissingProof {
+    /// No response had a canary.
     #[error(
-        "{action} does not return the resource, as it also does without the permission ecs:{action}, and no other call \
-         names the resource as missing; whether it exists is unknown"
+        "no resource of this cluster is visible either, so the access key may belong to another account or lack the \
+         permission ecs:{0}, or the region may be wrong"
     )]
-    Unproven { action: &'static str },
+    Canary(&'static str),
+    /// The responses have not lacked the resource for long enough.
+    #[error("it has been missing for {missing_s} s, and counts as deleted after {required_s} s")]
+    Time { missing_s: u64, required_s: u64 },
+    /// The cloud accepted its creation a short time ago.
+    #[error(
+        "the cloud accepted its creation {age_s} s ago, and new resources can be hidden for a while"
+    )]
+    Age { age_s: u64 },
 }
 
 /// Whether the same call may succeed a moment later.
 pub(super) fn is_transient(error: &Error) -> bool {
     // The response arrived, and its row is wrong.
-    let is_unreadable = StdError::source(error).is_some_and(|cause| cause.is::<Unreadable>());
+    let is_unreadable = error.is_caused_by::<Unreadable>();
     let kinds = [
         Kind::Unreachable,
         Kind::Ambiguous,

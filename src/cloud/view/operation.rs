@@ -77,6 +77,12 @@ impl Operation {
     }
 }
 
+impl OperationKind {
+    pub(super) fn operation(&self) -> Operation {
+        self.operation
+    }
+}
+
 /// The learned durations of each operation and category.
 #[derive(Debug, Default)]
 pub(super) struct Learned(BTreeMap<OperationKind, Durations>);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::Observation;
-use super::evidence::RecentIds;
+use super::canaries::Canaries;
 use super::operation::Learned;
 use super::schedule::{self, Calibration};
 use super::source::Source;
@@ -37,10 +37,6 @@ const DUE: f64 = 2.0;
 const LINGER: Duration = Duration::from_millis(20);
 /// The maximum factor of [`LINGER`].
 const MAX_LINGER_FACTOR: u32 = 10;
-/// Maximum of remembered existing resources. Several, because any of them may be deleted at any time.
-const MAX_WITNESSES: usize = 64;
-/// Maximum of remembered absent resources. The newest matter: a call is repeated within minutes.
-const MAX_ABSENT: usize = 1000;
 
 pub(super) struct Shared<K, V> {
     pub(super) source: Source<K, V>,
@@ -55,11 +51,7 @@ pub(super) struct State<K, V> {
     pub(super) last_number: u64,
     pub(super) polling: bool,
     pub(super) learned: Learned,
-    /// Resources that were returned recently. If a response has one of them, the absence of another is not due to a
-    /// missing permission, which the cloud reports as an empty list.
-    pub(super) witnesses: RecentIds<K>,
-    /// Resources that were proven not to exist. Their ids are never used again.
-    pub(super) absent: RecentIds<K>,
+    pub(super) canaries: Canaries<K>,
     /// The polls within the last second, and whether each was due for many ids.
     sent: VecDeque<(Instant, bool)>,
     /// The time between two polls that the quota permits.
@@ -74,6 +66,8 @@ struct Poll<K> {
     sent: Instant,
     deadline: Deadline,
     ids: Vec<K>,
+    /// The access key before the call.
+    key: u64,
 }
 
 impl<K: Clone + Ord, V> State<K, V> {
@@ -83,8 +77,7 @@ impl<K: Clone + Ord, V> State<K, V> {
             last_number: 0,
             polling: false,
             learned: Learned::default(),
-            witnesses: RecentIds::new(MAX_WITNESSES),
-            absent: RecentIds::new(MAX_ABSENT),
+            canaries: Canaries::new(),
             sent: VecDeque::new(),
             spacing: Duration::ZERO,
             latency: Duration::ZERO,
@@ -152,7 +145,7 @@ impl<K: Clone + Ord, V> State<K, V> {
     }
 
     /// Chooses the ids of a poll that can be sent now: all, or the most urgent.
-    fn bind(&mut self, max_ids: usize) -> Option<Poll<K>> {
+    fn bind(&mut self, max_ids: usize, key: u64) -> Option<Poll<K>> {
         let now = Instant::now();
         let linger = self.linger();
         let mut urgencies: BTreeMap<&K, f64> = BTreeMap::new();
@@ -187,12 +180,14 @@ impl<K: Clone + Ord, V> State<K, V> {
             }
         }
         if bound.len() < max_ids {
-            bound.extend(self.witnesses.newest_except(&bound));
+            self.canaries.set_key(key);
+            bound.extend(self.canaries.newest_except(&bound));
         }
         Some(Poll {
             sent: now,
             deadline: deadline?.at_most(CALL_TIMEOUT),
             ids: bound,
+            key,
         })
     }
 }
@@ -245,7 +240,7 @@ where
             let poll = {
                 let mut state = self.lock();
                 state.spacing = spacing.unwrap_or(state.spacing);
-                state.bind(self.source.max_ids)
+                state.bind(self.source.max_ids, (self.source.key)())
             };
             if let Some(mut poll) = poll {
                 if spacing.is_none() {
@@ -275,32 +270,46 @@ where
     }
 
     async fn call(&self, poll: Poll<K>) {
-        let deliver = |ids: &[K], page| self.deliver(poll.sent, ids, page);
+        let deliver = |ids: &[K], page| self.deliver(poll.sent, poll.key, ids, page);
         let span = phase::poll_batch(self.source.action, poll.ids.len());
         let describe = self.source.describe(poll.ids, poll.deadline, deliver);
         describe.instrument(span).await;
         self.changed.notify_one();
     }
 
-    fn deliver(&self, sent: Instant, ids: &[K], page: Result<Page<V>>) {
+    fn deliver(&self, sent: Instant, key: u64, ids: &[K], page: Result<Page<V>>) {
+        let is_same_key = (self.source.key)() == key;
         let mut state = self.lock();
         if page.is_ok() {
             let latency = sent.elapsed().min(SECOND);
             let known = Some(state.latency).filter(|known| !known.is_zero());
             state.latency = (known.unwrap_or(latency) * 3 + latency) / 4;
         }
+        let known = &state.canaries;
         let page = page.map_err(Arc::new).map(|page| {
             let rows = page.rows.into_iter();
             let rows: BTreeMap<K, _> = rows
                 .map(|row| ((self.source.id)(&row), Arc::new(row)))
                 .collect();
             // A page that ends early, or has only rows that were not requested, proves nothing about the missing ones.
-            let witnessed = page.next.is_none() && ids.iter().any(|id| rows.contains_key(id));
-            (rows, page.unreadable, witnessed)
+            let is_canary = |id| {
+                let row: Option<&Arc<V>> = rows.get(id);
+                row.is_some_and(|row| known.contains(id) || (self.source.is_canary)(row))
+            };
+            let canaries: Vec<K> = ids.iter().filter(|id| is_canary(id)).cloned().collect();
+            let has_canary = is_same_key && page.next.is_none() && !canaries.is_empty();
+            (rows, page.unreadable, canaries, has_canary)
         });
+        if let Ok((_, _, canaries, _)) = &page {
+            ids.iter().for_each(|id| state.canaries.remove(id));
+            if is_same_key {
+                state.canaries.set_key(key);
+                canaries.iter().for_each(|id| state.canaries.insert(id));
+            }
+        }
         for id in ids {
             let outcome = || {
-                let (rows, unreadable, witnessed) = page.as_ref().map_err(Arc::clone)?;
+                let (rows, unreadable, _, has_canary) = page.as_ref().map_err(Arc::clone)?;
                 if let Some(row) = rows.get(id) {
                     return Ok(Observation::Row(Arc::clone(row)));
                 }
@@ -313,15 +322,10 @@ where
                         Err(Arc::new(error.with_source(row.clone())))
                     }
                     None => Ok(Observation::Missing {
-                        witnessed: *witnessed,
+                        canary: *has_canary,
                     }),
                 }
             };
-            match outcome() {
-                Ok(Observation::Row(_)) => state.witnesses.insert(id),
-                Ok(Observation::Missing { .. }) => state.witnesses.remove(id),
-                Err(_) => {}
-            }
             for waiter in State::sharing(&mut state.waiters, id, sent) {
                 waiter.deliver(sent, outcome());
             }

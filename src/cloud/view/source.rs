@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::evidence::ConfirmedAbsent;
 use crate::base::Deadline;
 use crate::cloud::Result;
 use crate::cloud::action::Page;
@@ -31,10 +30,12 @@ pub(super) struct Source<K, V> {
     /// Resolves when a call would be sent at once, to the time between two calls that the quota permits; to none if no call
     /// can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
-    /// Describes these ids; without ids one unfiltered page.
-    pub(super) page: Call<Option<Vec<K>>, Result<Page<V>>>,
-    /// A call without effect whose error names a missing resource, if the API has one.
-    pub(super) find_missing: Option<Call<K, Option<ConfirmedAbsent>>>,
+    /// Describes these ids.
+    pub(super) page: Call<Vec<K>, Result<Page<V>>>,
+    /// Whether the row must be visible to every access key of this cluster.
+    pub(super) is_canary: Box<dyn Fn(&V) -> bool + Send + Sync>,
+    /// A number that changes with the access key.
+    pub(super) key: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl<K: Clone, V> Source<K, V> {
@@ -49,7 +50,7 @@ impl<K: Clone, V> Source<K, V> {
         let mut batches = vec![ids];
         let mut rejections = 0;
         while let Some(mut ids) = batches.pop() {
-            let page = (self.page)(Some(ids.clone()), deadline).await;
+            let page = (self.page)(ids.clone(), deadline).await;
             let is_rejected = page.as_ref().is_err_and(is_about_ids);
             if is_rejected && ids.len() > 1 && rejections < REJECTIONS {
                 rejections += 1;

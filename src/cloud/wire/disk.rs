@@ -82,6 +82,7 @@ pub struct Row {
     provisioned_iops: Number,
     bursting_enabled: Option<bool>,
     multi_attach: Option<String>,
+    delete_with_instance: Option<bool>,
     resource_group_id: Option<String>,
     size: Number,
     #[serde(rename = "Type")]
@@ -137,6 +138,7 @@ impl super::Row for Row {
             provisioned_iops: self.provisioned_iops.0,
             bursting: self.bursting_enabled.unwrap_or_default(),
             multi_attach: self.multi_attach.as_deref() == Some("Enabled"),
+            delete_with_instance: self.delete_with_instance.unwrap_or_default(),
             resource_group: self.resource_group_id,
             size: Gib(self.size.0),
             kind,
@@ -171,7 +173,7 @@ mod tests {
             "ZoneId":"cn-hangzhou-i","DiskName":"n","Type":"data","Category":"cloud_essd",
             "PerformanceLevel":"PL1","Size":60,"Status":"In_use","InstanceId":"i-bp67acfmxazb4qw1e9rt",
             "Attachments":{"Attachment":[{"InstanceId":"i-bp67acfmxazb4qw1e9rt","Device":"/dev/xvdb"}]},
-            "Encrypted":false,"KMSKeyId":"","SourceSnapshotId":"","CreationTime":"2021-06-07T06:08:54Z",
+            "Encrypted":false,"DeleteWithInstance":true,"KMSKeyId":"","SourceSnapshotId":"","CreationTime":"2021-06-07T06:08:54Z",
             "Tags":{"Tag":[{"TagKey":"k","TagValue":"v"}]}}]}}"#;
         let page = page(json);
         assert_eq!(page.next, None);
@@ -183,6 +185,7 @@ mod tests {
         );
         assert_eq!((disk.size, &disk.tags["k"]), (Gib(60), &"v".to_owned()));
         assert_eq!(disk.kms_key, None);
+        assert!(disk.delete_with_instance && disk.is_lost_with_instance());
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
         let sparse = r#"{"Disks":{"Disk":[{"DiskId":"d-1","Status":"Available","Category":"cloud",
             "Size":"5","Tags":null,"Attachments":null,"Encrypted":null}]}}"#;
         let page = page(sparse);
-        assert!(page.rows[0].is_free());
+        assert!(page.rows[0].is_free() && !page.rows[0].delete_with_instance);
     }
 
     #[test]

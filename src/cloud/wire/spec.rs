@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::params::Params;
 use super::{Enum, time};
-use crate::cloud::action::{DescribeTasks, ModifyDiskAttribute, ModifyDiskSpec};
+use crate::cloud::action::{DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
 use crate::model::{Task, TaskId, TaskStatus};
 
 /// `ModifyDiskSpec`. Unset options are not sent: the API rejects an empty `PerformanceLevel`.
@@ -18,9 +18,11 @@ pub fn modify(request: &ModifyDiskSpec) -> Params {
 }
 
 pub fn attribute(request: &ModifyDiskAttribute) -> Params {
-    Params::default()
-        .set("DiskId", &request.disk)
-        .set("BurstingEnabled", request.bursting)
+    let params = Params::default().set("DiskId", &request.disk);
+    match request.attribute {
+        DiskAttribute::Bursting(value) => params.set("BurstingEnabled", value),
+        DiskAttribute::DeleteWithInstance(value) => params.set("DeleteWithInstance", value),
+    }
 }
 
 pub fn describe(query: &DescribeTasks) -> Params {

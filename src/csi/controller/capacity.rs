@@ -15,7 +15,10 @@ pub(super) async fn capacity(
 ) -> Result<proto::GetCapacityResponse, Status> {
     let sizes = match &new {
         None => None,
-        Some(new) => service.disks.provisioner.capacity(deadline, new).await?,
+        Some(new) => {
+            service.node_categories.record(new);
+            service.disks.provisioner.capacity(deadline, new).await?
+        }
     };
     let (least, most) = sizes.map_or((None, None), |sizes| {
         let bytes = |gib: crate::model::Gib| gib.bytes().to_i64();

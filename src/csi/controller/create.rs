@@ -16,6 +16,7 @@ pub(super) async fn create(
     (deadline, request): Call<CreateVolume>,
 ) -> Result<proto::CreateVolumeResponse, Status> {
     let new = request.new;
+    service.node_categories.record(&new);
     let guard = service.begin(&Operation::CreateVolume(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let created = service

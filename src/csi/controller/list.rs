@@ -19,7 +19,13 @@ pub(super) async fn volumes(
     (deadline, page): Call<PageRequest>,
 ) -> Result<proto::ListVolumesResponse, Status> {
     let item = |disk: &Disk| Item::new(Cursor::new(disk.created, &disk.id), &volume(disk));
-    let read = async { Ok(service.disks.inventory.list(deadline, item).await?) };
+    let inventory = &service.disks.inventory;
+    let read = async {
+        if service.lists_published_nodes {
+            return Ok(inventory.list_published(deadline, item).await?);
+        }
+        Ok(inventory.list(deadline, item).await?)
+    };
     let page = service.listings.page("volumes", page, read).await?;
     Ok(proto::ListVolumesResponse {
         entries: page.entries,

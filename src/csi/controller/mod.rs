@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
+use self::node_categories::NodeCategories;
 use self::operation::Operation;
 use self::paging::Listings;
 use super::proto::controller_server::Controller;
@@ -13,6 +14,7 @@ pub use super::request::Settings;
 use super::{proto, request, status};
 use crate::base::{KeyedLocks, LockGuard, Tasks};
 use crate::cluster::events::EventRecorder;
+use crate::cluster::nodes::Nodes;
 use crate::disk::{self, DiskServices};
 
 mod capacity;
@@ -22,6 +24,7 @@ mod expand;
 mod health;
 mod list;
 mod modify;
+mod node_categories;
 pub(super) mod operation;
 pub(super) mod paging;
 mod publish;
@@ -37,6 +40,8 @@ pub struct Service {
     pub(super) listings: Listings,
     tasks: Tasks,
     events: EventRecorder,
+    lists_published_nodes: bool,
+    node_categories: NodeCategories,
 }
 
 impl Service {
@@ -50,7 +55,25 @@ impl Service {
             listings: Listings::default(),
             tasks,
             events: EventRecorder::default(),
+            lists_published_nodes: false,
+            node_categories: NodeCategories::default(),
         }
+    }
+
+    /// Uses the categories that the nodes of the cluster report.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: Option<Nodes>) -> Self {
+        self.node_categories =
+            nodes.map_or_else(NodeCategories::default, NodeCategories::of_cluster);
+        self
+    }
+
+    /// Whether ListVolumes is to be compared with the attachments that csi-attacher expects
+    /// (`LIST_VOLUMES_PUBLISHED_NODES`).
+    #[must_use]
+    pub fn with_published_nodes(mut self, enabled: bool) -> Self {
+        self.lists_published_nodes = enabled;
+        self
     }
 
     /// Writes Kubernetes events about failures.
@@ -160,7 +183,9 @@ impl Controller for Service {
         &self,
         _: Request<proto::ControllerGetCapabilitiesRequest>,
     ) -> RpcResult<proto::ControllerGetCapabilitiesResponse> {
-        Ok(Response::new(response::capabilities()))
+        Ok(Response::new(response::capabilities(
+            self.lists_published_nodes,
+        )))
     }
 
     async fn get_capacity(

@@ -16,6 +16,12 @@ pub(super) async fn modify(
 ) -> Result<proto::ControllerModifyVolumeResponse, Status> {
     let guard = service.begin(&Operation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
+    if let Some(to) = &change.category
+        && !service.node_categories.is_empty()
+    {
+        let row = disks.inventory.disk(deadline, &disk).await?;
+        service.node_categories.check(&row, to)?;
+    }
     let operation = async move { disks.modifier.modify(deadline, &disk, &change).await };
     service.run(guard, operation).await?;
     Ok(proto::ControllerModifyVolumeResponse {})

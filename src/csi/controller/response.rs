@@ -12,7 +12,6 @@ const CAPABILITIES: &[Type] = &[
     Type::CreateDeleteVolume,
     Type::PublishUnpublishVolume,
     Type::ListVolumes,
-    Type::ListVolumesPublishedNodes,
     Type::GetCapacity,
     Type::CreateDeleteSnapshot,
     Type::CloneVolume,
@@ -27,12 +26,16 @@ const CAPABILITIES: &[Type] = &[
     Type::PublishReadonly,
 ];
 
-pub(super) fn capabilities() -> proto::ControllerGetCapabilitiesResponse {
+pub(super) fn capabilities(
+    lists_published_nodes: bool,
+) -> proto::ControllerGetCapabilitiesResponse {
     let capability = |rpc: Type| proto::ControllerServiceCapability {
         r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
     };
+    let published = lists_published_nodes.then_some(Type::ListVolumesPublishedNodes);
+    let all = CAPABILITIES.iter().copied().chain(published);
     proto::ControllerGetCapabilitiesResponse {
-        capabilities: CAPABILITIES.iter().copied().map(capability).collect(),
+        capabilities: all.map(capability).collect(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::force::{ForceAttach, is_force_unsupported};
 use super::queue::Operation;
 use super::retry::RetryState;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Observation};
+use crate::cloud::view::{self, Observation, WaitError};
 use crate::cloud::{self, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
@@ -43,6 +43,12 @@ impl Call<'_> {
     pub(super) async fn attach(self) -> Result<(Disk, bool)> {
         let mut retry = RetryState::new(self, Operation::Attach);
         let mut force = ForceAttach::default();
+        if let Some(since) = self.running_since(Operation::Attach) {
+            let resumed = retry.resume(self.wait_attached(since, true)).await?;
+            if let Some(row) = resumed {
+                return Ok((row, false));
+            }
+        }
         loop {
             retry.wait_ready().await?;
             let soon = Self {
@@ -53,8 +59,13 @@ impl Call<'_> {
             let call = if force.forced { soon } else { self };
             let outcome = call.send_attach(force.forced, retry.is_ephemeral).await;
             let Err(error) = outcome else {
-                retry.record_accepted();
-                return Ok((retry.complete(self.wait_attached()).await?, true));
+                // What earlier calls have waited for is complete.
+                self.end(Operation::Attach);
+                self.end(Operation::Detach);
+                if let Some(row) = self.complete_attach(&mut retry).await? {
+                    return Ok((row, true));
+                }
+                continue;
             };
             if retry.is_immediate(&error).await {
                 continue;
@@ -71,7 +82,7 @@ impl Call<'_> {
     async fn send_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
-        journal.free.remove(&disk);
+        drop(journal.take_free(&disk));
         let is_known = journal.attached.is_recent(&disk, &instance);
         if !is_known {
             journal.attached.record_pending(&disk, &instance);
@@ -166,7 +177,7 @@ impl Call<'_> {
         match &row.status {
             // A multi-attach disk may be attaching to another node, which its row does not name.
             DiskStatus::Attaching if !row.multi_attach => {
-                return retry.complete(self.wait_attached()).await.map(Some);
+                return self.complete_attach(retry).await;
             }
             // The instance is not ready, another operation is in progress on the disk, or the row is stale.
             DiskStatus::Available | DiskStatus::InUse => retry.back_off(rejection).await?,
@@ -177,6 +188,11 @@ impl Call<'_> {
             DiskStatus::Unknown(_) => return Err(retry.final_error(rejection)),
         }
         Ok(None)
+    }
+
+    async fn complete_attach(self, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {
+        let since = self.start(Operation::Attach);
+        retry.complete(self.wait_attached(since, false)).await
     }
 
     /// Waits until the disk, which is in a transitional state, can be attached or force-attached.
@@ -190,7 +206,8 @@ impl Call<'_> {
         let start = Instant::now();
         // Other disks of the node can proceed.
         retry.release();
-        let stuck = force.observe(row, self.node);
+        let is_detaching = row.status == DiskStatus::Detaching;
+        let stuck = force.observe(self, row);
         let stopped = stuck && self.are_stopped(&row.attachments).await;
         if stopped && !force.forced {
             force.due = true;
@@ -202,43 +219,63 @@ impl Call<'_> {
             };
             if now.status == DiskStatus::Detaching {
                 let stopped = stopped && now.attachments == row.attachments;
-                let due = force.observe(&now, self.node) && (stopped || force.is_stuck());
+                let due = force.observe(self, &now) && (stopped || force.is_stuck());
                 return due.then_some(true);
             }
             matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
         };
-        let waited = self
-            .attacher
-            .disks
-            .wait_until(self.disk, self.deadline, decide);
-        match waited.await {
-            Ok(due) => force.due = due,
-            Err(error) => return Err(retry.wait_error(rejection, error)),
+        let holder = row.attachments.first().filter(|_| is_detaching);
+        let since = match holder {
+            Some(node) => Call { node, ..self }.start(Operation::Detach),
+            None => self.start(Operation::Attach),
+        };
+        let disks = &self.attacher.disks;
+        let waited = disks.wait_until_since(self.disk, self.deadline, since, decide);
+        match (waited.await, holder) {
+            (Ok(due), _) => force.due = due,
+            (Err(WaitError::Overdue { running, last }), Some(holder)) => {
+                let why = format!(
+                    ": node {holder} has been releasing it for {} s; last observed: {last}",
+                    running.as_secs()
+                );
+                return Err(self.cannot_attach(Failure::DetachStuck, &why, Some(rejection)));
+            }
+            (Err(error), _) => return Err(retry.wait_error(rejection, error)),
+        }
+        if let Some(node) = holder.filter(|_| !force.due) {
+            Call { node, ..self }.end(Operation::Detach);
         }
         retry.pause(start, rejection).await
     }
 
-    /// Waits until an accepted attach is complete or has certainly failed.
+    /// Waits until an attach that was accepted then is complete or has certainly failed. `None` if an earlier call has
+    /// waited for it, or for the disk to become attachable, and nothing is in progress any more.
     ///
     /// A row is at most [`READ_LAG`] old. If a read that starts at least that long after acceptance shows the disk free, and
     /// an earlier one showed it attaching, the attach has failed. Without the earlier row, reads must agree for longer.
-    async fn wait_attached(self) -> Result<Disk> {
-        let (accepted, mut free) = (Instant::now(), StaleReadGuard::default());
+    async fn wait_attached(self, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
+        let mut free = StaleReadGuard::default();
         // The end of the previous read, before which the current one did not start.
         let mut last_read: Option<Instant> = None;
         let mut attaching = false;
         let decide = |observation: Observation<Disk>| {
             // A disk that is attaching cannot be deleted: a missing row means that it is not visible.
-            let row = observation.row()?;
+            let Some(row) = observation.row() else {
+                return is_resumed.then_some(Ok(None));
+            };
             if self.is_attached(&row) {
                 self.attacher.journal.record_attached(&row, self.node);
-                return Some(Ok(Disk::clone(&row)));
+                return Some(Ok(Some(Disk::clone(&row))));
             }
             if let Some(error) = self.in_use_elsewhere(&row) {
                 return Some(Err(error));
             }
             let started = last_read.replace(Instant::now());
             attaching |= row.status == DiskStatus::Attaching;
+            let is_transient = matches!(row.status, DiskStatus::Creating | DiskStatus::ReIniting);
+            if is_resumed && !attaching && !is_transient {
+                return Some(Ok(None));
+            }
             if !row.is_free() {
                 free.reset();
                 return None;
@@ -249,7 +286,13 @@ impl Call<'_> {
             is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
-        let waited = disks.wait_until_done(self.disk, self.deadline, operation, decide);
-        waited.await.map_err(wait(self.step(Operation::Attach)))?
+        let waited =
+            disks.wait_until_done_since(self.disk, self.deadline, operation, accepted, decide);
+        let waited = waited.await.map_err(wait(self.step(Operation::Attach)));
+        // A wait that fails does not end the operation.
+        if waited.is_ok() {
+            self.end(Operation::Attach);
+        }
+        waited?
     }
 }

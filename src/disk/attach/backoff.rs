@@ -1,6 +1,11 @@
-//! Retries of requests that an instance rejects because of its state: starting, stopping, or busy with an external
-//! operation. The rejected requests for an instance are retried one at a time, in FIFO order and with backoff. A request
-//! that has not been rejected yet does not wait.
+//! Requests that an instance rejects because of its state (starting, stopping, or busy with an external operation), and
+//! instances that make no progress.
+//!
+//! The rejected requests for an instance are retried one at a time, in FIFO order and with backoff. A request that has not
+//! been rejected yet does not wait.
+//!
+//! An instance is stalled if it has completed no operation of a kind for [`OVERDUE`], although one was accepted or
+//! requested. No call waits for a stalled instance: a call sends its request if it can do so at once, and returns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +16,21 @@ use tokio::time::Instant;
 
 use super::queue::Operation;
 use crate::base::{Deadline, Elapsed};
+use crate::cloud::view::OVERDUE;
 use crate::disk::backoff::Backoff;
-use crate::model::InstanceId;
+use crate::model::{Failure, InstanceId};
 
 /// How long after a rejection another request would be rejected too.
 const RECENT: Duration = Duration::from_millis(500);
 
+/// A request for a stalled instance is sent so long before it is due, because the call does not wait until then.
+const SOON: Duration = Duration::from_secs(2);
+
 /// How long the backoff is kept after the last rejection, so that the retry of a timed-out call continues with it.
 const MEMORY: Duration = Duration::from_secs(60);
+
+/// How long a stall without any call is remembered: longer than the sidecars wait between two attempts.
+const STALL_MEMORY: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug, Default)]
 pub(super) struct InstanceBackoffs(Mutex<HashMap<(InstanceId, Operation), Arc<InstanceBackoff>>>);
@@ -35,6 +47,16 @@ struct State {
     last: Option<Instant>,
     /// When the next retry is due; `None` while the instance is ready.
     due: Option<Instant>,
+    pending: Option<Pending>,
+}
+
+/// Since when the instance has completed nothing, and what it was last known to do instead.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) since: Instant,
+    used: Instant,
+    pub(super) failure: Failure,
+    pub(super) reason: String,
 }
 
 /// Permit to retry a request, until dropped.
@@ -43,16 +65,16 @@ pub(super) type RetryPermit = OwnedMutexGuard<()>;
 impl InstanceBackoffs {
     pub(super) fn get(&self, node: &InstanceId, operation: Operation) -> Arc<InstanceBackoff> {
         let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.retain(|_, node| Arc::strong_count(node) > 1 || !node.state.borrow().is_expired());
+        nodes.retain(|_, node| Arc::strong_count(node) > 1 || node.state.borrow().is_needed());
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
     }
 }
 
 impl InstanceBackoff {
-    pub(super) fn record_rejection(&self) {
+    pub(super) fn record_rejection(&self, failure: Failure, reason: String) {
         self.state.send_modify(|state| {
-            if state.is_expired() {
-                *state = State::default();
+            if !state.is_backoff_current() {
+                (state.backoff, state.due) = (Backoff::default(), None);
             }
             let now = Instant::now();
             state.last = Some(now);
@@ -60,17 +82,60 @@ impl InstanceBackoff {
             if state.due.is_none_or(|due| due <= now) {
                 state.due = Some(now + state.backoff.next_delay());
             }
+            state.set_pending(failure, reason);
         });
     }
 
-    /// Allows retries without a pause: the instance has accepted a request or completed an operation.
-    pub(super) fn reset(&self) {
+    /// The instance has accepted a request, and processes it. Retries are allowed without a pause.
+    pub(super) fn record_accepted(&self, reason: String) {
+        self.state.send_modify(|state| {
+            let pending = state.pending.take();
+            *state = State {
+                pending,
+                ..State::default()
+            };
+            state.set_pending(Failure::AttachQueueTimeout, reason);
+        });
+    }
+
+    /// An operation that an earlier call has waited for is still running.
+    pub(super) fn record_running(&self) {
+        self.state.send_if_modified(|state| {
+            if let Some(pending) = &mut state.pending {
+                pending.used = Instant::now();
+            }
+            false
+        });
+    }
+
+    /// The instance has completed an operation.
+    pub(super) fn record_completed(&self) {
         self.state.send_replace(State::default());
     }
 
-    pub(super) fn is_recently_rejected(&self) -> bool {
-        let last = self.state.borrow().last;
-        last.is_some_and(|last| last.elapsed() < RECENT)
+    /// Whether the instance would reject a request now that it has not rejected before.
+    pub(super) fn is_not_ready(&self) -> bool {
+        let state = self.state.borrow();
+        let is_recent = state.last.is_some_and(|last| last.elapsed() < RECENT);
+        is_recent || state.is_stalled() && state.due > Some(Instant::now() + SOON)
+    }
+
+    /// Resolves when the instance is stalled.
+    pub(super) async fn stalled(&self) -> Pending {
+        let mut state = self.state.subscribe();
+        loop {
+            let pending = state.borrow_and_update().current().cloned();
+            let _elapsed_or_changed = match pending {
+                Some(pending) if pending.since.elapsed() >= OVERDUE => return pending,
+                Some(pending) => {
+                    let until = pending.since + OVERDUE;
+                    tokio::time::timeout_at(until, state.changed())
+                        .await
+                        .is_ok()
+                }
+                None => state.changed().await.is_ok(),
+            };
+        }
     }
 
     /// Waits until a rejected request may be retried.
@@ -91,8 +156,33 @@ impl InstanceBackoff {
 }
 
 impl State {
-    fn is_expired(&self) -> bool {
-        self.due.is_none_or(|due| due.elapsed() > MEMORY)
+    fn is_backoff_current(&self) -> bool {
+        self.due.is_some_and(|due| due.elapsed() <= MEMORY)
+    }
+
+    fn is_needed(&self) -> bool {
+        self.is_backoff_current() || self.current().is_some()
+    }
+
+    fn current(&self) -> Option<&Pending> {
+        let pending = self.pending.as_ref();
+        pending.filter(|pending| pending.used.elapsed() <= STALL_MEMORY)
+    }
+
+    fn is_stalled(&self) -> bool {
+        let pending = self.current();
+        pending.is_some_and(|pending| pending.since.elapsed() >= OVERDUE)
+    }
+
+    fn set_pending(&mut self, failure: Failure, reason: String) {
+        let now = Instant::now();
+        let since = self.current().map_or(now, |pending| pending.since);
+        self.pending = Some(Pending {
+            since,
+            used: now,
+            failure,
+            reason,
+        });
     }
 }
 
@@ -104,6 +194,10 @@ mod tests {
         "i-1".parse().unwrap()
     }
 
+    fn reject(backoff: &InstanceBackoff) {
+        backoff.record_rejection(Failure::NodeBusy, "busy".to_owned());
+    }
+
     fn minute() -> Deadline {
         Deadline::after(Duration::from_secs(60))
     }
@@ -112,17 +206,17 @@ mod tests {
     async fn retries_of_all_requests_share_one_backoff() {
         let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
         let backoff = backoffs.get(&node(), Operation::Attach);
-        backoff.record_rejection();
+        reject(&backoff);
         let request = async |n: u32| {
             let mut times = Vec::new();
             loop {
                 let _permit = backoff.acquire(minute()).await;
                 times.push((start.elapsed().as_secs(), n));
                 if start.elapsed() > Duration::from_secs(30) {
-                    backoff.reset();
+                    backoff.record_completed();
                     return times;
                 }
-                backoff.record_rejection();
+                reject(&backoff);
             }
         };
         let (first, second, third) = tokio::join!(request(0), request(1), request(2));
@@ -145,17 +239,17 @@ mod tests {
         let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
         let backoff = backoffs.get(&node(), Operation::Attach);
         for _ in 0..6 {
-            backoff.record_rejection();
+            reject(&backoff);
             tokio::time::sleep(Duration::from_secs(9)).await;
         }
-        backoff.record_rejection();
-        assert!(backoff.is_recently_rejected());
+        reject(&backoff);
+        assert!(backoff.is_not_ready());
         let other = backoffs.get(&node(), Operation::Detach);
-        assert!(!other.is_recently_rejected());
+        assert!(!other.is_not_ready());
         let begun = start.elapsed();
         let accepted = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            backoff.reset();
+            backoff.record_completed();
         };
         let permit = backoff.acquire(minute());
         assert!(tokio::join!(permit, accepted).0.is_ok());
@@ -168,11 +262,47 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn timed_out_call_passes_the_permit_to_the_next() {
         let backoff = InstanceBackoffs::default().get(&node(), Operation::Detach);
-        backoff.record_rejection();
+        reject(&backoff);
         let held = backoff.acquire(minute()).await;
         let soon = Deadline::after(Duration::from_secs(1));
         assert!(backoff.acquire(soon).await.is_err());
         drop(held);
         assert!(backoff.acquire(minute()).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_instance_stalls_unless_it_completes_operations() {
+        let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
+        let backoff = backoffs.get(&node(), Operation::Detach);
+        let second = Duration::from_secs(1);
+        let accept = |disk: &str| backoff.record_accepted(disk.to_owned());
+        let progress = async {
+            for _ in 0..30 {
+                accept("d-1");
+                tokio::time::sleep(4 * second).await;
+                backoff.record_completed();
+            }
+            accept("d-2");
+            tokio::time::sleep(10 * second).await;
+            // Neither an acceptance nor a rejection is progress.
+            accept("d-3");
+            tokio::time::sleep(10 * second).await;
+            reject(&backoff);
+        };
+        let ((), stalled) = tokio::join!(progress, backoff.stalled());
+        assert_eq!(start.elapsed(), 120 * second + OVERDUE);
+        assert_eq!(stalled.reason, "busy");
+        tokio::time::advance(STALL_MEMORY - 10 * second).await;
+        backoff.record_running();
+        tokio::time::advance(STALL_MEMORY).await;
+        assert!(
+            backoffs
+                .get(&node(), Operation::Detach)
+                .state
+                .borrow()
+                .is_stalled()
+        );
+        tokio::time::advance(second).await;
+        assert!(!backoff.state.borrow().is_needed());
     }
 }

@@ -1,5 +1,7 @@
 //! The parameters of one attach or detach call, and which nodes hold the disk according to a row of `DescribeDisks`.
 
+use tokio::time::Instant;
+
 use super::Attacher;
 use super::queue::Operation;
 use crate::base::Deadline;
@@ -22,7 +24,7 @@ impl Attacher {
         disk: &'a DiskId,
         node: &'a InstanceId,
     ) -> Call<'a> {
-        self.journal.activity.record_call();
+        self.nodes.record(node);
         let attacher = self;
         Call {
             attacher,
@@ -44,6 +46,22 @@ impl<'a> Call<'a> {
             Operation::Attach => format!("attach disk {disk} to node {node}"),
             Operation::Detach => format!("detach disk {disk} from node {node}"),
         }
+    }
+
+    /// Since when the operation has been running: since now, unless an earlier call has started or observed it.
+    pub(super) fn start(self, operation: Operation) -> Instant {
+        let (disk, node) = self.ids();
+        self.attacher.running.start(&(disk, node, operation))
+    }
+
+    pub(super) fn running_since(self, operation: Operation) -> Option<Instant> {
+        let (disk, node) = self.ids();
+        self.attacher.running.since(&(disk, node, operation))
+    }
+
+    pub(super) fn end(self, operation: Operation) {
+        let (disk, node) = self.ids();
+        self.attacher.running.end(&(disk, node, operation));
     }
 
     pub(super) async fn observe(self) -> Result<Observation<Disk>, WaitError> {

@@ -12,11 +12,12 @@ use super::publish::is_read_only;
 use super::queue::Operation;
 use super::retry::RetryState;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Observation, Presence, WaitError};
-use crate::cloud::{Condition, DetachDisk, Kind};
+use crate::cloud::view::{self, Observation, WaitError};
+use crate::cloud::{self, Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{Error, rejected, wait};
+use crate::disk::evidence::Presence;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
@@ -72,9 +73,9 @@ impl Attacher {
             if let Some(holders) = holders.map_err(wait(step()))? {
                 return Ok(holders);
             }
-            let found = self.disks.confirm(disk, deadline).await;
+            let found = self.disks.confirm(deadline, disk).await;
             match found.map_err(wait(step()))? {
-                Presence::Absent(_) => return Ok((Vec::new(), false)),
+                Presence::Absent => return Ok((Vec::new(), false)),
                 Presence::Row(_) => nobody.reset(),
             }
         }
@@ -84,6 +85,7 @@ impl Attacher {
 impl Call<'_> {
     /// As [`Attacher::detach`]; also returns whether the node certainly held the disk.
     pub(super) async fn detach(self) -> Result<bool> {
+        self.attacher.journal.published.remove(self.disk, self.node);
         let (row, was_held) = self.detach_disk().await?;
         if row.is_some_and(|row| is_read_only(&row, self.node)) {
             // With the tag, the next writer on the node would be treated as a reader.
@@ -98,6 +100,15 @@ impl Call<'_> {
         let mut retry = RetryState::new(self, Operation::Detach);
         let mut hidden = Backoff::default();
         let (mut free, mut was_held) = (StaleReadGuard::default(), false);
+        let mut is_ended = false;
+        if let Some(since) = self.running_since(Operation::Detach) {
+            let wait = self.wait_detached(&mut hidden, since, true);
+            let detached = retry.resume(wait).await?;
+            if detached.is_some() {
+                return Ok((detached, true));
+            }
+            is_ended = true;
+        }
         loop {
             retry.wait_ready().await?;
             let (disk, instance) = self.ids();
@@ -107,13 +118,16 @@ impl Call<'_> {
                 delete_with_instance: retry.is_ephemeral,
             };
             let Err(rejection) = ecs.detach_disk(self.deadline, &request).await else {
-                retry.record_accepted();
                 self.attacher
                     .journal
                     .attached
                     .record_resolved(self.disk, node);
+                self.end(Operation::Attach);
+                if std::mem::take(&mut is_ended) {
+                    self.end(Operation::Detach);
+                }
                 was_held = true;
-                let detached = retry.complete(self.wait_detached(&mut hidden)).await?;
+                let detached = self.complete_detach(&mut retry, &mut hidden).await?;
                 if detached.is_some() {
                     return Ok((detached, true));
                 }
@@ -130,7 +144,7 @@ impl Call<'_> {
                 .may_take_effect(self.disk, node);
             if is_not_held && !may_take_effect {
                 retry.release();
-                return Ok((self.read_detached().await?, was_held));
+                return Ok((self.read_detached(&rejection).await?, was_held));
             }
             if retry.is_immediate(&rejection).await {
                 continue;
@@ -143,9 +157,22 @@ impl Call<'_> {
             match self.observe().await {
                 Ok(Observation::Row(row)) if row.is_attached_to(node) => {
                     free.reset();
-                    if row.status == DiskStatus::Detaching {
-                        was_held = true;
-                        let detached = retry.complete(self.wait_detached(&mut hidden)).await?;
+                    let is_detaching = row.status == DiskStatus::Detaching;
+                    was_held |= is_detaching;
+                    if rejection.condition() == Condition::NoSuchNode {
+                        // Requests are useless; the cloud releases the disk.
+                        retry.release();
+                        let since = self.start(Operation::Detach);
+                        let wait = self.wait_detached(&mut hidden, since, false);
+                        match retry.resume(wait).await {
+                            Ok(None) => {}
+                            Err(error) if error.failure() == Failure::DetachStuck => {
+                                return Err(self.not_released(rejection));
+                            }
+                            detached => return Ok((detached?, was_held)),
+                        }
+                    } else if is_detaching {
+                        let detached = self.complete_detach(&mut retry, &mut hidden).await?;
                         if detached.is_some() {
                             return Ok((detached, true));
                         }
@@ -162,63 +189,118 @@ impl Call<'_> {
                     self.note_detached();
                     return Ok((Some(Disk::clone(&row)), was_held));
                 }
+                // The disk may have been released with the node.
+                Ok(Observation::Missing { .. })
+                    if rejection.condition() == Condition::NoSuchNode && !may_take_effect =>
+                {
+                    match self.attacher.disks.confirm(self.deadline, self.disk).await {
+                        Ok(Presence::Absent) => return Ok((None, was_held)),
+                        Ok(Presence::Row(_)) => {}
+                        Err(error @ WaitError::Unproven { .. }) => {
+                            let text = format!("cannot {}: {error}", self.step(Operation::Detach));
+                            return Err(rejected(Failure::AbsenceUnproven, text, rejection));
+                        }
+                        Err(error) => return Err(retry.wait_error(rejection, error)),
+                    }
+                }
                 Ok(_) => {}
                 Err(error) => return Err(retry.wait_error(rejection, error)),
             }
             match retry.back_off(rejection).await {
                 // A NotFound code for another resource must not be mistaken for a missing volume.
                 Err(Error::Cloud { source, .. }) if source.kind() == Kind::NotFound => {
-                    return Err(self.still_detaching(&source.to_string()));
+                    return Err(self.not_released(source));
                 }
                 waited => waited?,
             }
         }
     }
 
-    /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk is not visible.
-    async fn read_detached(self) -> Result<Option<Disk>> {
+    /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not exist.
+    async fn read_detached(self, rejection: &cloud::Error) -> Result<Option<Disk>> {
         self.note_detached();
-        let result = self.observe().await;
-        match result.map_err(wait(self.step(Operation::Detach)))? {
-            Observation::Missing { .. } => Ok(None),
-            Observation::Row(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
-            Observation::Row(_) => self.wait_detached(&mut Backoff::default()).await,
+        let disks = &self.attacher.disks;
+        let (deadline, disk) = (self.deadline, self.disk);
+        let found = match rejection.condition() {
+            Condition::NoSuchDisk => {
+                let presence = disks.confirm_named_missing(deadline, disk).await;
+                presence.map(Presence::row)
+            }
+            // The code says so, and no read with a canary contradicts it.
+            _ => disks.find(deadline, disk).await,
+        };
+        match found.map_err(wait(self.step(Operation::Detach)))? {
+            None => Ok(None),
+            Some(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
+            Some(_) => {
+                let since = self.start(Operation::Detach);
+                self.wait_detached(&mut Backoff::default(), since, false)
+                    .await
+            }
         }
     }
 
-    /// Waits until the disk is detached. `None` if the disk was invisible for so long that the request should be sent again,
-    /// because its error code shows the state.
-    async fn wait_detached(self, hidden: &mut Backoff) -> Result<Option<Disk>> {
+    async fn complete_detach(
+        self,
+        retry: &mut RetryState<'_>,
+        hidden: &mut Backoff,
+    ) -> Result<Option<Disk>> {
+        let since = self.start(Operation::Detach);
+        retry
+            .complete(self.wait_detached(hidden, since, false))
+            .await
+    }
+
+    /// Waits until a detach that was accepted then is complete. `None` if the request should be sent again: the disk was
+    /// invisible for so long that the error code shows more than reads, or an earlier call has waited for the detach, and
+    /// it is not running any more.
+    async fn wait_detached(
+        self,
+        hidden: &mut Backoff,
+        accepted: Instant,
+        is_resumed: bool,
+    ) -> Result<Option<Disk>> {
         let Self { disk, node, .. } = self;
         let (disks, journal) = (&self.attacher.disks, &self.attacher.journal);
         self.note_detached();
-        let (began, is_hidden) = (Instant::now(), AtomicBool::new(false));
+        let is_hidden = AtomicBool::new(false);
         let is_new_leader = journal.is_new_leader();
         let decide = |observation: Observation<Disk>| {
             let row = observation.row();
             is_hidden.store(row.is_none(), Ordering::Relaxed);
-            let row = row?;
+            let Some(row) = row else {
+                return is_resumed.then_some(None);
+            };
             // A row older than the attach proves nothing.
             let is_attaching = row.status == DiskStatus::Attaching;
             let is_early = is_attaching || journal.attached.is_stale(&row, node, is_new_leader);
-            let is_proven =
-                shows_detached(&row, node) && (!is_early || began.elapsed() >= READ_LAG);
-            is_proven.then(|| Disk::clone(&row))
+            if shows_detached(&row, node) && (!is_early || accepted.elapsed() >= READ_LAG) {
+                return Some(Some(Disk::clone(&row)));
+            }
+            (is_resumed && row.status != DiskStatus::Detaching).then_some(None)
         };
         let operation = view::Operation::Detach;
+        let waited = disks.wait_until_done_since(disk, self.deadline, operation, accepted, decide);
         let row = tokio::select! {
             biased;
-            row = disks.wait_until_done(disk, self.deadline, operation, decide) => row,
+            row = waited => row,
             () = resend_due(&is_hidden, hidden) => return Ok(None),
         };
         let row = row.map_err(|error| match error {
-            WaitError::Deadline { last } => self.still_detaching(&last),
+            WaitError::Deadline { last } | WaitError::Overdue { last, .. }
+                if !is_hidden.load(Ordering::Relaxed) =>
+            {
+                self.still_detaching(accepted, &last)
+            }
             error => wait(self.step(Operation::Detach))(error),
         })?;
-        journal.attached.remove(disk, node);
-        journal.detached.record(disk, node, row.detached);
-        journal.record_observed(&row);
-        Ok(Some(row))
+        if let Some(row) = &row {
+            self.end(Operation::Detach);
+            journal.attached.remove(disk, node);
+            journal.detached.record(disk, node, row.detached);
+            journal.record_observed(row);
+        }
+        Ok(row)
     }
 
     fn note_detached(self) {
@@ -226,11 +308,21 @@ impl Call<'_> {
         detached.record(self.disk, self.node, None);
     }
 
-    fn still_detaching(self, last: &str) -> Error {
-        let step = self.step(Operation::Detach);
-        let text =
-            format!("cannot {step}: the deadline passed while waiting; last observed: {last}");
+    fn still_detaching(self, accepted: Instant, last: &str) -> Error {
+        let (step, seconds) = (self.step(Operation::Detach), accepted.elapsed().as_secs());
+        let text = format!(
+            "cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}"
+        );
         rejected(Failure::DetachStuck, text, None)
+    }
+
+    /// The error if the row does not show the disk detached from an instance that the cloud does not know.
+    fn not_released(self, source: cloud::Error) -> Error {
+        let step = self.step(Operation::Detach);
+        let text = format!(
+            "cannot {step}: the cloud does not know the node, and does not show the disk as detached"
+        );
+        rejected(Failure::NodeReleased, text, source)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::call::Call;
+use super::queue::Operation;
 use crate::cloud::view::Observation;
 use crate::cloud::{self, Condition};
 use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
@@ -28,20 +29,20 @@ pub(super) struct ForceAttach {
 
 impl ForceAttach {
     /// Records a row. True while the disk is detaching from other nodes.
-    pub(super) fn observe(&mut self, row: &Disk, node: &InstanceId) -> bool {
+    pub(super) fn observe(&mut self, call: Call<'_>, row: &Disk) -> bool {
         let is_detaching_elsewhere = row.category.is_regional()
             && !row.multi_attach
             && row.status == DiskStatus::Detaching
             && !row.attachments.is_empty()
-            && !row.is_attached_to(node);
+            && !row.is_attached_to(call.node);
         if self.unsupported || !is_detaching_elsewhere {
             self.detaching = None;
             return false;
         }
-        let same = self
-            .detaching
-            .take_if(|(holders, _)| *holders == row.attachments);
-        self.detaching = same.or_else(|| Some((row.attachments.clone(), Instant::now())));
+        // Earlier calls may have observed it already.
+        let since = |node| Call { node, ..call }.start(Operation::Detach);
+        let since = row.attachments.iter().map(since).max();
+        self.detaching = since.map(|since| (row.attachments.clone(), since));
         true
     }
 
@@ -62,7 +63,7 @@ impl Call<'_> {
         match self.observe().await {
             Ok(Observation::Row(row)) if row.attachments == before.0 => {
                 force.detaching = Some(before);
-                force.observe(&row, self.node)
+                force.observe(self, &row)
             }
             Ok(_) | Err(_) => false,
         }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::dependencies::Dependencies;
+use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use crate::cloud::EcsApi;
-use crate::cloud::view::Poller;
+use crate::cloud::view::{Poller, RunningOperations};
 use crate::model::{Disk, DiskId, Instance, InstanceId};
 
 #[expect(
@@ -29,11 +30,13 @@ pub use queue::QueueReport;
 #[derive(Debug)]
 pub struct Attacher {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
+    disks: Arc<Rows<Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
     backoffs: backoff::InstanceBackoffs,
+    running: RunningOperations<(DiskId, InstanceId, queue::Operation)>,
     journal: Arc<Journal>,
+    nodes: Arc<Nodes>,
 }
 
 impl Attacher {
@@ -51,7 +54,9 @@ impl Attacher {
             instances,
             queues: queue::AttachQueues::default(),
             backoffs: backoff::InstanceBackoffs::default(),
+            running: RunningOperations::default(),
             journal: shared.journal,
+            nodes: shared.nodes,
         }
     }
 }

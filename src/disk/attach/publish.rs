@@ -8,7 +8,9 @@ use super::Attacher;
 use super::call::Call;
 use crate::base::Deadline;
 use crate::cloud::view::Observation;
-use crate::cloud::{TagResources, TagTarget, UntagResources};
+use crate::cloud::{
+    DiskAttribute, Kind, ModifyDiskAttribute, TagResources, TagTarget, UntagResources,
+};
 use crate::disk::Result;
 use crate::disk::error::{cloud, rejected, wait};
 use crate::disk::read::read_disk;
@@ -48,6 +50,9 @@ impl Attacher {
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
+        if let Some(row) = call.published(wanted).await? {
+            return Ok(row);
+        }
         let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
             let row = read_disk(&self.disks, deadline, disk).await?;
@@ -67,17 +72,36 @@ impl Attacher {
             }
             return Err(error);
         }
+        if row.is_lost_with_instance() {
+            call.keep_without_instance().await?;
+        }
         let is_tagged = is_tagged || !was_cleared && is_read_only(&row, node);
         if is_tagged != wanted.read_only && is_by_this_call {
             call.set_read_only(wanted.read_only).await?;
         } else if is_tagged != wanted.read_only {
             call.check_read_only(wanted.read_only).await?;
         }
+        self.journal.published.record(disk, node);
         Ok(row)
     }
 }
 
 impl Call<'_> {
+    /// The row of a disk that this process has already published, if it shows the requested attachment. csi-attacher
+    /// publishes again what it does not find in ListVolumes, and `AttachDisk` would only be rejected.
+    async fn published(self, wanted: &PublishRequest) -> Result<Option<Disk>> {
+        let attacher = self.attacher;
+        if !attacher.journal.published.contains(self.disk, self.node) {
+            return Ok(None);
+        }
+        let row = read_disk(&attacher.disks, self.deadline, self.disk).await?;
+        let is_published = self.is_attached(&row)
+            && !row.is_lost_with_instance()
+            && is_read_only(&row, self.node) == wanted.read_only
+            && self.check_attached(&row, wanted).is_ok();
+        Ok(is_published.then_some(row))
+    }
+
     /// Rejects access for which the disk must not be attached.
     fn check_access(self, row: &Disk, wanted: &PublishRequest) -> Result<()> {
         if wanted.access == NodeAccess::SingleNode {
@@ -140,6 +164,35 @@ impl Call<'_> {
              read-only on that node)"
         );
         Err(rejected(Failure::AttachModeConflict, text, None))
+    }
+
+    /// Keeps the disk if its instance is deleted. An attachment by the driver does that already, others may not.
+    async fn keep_without_instance(self) -> Result<()> {
+        let Self { disk, node, .. } = self;
+        let request = ModifyDiskAttribute {
+            disk: disk.clone(),
+            attribute: DiskAttribute::DeleteWithInstance(false),
+        };
+        let ecs = &self.attacher.ecs;
+        match ecs.modify_disk_attribute(self.deadline, &request).await {
+            Ok(()) => {
+                tracing::warn!(
+                    disk.id = %disk,
+                    node.id = %node,
+                    "the disk would have been deleted with its instance, which is now disabled"
+                );
+                Ok(())
+            }
+            Err(error) if error.kind() == Kind::Denied => {
+                let text = format!(
+                    "disk {disk} would be deleted with node {node}, and this cannot be disabled"
+                );
+                Err(rejected(Failure::DeletedWithInstance, text, error))
+            }
+            Err(error) => Err(cloud(format!(
+                "disable the deletion of disk {disk} with node {node}"
+            ))(error)),
+        }
     }
 
     pub(super) async fn set_read_only(self, set: bool) -> Result<()> {

@@ -28,7 +28,7 @@ const CONFLICTS: u32 = 2;
 const MIN_READ_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_READ_BACKOFF: Duration = Duration::from_secs(300);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Operation {
     Attach,
     Detach,

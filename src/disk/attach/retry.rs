@@ -1,23 +1,20 @@
-//! When an attach or detach request is sent, and retried after an error. No permit is held during a pause.
+//! When an attach or detach request is sent, and retried after an error. No permit is held during a pause, and no call
+//! waits for an instance that is stalled.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::backoff::{InstanceBackoff, RetryPermit};
+use super::backoff::{InstanceBackoff, Pending, RetryPermit};
 use super::call::Call;
 use super::queue::{Operation, Permit};
+use crate::base::{Elapsed, error_chain};
 use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::backoff::Backoff;
 use crate::disk::error::Error;
 use crate::disk::{Result, error};
-use crate::model::Failure;
-
-/// Maximum time an operation in progress holds its permit. A longer one may never complete.
-const MAX_HOLD: Duration = Duration::from_secs(30);
+use crate::model::{Disk, Failure};
 
 /// The retries of one attach or detach call.
 #[derive(Debug)]
@@ -49,7 +46,8 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Waits until the request can be sent. At the deadline, fails with the last error or `ATTACH_QUEUE_TIMEOUT`.
+    /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error or
+    /// `ATTACH_QUEUE_TIMEOUT`.
     pub(super) async fn wait_ready(&mut self) -> Result<()> {
         let call = self.call;
         loop {
@@ -57,24 +55,15 @@ impl<'a> RetryState<'a> {
                 let permit = call
                     .attacher
                     .permit(call.deadline, call.node, self.operation);
-                self.permit = Some(permit.await.map_err(|_| self.deadline_error())?);
+                self.permit = Some(self.unless_stalled(permit).await?);
             }
-            if self.retry_permit.is_some() || !self.instance_backoff.is_recently_rejected() {
+            if self.retry_permit.is_some() || !self.instance_backoff.is_not_ready() {
                 return Ok(());
             }
             // The instance has just rejected the request of another disk, and would reject this one.
             self.permit = None;
             self.wait_retry_permit().await?;
         }
-    }
-
-    /// Records that the request was accepted. The permit is held until the operation is complete.
-    pub(super) fn record_accepted(&mut self) {
-        self.retry_permit = None;
-        if let Some(permit) = &self.permit {
-            permit.record_accepted();
-        }
-        self.instance_backoff.reset();
     }
 
     /// Releases the permits to other disks of the instance.
@@ -105,28 +94,49 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Awaits the accepted operation, and holds its permit for [`MAX_HOLD`] at most.
-    pub(super) async fn complete<T>(&mut self, wait: impl Future<Output = T>) -> T {
+    /// Awaits the end of an operation that the cloud has accepted, and holds its permit meanwhile. `None` if it does not
+    /// run any more.
+    pub(super) async fn complete(
+        &mut self,
+        wait: impl Future<Output = Result<Option<Disk>>>,
+    ) -> Result<Option<Disk>> {
         self.retry_permit = None;
-        let mut wait = pin!(wait);
-        if let Ok(done) = tokio::time::timeout(MAX_HOLD, &mut wait).await {
-            return done;
+        if let Some(permit) = &self.permit {
+            permit.record_accepted();
         }
-        self.permit = None;
+        let Call { disk, node, .. } = self.call;
+        let verb = self.verb();
+        self.instance_backoff
+            .record_accepted(format!("disk {disk} is being {verb} node {node}"));
+        self.resume(wait).await
+    }
+
+    /// As [`Self::complete`], for an operation that an earlier call has waited for. It has no permit any more.
+    pub(super) async fn resume(
+        &mut self,
+        wait: impl Future<Output = Result<Option<Disk>>>,
+    ) -> Result<Option<Disk>> {
         let done = wait.await;
-        // The instance may now accept requests that it rejected meanwhile.
-        self.instance_backoff.reset();
+        match &done {
+            Ok(Some(_)) => self.instance_backoff.record_completed(),
+            Err(error) if error.failure() == Failure::AttachFailed => {
+                self.instance_backoff.record_completed();
+            }
+            Ok(None) | Err(_) => self.instance_backoff.record_running(),
+        }
         done
     }
 
-    /// Waits after an error until the request should be retried. At the deadline, fails with that error.
+    /// Waits after an error until the request should be retried. At the deadline, or if the instance is stalled, fails with
+    /// that error.
     pub(super) async fn back_off(&mut self, rejection: cloud::Error) -> Result<()> {
         if rejection.failure() != Failure::NodeBusy {
             return self.pause(Instant::now(), rejection).await;
         }
         self.release();
+        let (failure, reason) = (rejection.failure(), error_chain(&rejection));
         self.rejection = Some(rejection);
-        self.instance_backoff.record_rejection();
+        self.instance_backoff.record_rejection(failure, reason);
         self.wait_retry_permit().await
     }
 
@@ -150,7 +160,12 @@ impl<'a> RetryState<'a> {
     /// The error for a failed wait after an error of the cloud.
     pub(super) fn wait_error(&mut self, rejection: cloud::Error, error: WaitError) -> Error {
         match error {
-            WaitError::Deadline { .. } => self.rejected(rejection),
+            // NotFound would be final, but no read has confirmed it.
+            WaitError::Deadline { .. } | WaitError::Overdue { .. }
+                if rejection.kind() != Kind::NotFound =>
+            {
+                self.rejected(rejection)
+            }
             error => error::wait(self.call.step(self.operation))(error),
         }
     }
@@ -164,19 +179,50 @@ impl<'a> RetryState<'a> {
             return self.rejected(rejection);
         }
         let Call { disk, node, .. } = self.call;
-        let verb = match self.operation {
-            Operation::Attach => "attached to",
-            Operation::Detach => "detached from",
-        };
+        let verb = self.verb();
         let text = format!(
             "the deadline passed while disk {disk} was queued: other disks were being {verb} node {node} one by one"
         );
         error::rejected(Failure::AttachQueueTimeout, text, None)
     }
 
+    fn stalled_error(&mut self, pending: &Pending) -> Error {
+        if let Some(rejection) = self.rejection.take() {
+            return self.rejected(rejection);
+        }
+        let Call { disk, node, .. } = self.call;
+        let verb = self.verb();
+        let (seconds, reason) = (pending.since.elapsed().as_secs(), &pending.reason);
+        let text = format!(
+            "disk {disk} is not queued: no disk was {verb} node {node} for {seconds} s; last observed: {reason}"
+        );
+        error::rejected(pending.failure, text, None)
+    }
+
+    fn verb(&self) -> &'static str {
+        match self.operation {
+            Operation::Attach => "attached to",
+            Operation::Detach => "detached from",
+        }
+    }
+
     async fn wait_retry_permit(&mut self) -> Result<()> {
-        let turn = self.instance_backoff.acquire(self.call.deadline).await;
-        self.retry_permit = Some(turn.map_err(|_| self.deadline_error())?);
+        let instance = Arc::clone(&self.instance_backoff);
+        let permit = instance.acquire(self.call.deadline);
+        self.retry_permit = Some(self.unless_stalled(permit).await?);
         Ok(())
+    }
+
+    /// Awaits what allows the request, unless the instance is stalled and does not allow it at once.
+    async fn unless_stalled<T>(
+        &mut self,
+        ready: impl Future<Output = std::result::Result<T, Elapsed>>,
+    ) -> Result<T> {
+        let instance = Arc::clone(&self.instance_backoff);
+        tokio::select! {
+            biased;
+            ready = ready => ready.map_err(|_| self.deadline_error()),
+            pending = instance.stalled() => Err(self.stalled_error(&pending)),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::disk::journal::{RecentChanges, RecentResources};
 use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
 use crate::disk::{Result, error};
-use crate::model::{Disk, DiskId, Failure, InstanceId, Snapshot, SnapshotId, Tags, tag};
+use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags, tag};
 
 /// The position of an item in a listing: by creation time, then ID. It stays valid after the item is deleted, and later
 /// items sort after it.
@@ -65,10 +65,10 @@ impl fmt::Display for Cursor {
     }
 }
 
-struct OwnedRows<T> {
-    items: Vec<(Cursor, T)>,
-    /// Number of rows of this cluster.
-    owned: usize,
+pub(super) struct ListedRows<T> {
+    pub(super) items: Vec<(Cursor, T)>,
+    /// Number of rows that belong to the list, before `item` selects.
+    listed: usize,
     /// Whether there were rows of any owner.
     any: bool,
 }
@@ -86,7 +86,7 @@ fn sorted<T>(mut items: Vec<(Cursor, T)>) -> Vec<T> {
 }
 
 /// As [`sorted`], with recently created resources that the rows do not show yet.
-fn with_recent<V: OwnedResource, T>(
+pub(super) fn with_recent<V: OwnedResource, T>(
     mut items: Vec<(Cursor, T)>,
     changes: RecentChanges<V::Id, V>,
     item: impl Fn(V) -> Option<T>,
@@ -107,16 +107,23 @@ impl Inventory {
         map: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         let changes = self.journal.disks.recent_changes();
-        let item = |mut row: Disk| {
-            // A row older than a detach still shows the node.
-            let holders = std::mem::take(&mut row.attachments);
-            let stays = |node: &InstanceId| !self.journal.detached.is_stale(&row, node);
-            row.attachments = holders.into_iter().filter(stays).collect();
-            Some(map(&row))
-        };
+        let item = |row: Disk| Some(map(&self.with_recent_holders(row)));
         let (recent, filter) = (&self.journal.disks, &self.disk_filter);
         let items = self.read_owned(deadline, "disks", recent, filter, &changes, &item);
         Ok(with_recent(items.await?, changes, item))
+    }
+
+    /// The row without nodes from which the disk was detached since it was read, and with those to which it was attached.
+    pub(super) fn with_recent_holders(&self, mut row: Disk) -> Disk {
+        let journal = &self.journal;
+        let mut holders = std::mem::take(&mut row.attachments);
+        holders.retain(|node| !journal.detached.is_stale(&row, node));
+        let mut recent = journal.published.nodes_of(&row.id);
+        recent
+            .retain(|node| !holders.contains(node) && journal.attached.is_stale(&row, node, false));
+        holders.extend(recent);
+        row.attachments = holders;
+        row
     }
 
     /// Maps each snapshot of this cluster with `map`, oldest first; `source` selects those of one disk, `id` one snapshot of
@@ -152,7 +159,8 @@ impl Inventory {
                 };
                 self.ecs.describe_snapshots(deadline, &query).await
             };
-            self.read_pages("snapshots", page, &changes, &item)
+            let is_owned = |row: &Snapshot| self.owner.owns(&row.tags);
+            self.read_pages("snapshots", page, &changes, &is_owned, &item)
                 .await?
                 .items
         } else {
@@ -175,11 +183,15 @@ impl Inventory {
     ) -> Result<Vec<(Cursor, T)>> {
         let read = |tags: Tags| {
             let page = move |next| V::list_page(&*self.ecs, deadline, tags.clone(), next);
-            self.read_pages(resource, page, changes, item)
+            let is_owned = |row: &V| self.owner.owns(row.tags());
+            async move {
+                self.read_pages(resource, page, changes, &is_owned, item)
+                    .await
+            }
         };
         let tags = filter.tags(self.owner.tags());
         let mut rows = read(tags.clone()).await?;
-        let is_truncated = filter.is_truncated(&tags, rows.owned);
+        let is_truncated = filter.is_truncated(&tags, rows.listed);
         if is_truncated || !tags.is_empty() && !rows.any && recent.any_exists() {
             rows = read(Tags::new()).await?;
         }
@@ -195,20 +207,21 @@ impl Inventory {
         Ok(rows.items)
     }
 
-    async fn read_pages<V: OwnedResource, T: Send, F>(
+    pub(super) async fn read_pages<V: OwnedResource, T: Send, F>(
         &self,
         resource: &str,
         page: impl Fn(Option<String>) -> F + Send,
         changes: &RecentChanges<V::Id, V>,
+        is_listed: &(impl Fn(&V) -> bool + Sync),
         item: &(impl Fn(V) -> Option<T> + Sync),
-    ) -> Result<OwnedRows<T>>
+    ) -> Result<ListedRows<T>>
     where
         F: Future<Output = cloud::Result<Page<V>>> + Send,
     {
         let mut next = None;
-        let mut read = OwnedRows {
+        let mut read = ListedRows {
             items: Vec::new(),
-            owned: 0,
+            listed: 0,
             any: false,
         };
         loop {
@@ -216,10 +229,10 @@ impl Inventory {
             let page = page.map_err(error::cloud(format!("list the {resource}")))?;
             read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
             for row in page.rows {
-                if !self.owner.owns(row.tags()) {
+                if !is_listed(&row) {
                     continue;
                 }
-                read.owned += 1;
+                read.listed += 1;
                 if !changes.is_deleted(row.id()) {
                     let cursor = cursor(&row);
                     read.items.extend(item(row).map(|item| (cursor, item)));

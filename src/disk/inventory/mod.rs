@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use super::Result;
 use super::dependencies::Dependencies;
+use super::evidence::Rows;
 use super::journal::Journal;
 use super::ownership::Owner;
 use super::read::read_disk;
 use crate::base::Deadline;
 use crate::cloud::EcsApi;
 use crate::cloud::view::Poller;
-use crate::model::{Disk, DiskHealth, DiskId, Snapshot, SnapshotId};
+use crate::model::{Disk, DiskHealth, DiskId, Snapshot};
 
 mod health;
 mod instance_types;
 mod list;
 mod owned;
+mod published;
 mod tag_filter;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
@@ -26,9 +28,9 @@ use tag_filter::TagFilter;
 #[derive(Debug)]
 pub struct Inventory {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
+    disks: Arc<Rows<Disk>>,
     disk_health: Poller<DiskId, DiskHealth>,
-    snapshots: Arc<Poller<SnapshotId, Snapshot>>,
+    snapshots: Arc<Rows<Snapshot>>,
     owner: Owner,
     journal: Arc<Journal>,
     disk_filter: TagFilter,

@@ -3,10 +3,9 @@
 use super::Inventory;
 use crate::base::Deadline;
 use crate::disk::Result;
-use crate::disk::error::{cloud, rejected};
+use crate::disk::error::{cloud, rejected, wait};
 use crate::disk::owned::OwnedResource;
-use crate::disk::read::read;
-use crate::model::{Disk, Failure, Snapshot, SnapshotId, Tags};
+use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags};
 
 impl Inventory {
     /// The disks of this cluster. Fails if there are none and the account sees no disk of another owner either: then the
@@ -34,9 +33,22 @@ impl Inventory {
         self.sees_any::<Snapshot>(deadline, "snapshots").await
     }
 
-    /// The snapshot; `None` if it certainly does not exist.
-    pub async fn snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<Option<Snapshot>> {
-        read(&self.snapshots, deadline, id).await
+    /// The disk for a report; `None` if no response contains it, which does not prove that it does not exist.
+    pub async fn find_disk(&self, deadline: Deadline, id: &DiskId) -> Result<Option<Disk>> {
+        let found = self.disks.find(deadline, id).await;
+        let found = found.map_err(wait(format!("read disk {id}")))?;
+        Ok(found.map(|row| Disk::clone(&row)))
+    }
+
+    /// As [`Self::find_disk`], a snapshot.
+    pub async fn find_snapshot(
+        &self,
+        deadline: Deadline,
+        id: &SnapshotId,
+    ) -> Result<Option<Snapshot>> {
+        let found = self.snapshots.find(deadline, id).await;
+        let found = found.map_err(wait(format!("read snapshot {id}")))?;
+        Ok(found.map(|row| Snapshot::clone(&row)))
     }
 
     /// Whether these are the tags of a resource of this cluster.

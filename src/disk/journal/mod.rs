@@ -1,24 +1,27 @@
 //! Accepted requests of this process, to compensate for stale reads.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::stale_read::READ_LAG;
+use super::evidence::{Active, READ_LAG};
+use crate::cloud::EcsApi;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
-mod activity;
 mod attachments;
+mod published;
 mod resources;
 mod ttl_cache;
 
-pub(super) use activity::Activity;
 pub(super) use attachments::{RecentAttachments, RecentDetachments};
+pub(super) use published::Published;
 pub(super) use resources::{RecentChanges, RecentResources};
 pub(super) use ttl_cache::TtlCache;
 
 /// Recent changes by this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Journal {
-    pub(super) activity: Activity,
+    active: Active,
+    ecs: Arc<dyn EcsApi>,
     pub(super) disks: RecentResources<DiskId, Disk>,
     /// Snapshots that callers created and deleted.
     pub(super) snapshots: RecentResources<SnapshotId, Snapshot>,
@@ -26,10 +29,11 @@ pub(super) struct Journal {
     pub(super) attached: RecentAttachments,
     /// Detachments that were requested or observed.
     pub(super) detached: RecentDetachments,
+    pub(super) published: Published,
     /// Disks whose category, performance or tags changed.
     changes: TtlCache<DiskId, ()>,
-    /// Tags of disks that were recently observed without an attachment.
-    pub(super) free: TtlCache<DiskId, Tags>,
+    /// Tags of disks that were recently observed without an attachment, with the number of the access key.
+    free: TtlCache<DiskId, (Tags, u64)>,
     /// Elastic ephemeral disks that were created or observed. They are attached and detached with `DeleteWithInstance`.
     /// Other disks must not be: it would delete them with their instance.
     ephemeral: TtlCache<DiskId, ()>,
@@ -41,6 +45,21 @@ const EPHEMERAL: Duration = Duration::from_secs(24 * 3600);
 const FREE: Duration = Duration::from_secs(10);
 
 impl Journal {
+    pub(super) fn new(active: Active, ecs: Arc<dyn EcsApi>) -> Self {
+        Self {
+            active,
+            ecs,
+            disks: RecentResources::default(),
+            snapshots: RecentResources::default(),
+            attached: RecentAttachments::default(),
+            detached: RecentDetachments::default(),
+            changes: TtlCache::default(),
+            free: TtlCache::default(),
+            ephemeral: TtlCache::default(),
+            published: Published::default(),
+        }
+    }
+
     pub(super) fn record_attached(&self, row: &Disk, node: &InstanceId) {
         self.disks.record_observed(&row.id);
         self.attached.record_complete(row, node);
@@ -49,7 +68,8 @@ impl Journal {
     pub(super) fn record_observed(&self, row: &Disk) {
         self.disks.record_observed(&row.id);
         if row.is_free() {
-            self.free.insert(&row.id, FREE, row.tags.clone());
+            let key = self.ecs.key_generation();
+            self.free.insert(&row.id, FREE, (row.tags.clone(), key));
         }
     }
 
@@ -63,9 +83,16 @@ impl Journal {
         self.ephemeral.get(disk).is_some()
     }
 
+    /// The tags of the disk if it was observed without an attachment a short time ago, with the current access key. The
+    /// observation is used once.
+    pub(super) fn take_free(&self, disk: &DiskId) -> Option<Tags> {
+        let (tags, key) = self.free.remove(disk)?;
+        (key == self.ecs.key_generation()).then_some(tags)
+    }
+
     /// Whether reads may still be older than changes by other replicas.
     pub(super) fn is_new_leader(&self) -> bool {
-        self.activity.active_since().elapsed() < READ_LAG
+        self.active.is_new()
     }
 
     /// Records that the disk changes now, or may change.

@@ -9,12 +9,12 @@ use crate::base::Deadline;
 use crate::cloud::{
     self, AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
     DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, EcsApi, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode,
-    TagResources, TagTarget, UntagResources,
+    DetachDisk, DiskAttribute, EcsApi, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
+    ResizeMode, TagResources, TagTarget, UntagResources,
 };
 use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId,
-    Tags, ZoneId, ZoneStock,
+    Tags, ZoneId, ZoneStock, tag,
 };
 
 mod access;
@@ -89,6 +89,31 @@ impl PermissionProbe {
         actions.extend(self.disk_writes(deadline, &none).await);
         actions.extend(self.snapshot_writes(deadline, &none).await);
         Ok(Permissions { actions, stock })
+    }
+
+    /// The attached disks of any cluster that are deleted with their instance, although they can be moved. `None` if the
+    /// cloud lists no disk at all, as it does without the permission.
+    ///
+    /// # Errors
+    /// If the disks cannot be listed.
+    pub async fn deleted_with_instance(&self, deadline: Deadline) -> Result<Option<Vec<DiskId>>> {
+        let (mut query, mut found) = (DescribeDisks::default(), Vec::new());
+        let mut is_empty = true;
+        loop {
+            let page = self.ecs.describe_disks(deadline, &query).await;
+            let page = page.map_err(cloud("list the disks"))?;
+            is_empty &= page.rows.is_empty();
+            let is_lost = |row: &Disk| {
+                let is_volume = row.tags.contains_key(tag::CLUSTER);
+                is_volume && !row.attachments.is_empty() && row.is_lost_with_instance()
+            };
+            let lost = page.rows.into_iter().filter(is_lost);
+            found.extend(lost.map(|row| row.id));
+            match page.next {
+                Some(next) => query.next = Some(next),
+                None => return Ok((!is_empty).then_some(found)),
+            }
+        }
     }
 
     async fn reads(&self, deadline: Deadline) -> (Vec<ActionAccess>, Vec<ZoneStock>) {
@@ -272,7 +297,7 @@ impl PermissionProbe {
         };
         let attribute = ModifyDiskAttribute {
             disk: disk.clone(),
-            bursting: false,
+            attribute: DiskAttribute::Bursting(false),
         };
         let tag = TagResources {
             targets: TagTarget::Disks(vec![disk.clone()]),

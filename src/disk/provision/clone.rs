@@ -23,7 +23,7 @@ impl Provisioner {
     /// Creates the disk of this name with the content of `source`, unless it exists.
     ///
     /// # Errors
-    /// [`Error::NoSuchDisk`] if the source does not exist. Also if the temporary snapshot cannot be deleted.
+    /// [`Error::NoSuchDisk`] if the source does not exist. Also if the deletion of the temporary snapshot should be retried.
     pub async fn create_clone(
         &self,
         deadline: Deadline,
@@ -106,9 +106,9 @@ impl Provisioner {
             SnapshotStatus::Failed => Some(false),
             _ => row.available.then_some(true),
         };
-        let mut call = self.snapshots.call(wanted);
+        let call = self.snapshots.call(wanted);
         let (creator, operation) = (&self.snapshots.creator, Operation::SnapshotAvailable);
-        let waited = creator.wait_created(deadline, &mut call, id, Some(operation.into()), ready);
+        let waited = creator.wait_created(deadline, &call, id, Some(operation.into()), ready);
         let step = format!("complete snapshot {id}");
         match waited.await.map_err(wait(step))? {
             Some(true) => return Ok(()),
@@ -131,15 +131,17 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes the temporary snapshot of a clone. If the cloud still needs it, a later call deletes it.
+    /// Deletes the temporary snapshot of a clone. If the cloud refuses, the volume is not affected: the snapshot has a
+    /// retention of a day.
     async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == Kind::Conflict => {
+            Err(error) if error.kind() == Kind::Conflict || error.failure().kind().is_final() => {
                 tracing::warn!(
                     snapshot.id = %id,
                     cloud.code = error.code(),
-                    "the snapshot of a clone is still in use; it is deleted later, within a day"
+                    cloud.request_id = error.request_id(),
+                    "cannot delete the snapshot of a clone now; the cloud deletes it within a day"
                 );
                 Ok(())
             }

@@ -1,19 +1,14 @@
 //! Creates a disk, blank or from a snapshot.
 
-use std::time::Duration;
-
 use super::candidates::select_candidates;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::view::OperationKind;
-use crate::disk::create_once::CreateCall;
+use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::error::{Error, rejected, wait};
+use crate::disk::evidence::CreateCall;
 use crate::disk::read::read_in_state;
 use crate::disk::{NewDisk, Result};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, Gib, SizeRange, Snapshot};
-
-/// How long a name is known to have no disk after a final refusal.
-const REFUSED: Duration = Duration::from_secs(900);
 
 impl Provisioner {
     /// Creates the disk of this name unless it exists, and waits until it is no longer `Creating`.
@@ -24,26 +19,18 @@ impl Provisioner {
     /// while an earlier attempt may have created the disk.
     pub async fn create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
         let tags = self.owner.name_tags(&new.name);
-        let mut call = self.creator.start_call(&new.name, tags);
-        let outcome = self.find_or_create(deadline, new, &mut call).await;
-        let finished = self
-            .creator
-            .finish(deadline, &call, |disk| &disk.id, outcome);
-        let finished = finished.await;
-        if finished
-            .as_ref()
-            .is_err_and(|error| error.failure_kind().is_final())
-        {
-            self.refused.insert(&call.key, REFUSED, ());
-        }
-        finished
+        let call = self.creator.start_call(&new.name, tags);
+        let outcome = self.find_or_create(deadline, new, &call).await;
+        self.creator
+            .finish(deadline, &call, |disk| &disk.id, outcome)
+            .await
     }
 
     async fn find_or_create(
         &self,
         deadline: Deadline,
         new: &NewDisk,
-        call: &mut CreateCall,
+        call: &CreateCall,
     ) -> Result<Disk> {
         loop {
             if let Some(disk) = self.find_created(deadline, new, call).await? {
@@ -52,7 +39,7 @@ impl Provisioner {
             let (id, operation) = match self.with_source(deadline, new).await {
                 // Deleted meanwhile, possibly after an earlier call of this name used it.
                 Err(error @ (Error::NoSuchSnapshot { .. } | Error::NoSuchDisk { .. })) => {
-                    let found = self.creator.find_after_rejection(deadline, call).await?;
+                    let found = self.creator.find_by_tags(deadline, call).await?;
                     (found.ok_or(error)?, None)
                 }
                 sized => {
@@ -75,10 +62,16 @@ impl Provisioner {
         &self,
         deadline: Deadline,
         new: &NewDisk,
-        call: &mut CreateCall,
+        call: &CreateCall,
     ) -> Result<Option<Disk>> {
         match self.creator.find_existing(deadline, call).await? {
-            Some(id) => self.wait_complete(deadline, new, call, &id, None).await,
+            Some(id) => {
+                let operation = Operation::Create;
+                let is_running = self.disks.is_running(&id, operation);
+                let operation = is_running.then(|| operation.into());
+                self.wait_complete(deadline, new, call, &id, operation)
+                    .await
+            }
             None => Ok(None),
         }
     }
@@ -88,11 +81,14 @@ impl Provisioner {
         &self,
         deadline: Deadline,
         new: &NewDisk,
-        call: &mut CreateCall,
+        call: &CreateCall,
         id: &DiskId,
         operation: Option<OperationKind>,
     ) -> Result<Option<Disk>> {
-        let created = |row: &Disk| (row.status != DiskStatus::Creating).then(|| row.clone());
+        // A disk that is being deleted, or whose status is unknown, is not a created one.
+        let is_finished =
+            |row: &Disk| !matches!(row.status, DiskStatus::Creating | DiskStatus::Unknown(_));
+        let created = |row: &Disk| is_finished(row).then(|| row.clone());
         let creator = &self.creator;
         let waited = creator.wait_created(deadline, call, id, operation, created);
         let step = format!("create disk {id}");

@@ -6,8 +6,8 @@ use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::cloud::CreateDisk;
 use crate::cloud::view::{Operation, OperationKind};
-use crate::disk::create_once::CreateCall;
 use crate::disk::error::{Error, cloud};
+use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::display_name;
 use crate::disk::{NewDisk, Result};
 use crate::model::{ClientToken, DiskId, tag};
@@ -20,11 +20,11 @@ impl Provisioner {
         deadline: Deadline,
         new: &NewDisk,
         selection: &Selection,
-        call: &mut CreateCall,
+        call: &CreateCall,
     ) -> Result<(DiskId, Option<OperationKind>)> {
+        let name = self.creator.names.get(&call.key);
         let is_unresolved = |candidate: &&Candidate| {
-            let unresolved = call.prior.unresolved.as_ref();
-            unresolved.is_some_and(|pending| {
+            name.unresolved().is_some_and(|pending| {
                 let request = self.request(new, candidate, pending.token.clone());
                 pending.request == format!("{request:?}")
             })
@@ -32,7 +32,6 @@ impl Provisioner {
         let first = selection.candidates.iter().find(is_unresolved);
         let (ecs, stock) = (self.ecs.as_ref(), &self.stock_view);
         let mut attempt_order = stock.attempt_order(selection, first);
-        let mut is_sent = false;
         let error = loop {
             let Some(candidate) = attempt_order.next(ecs, deadline).await else {
                 let (name, is_size_only) = (new.name.clone(), attempt_order.is_size_only());
@@ -44,7 +43,7 @@ impl Provisioner {
                 };
             };
             let order = format!("{candidate} {new:?}");
-            let may_exist = || self.creator.attempts.get(&call.key).may_exist();
+            let may_exist = || self.creator.names.get(&call.key).may_exist();
             // A request that may have taken effect is repeated without a pause.
             let refusal = if may_exist() {
                 None
@@ -54,7 +53,6 @@ impl Provisioner {
             let rejection = if let Some(refusal) = refusal {
                 refusal
             } else {
-                is_sent = true;
                 let request = |token| Attempt {
                     request: self.request(new, candidate, token),
                     candidate,
@@ -70,7 +68,7 @@ impl Provisioner {
                     Err(rejection) => rejection,
                 }
             };
-            if self.creator.attempts.get(&call.key).may_exist()
+            if self.creator.names.get(&call.key).may_exist()
                 || !attempt_order
                     .add_rejection(candidate, &rejection, ecs, deadline)
                     .await
@@ -87,13 +85,6 @@ impl Provisioner {
                 "cannot create the disk here, trying the next zone or category"
             );
         };
-        // Without a request, only the tags show whether an earlier process created the disk.
-        if !is_sent
-            && self.refused.get(&call.key).is_none()
-            && let Some(id) = self.creator.find_after_rejection(deadline, call).await?
-        {
-            return Ok((id, None));
-        }
         Err(error)
     }
 

@@ -1,12 +1,15 @@
 //! Deletes a disk that this cluster owns and that no node holds.
 
+use tokio::time::Instant;
+
 use super::Provisioner;
 use crate::base::Deadline;
-use crate::cloud::view::{Presence, WaitError};
+use crate::cloud::view::{OVERDUE, WaitError};
 use crate::cloud::{self, Kind};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{cloud, rejected, wait};
+use crate::disk::evidence::{Presence, names_missing};
 use crate::model::{Disk, DiskId, Failure, tag};
 
 impl Provisioner {
@@ -18,34 +21,44 @@ impl Provisioner {
     }
 
     async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
-        let (mut rejection, mut backoff) = (None, Backoff::default());
-        let mut free = self.journal.free.remove(disk);
+        let (mut rejection, mut backoff, began) = (None, Backoff::default(), Instant::now());
+        let mut free = self.journal.take_free(disk);
         loop {
-            let tags = match free.take() {
-                Some(tags) => tags,
-                None => match self.free_row(deadline, disk, rejection.take()).await? {
-                    Presence::Row(row) => row.tags.clone(),
-                    Presence::Absent(proof) => {
-                        self.disks.record_absent(disk, proof);
-                        return Ok(());
-                    }
-                },
-            };
-            self.owner.check_owned(&format!("disk {disk}"), &tags)?;
-            if tags.contains_key(tag::CLONE_OF)
-                && let Some(name) = tags.get(tag::CSI_NAME)
-            {
-                self.clean_up_clone(deadline, name).await?;
+            let key = self.disks.key();
+            // Without a response to an earlier deletion, the next one says whether the disk still exists.
+            if !self.disks.is_deletion_lost(disk) {
+                let tags = match free.take() {
+                    Some(tags) => tags,
+                    None => match self.free_row(deadline, disk, rejection.take()).await? {
+                        Presence::Row(row) => row.tags.clone(),
+                        Presence::Absent => return Ok(()),
+                    },
+                };
+                self.owner.check_owned(&format!("disk {disk}"), &tags)?;
+                if tags.contains_key(tag::CLONE_OF)
+                    && let Some(name) = tags.get(tag::CSI_NAME)
+                {
+                    self.clean_up_clone(deadline, name).await?;
+                }
             }
-            let outcome = self.ecs.delete_disk(deadline, disk).await;
-            match self.creator.mark_deleted(disk, outcome) {
-                Ok(()) => return Ok(()),
+            let call = self.ecs.delete_disk(deadline, disk);
+            match self.disks.delete(disk, key, call).await {
+                // Unless the access key has changed since the disk was read.
+                Ok(()) if self.disks.is_absent(disk) => return Ok(()),
+                Ok(()) => {}
+                // The next read proves it, or the row is stale, or the index that this call uses lags.
+                Err(error) if names_missing(&error) => {
+                    if !self.disks.is_absent(disk) && backoff.wait(deadline).await.is_err() {
+                        let unproven = self.disks.unproven(disk, true);
+                        return Err(wait(step(disk))(unproven));
+                    }
+                }
                 // The disk is loading from its snapshot, or detaching: retry later.
                 Err(error) if error.kind() == Kind::Conflict => {
-                    match backoff.wait(deadline).await {
-                        Ok(()) => rejection = Some(error),
-                        Err(_) => return Err(cloud(step(disk))(error)),
+                    if began.elapsed() >= OVERDUE || backoff.wait(deadline).await.is_err() {
+                        return Err(cloud(step(disk))(error));
                     }
+                    rejection = Some(error);
                 }
                 Err(error) => return Err(cloud(step(disk))(error)),
             }
@@ -61,7 +74,7 @@ impl Provisioner {
     ) -> Result<Presence<Disk>> {
         // A read older than a detach would wrongly reject the deletion.
         let free = |row: &Disk| row.attachments.is_empty();
-        let found = self.disks.confirm_state(disk, deadline, free).await;
+        let found = self.disks.confirm_state(deadline, disk, free).await;
         let found = found.map_err(|error| match (error, rejection) {
             // The last rejection explains more than a timeout.
             (WaitError::Deadline { .. }, Some(rejection)) => cloud(step(disk))(rejection),

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::create_once::Creator;
 use super::dependencies::Dependencies;
-use super::journal::{Journal, TtlCache};
+use super::evidence::{Creator, Rows};
+use super::journal::Journal;
 use super::ownership::Owner;
 use super::refusals::Refusals;
 use super::snapshot::Snapshotter;
 use crate::cloud::EcsApi;
-use crate::cloud::view::Poller;
-use crate::model::{Category, Disk, DiskId, ZoneId};
+use crate::model::{Category, Disk, ZoneId};
 
 mod attempt;
 pub mod candidates;
@@ -27,7 +26,7 @@ pub use new_disk::{AllowedZone, NewDisk};
 #[derive(Debug)]
 pub struct Provisioner {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
+    disks: Arc<Rows<Disk>>,
     snapshots: Arc<Snapshotter>,
     owner: Owner,
     journal: Arc<Journal>,
@@ -35,8 +34,6 @@ pub struct Provisioner {
     stock_view: candidates::StockView,
     /// Refusals of a request that do not depend on the stock.
     refusals: Refusals<String>,
-    /// Names whose creation was refused for good.
-    refused: TtlCache<String, ()>,
 }
 
 impl Provisioner {
@@ -51,7 +48,6 @@ impl Provisioner {
             journal: shared.journal,
             stock_view: candidates::StockView::default(),
             refusals: Refusals::default(),
-            refused: TtlCache::default(),
         }
     }
 

@@ -5,8 +5,8 @@ use crate::base::Deadline;
 use crate::cloud::view::Operation;
 use crate::cloud::{self, Condition, CreateSnapshot};
 use crate::disk::Result;
-use crate::disk::create_once::CreateCall;
 use crate::disk::error::{self, Error, cloud, wait};
+use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags};
@@ -66,8 +66,8 @@ impl Snapshotter {
     /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: a snapshot that failed
     /// before it was cut is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
-        let mut call = self.call(new);
-        let outcome = self.find_or_create(deadline, new, &mut call).await;
+        let call = self.call(new);
+        let outcome = self.find_or_create(deadline, new, &call).await;
         self.creator
             .finish(deadline, &call, |row| &row.id, outcome)
             .await
@@ -77,7 +77,7 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewSnapshot,
-        call: &mut CreateCall,
+        call: &CreateCall,
     ) -> Result<Snapshot> {
         let cut = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
         let creator = &self.creator;
@@ -116,7 +116,7 @@ impl Snapshotter {
 
     /// The snapshot that this process has created under the name.
     pub(in crate::disk) fn created(&self, new: &NewSnapshot) -> Option<SnapshotId> {
-        self.call(new).prior.created?.parse().ok()
+        self.creator.created(&self.call(new))
     }
 
     pub(in crate::disk) async fn find(
@@ -124,24 +124,17 @@ impl Snapshotter {
         deadline: Deadline,
         new: &NewSnapshot,
     ) -> Result<Option<SnapshotId>> {
-        let identity_tags = new.identity_tags(&self.owner);
-        let found = self
-            .creator
-            .find_by_tags(deadline, &new.name, &identity_tags, None);
-        Ok(found.await?.map(|row| row.id))
+        self.creator.find_by_tags(deadline, &self.call(new)).await
     }
 
     /// Records that the snapshot of the name no longer exists, although its token still returns it.
     pub(in crate::disk) fn forget(&self, new: &NewSnapshot, id: &SnapshotId) {
-        let key = self.call(new).key;
-        self.creator.attempts.forget(&key, id.as_str());
+        self.creator.forget(&self.call(new), id);
     }
 
     async fn failed(&self, deadline: Deadline, new: &NewSnapshot, row: Snapshot) -> Error {
         let snapshot = row.id;
         let next = if row.created.is_some() {
-            let key = self.call(new).key;
-            self.creator.attempts.resolve(&key, None, false);
             "delete it and create another"
         } else if let Err(error) = self.discard(deadline, &snapshot).await {
             tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");

@@ -4,13 +4,18 @@ use super::Snapshotter;
 use crate::base::Deadline;
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::Result;
-use crate::disk::error::{Error, cloud, rejected};
+use crate::disk::backoff::Backoff;
+use crate::disk::error::{Error, cloud, rejected, wait};
+use crate::disk::evidence::{Presence, names_missing};
 use crate::disk::read::{read, read_in_state};
 use crate::model::{Failure, SnapshotId};
 
 impl Snapshotter {
     /// Deletes the snapshot; succeeds if it does not exist. Fails if it is in a group, in use, or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        if self.creator.rows.is_deletion_lost(id) {
+            return self.discard(deadline, id).await;
+        }
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
             self.journal.snapshots.record_deleted(id);
             return Ok(());
@@ -19,8 +24,8 @@ impl Snapshotter {
             && read(&self.groups.rows, deadline, group).await?.is_some()
         {
             // The snapshot may have been deleted with its group.
-            let last = read_in_state(&self.creator.rows, deadline, id, |_| false).await?;
-            if last.is_none() {
+            let last = read_in_state(&self.creator.rows, deadline, id, |_| false).await;
+            if matches!(last, Ok(None)) {
                 return Ok(());
             }
             let text = format!(
@@ -33,30 +38,42 @@ impl Snapshotter {
         self.discard(deadline, id).await
     }
 
+    /// Sends one deletion. A snapshot that the cloud names as missing counts as deleted.
     pub(in crate::disk) async fn delete_once(
         &self,
         deadline: Deadline,
         id: &SnapshotId,
     ) -> cloud::Result<()> {
-        let outcome = self.ecs.delete_snapshot(deadline, id).await;
-        self.creator.mark_deleted(id, outcome)
+        let rows = &self.creator.rows;
+        let call = self.ecs.delete_snapshot(deadline, id);
+        match rows.delete(id, rows.key(), call).await {
+            Err(error) if names_missing(&error) => Ok(()),
+            outcome => outcome,
+        }
     }
 
-    /// Deletes a snapshot that is known to be owned by this cluster.
+    /// Deletes a snapshot that was read, and is owned by this cluster.
     pub(super) async fn discard(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
+        let rows = &self.creator.rows;
+        let mut backoff = Backoff::default();
         loop {
-            match self.delete_once(deadline, id).await {
-                Ok(()) => break,
-                // Another operation is in progress: poll again.
-                Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self
-                        .creator
-                        .rows
-                        .wait_until(id, deadline, |_| Some(()))
-                        .await;
-                    waited.map_err(|_| cloud(step(id))(error))?;
-                }
+            let rejection = match self.delete_once(deadline, id).await {
+                Ok(()) if rows.is_absent(id) => break,
+                // Named as missing, or the access key has changed: a read decides.
+                Ok(()) => match rows.confirm(deadline, id).await {
+                    Ok(Presence::Absent) => break,
+                    Ok(Presence::Row(_)) => None,
+                    Err(error) => return Err(wait(step(id))(error)),
+                },
+                // Another operation is in progress.
+                Err(error) if error.kind() == Kind::Conflict => Some(error),
                 Err(error) => return Err(delete_error(id, error)),
+            };
+            if backoff.wait(deadline).await.is_err() {
+                return Err(match rejection {
+                    Some(rejection) => cloud(step(id))(rejection),
+                    None => wait(step(id))(rows.unproven(id, true)),
+                });
             }
         }
         self.journal.snapshots.record_deleted(id);

@@ -10,8 +10,8 @@ use crate::base::{Deadline, join_all};
 use crate::cloud::view::Operation;
 use crate::cloud::{self, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
-use crate::disk::create_once::CreateCall;
 use crate::disk::error::{Error, cloud, rejected, wait};
+use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
@@ -81,10 +81,10 @@ impl Snapshotter {
         if new.sources.len() > MAX_DISKS {
             return Err(not_groupable(new, TOO_MANY, None));
         }
-        let mut call = self
+        let call = self
             .groups
             .start_call(&new.name, self.owner.name_tags(&new.name));
-        let outcome = self.find_or_create_group(deadline, new, &mut call).await;
+        let outcome = self.find_or_create_group(deadline, new, &call).await;
         self.groups
             .finish(deadline, &call, |group| &group.id, outcome)
             .await
@@ -94,7 +94,7 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewGroupSnapshot,
-        call: &mut CreateCall,
+        call: &CreateCall,
     ) -> Result<GroupSnapshot> {
         let row = loop {
             let request = |token| new.request(&self.owner, token);
@@ -110,10 +110,9 @@ impl Snapshotter {
         // If a snapshot was cut, a caller may already have received the group.
         let uncut = |row: &Snapshot| row.status == SnapshotStatus::Failed && row.created.is_none();
         if snapshots.iter().any(uncut) {
-            return Err(self.replace_group(deadline, new, call, &row).await);
+            return Err(self.discard_group(deadline, call, &row).await);
         }
         let Some(group) = complete_group(&row, snapshots) else {
-            self.groups.attempts.resolve(&call.key, None, false);
             return Err(group_failed(&row, RECREATE));
         };
         self.tag_members(deadline, new, &group).await?;
@@ -131,7 +130,8 @@ impl Snapshotter {
         rejection: cloud::Error,
     ) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = rejection.condition() {
-            let reads = new.sources.iter().map(|id| read(&self.disks, deadline, id));
+            // The code does not name the disk.
+            let reads = new.sources.iter().map(|id| self.disks.find(deadline, id));
             for (disk, row) in new.sources.iter().zip(join_all(reads).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
@@ -149,7 +149,7 @@ impl Snapshotter {
         &self,
         deadline: Deadline,
         new: &NewGroupSnapshot,
-        call: &mut CreateCall,
+        call: &CreateCall,
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
         let mut incomplete = StaleReadGuard::default();
@@ -178,7 +178,10 @@ impl Snapshotter {
         let waits = row.members.iter().map(async |member| {
             let (id, operation) = (&member.snapshot, Some(Operation::Snapshot.into()));
             let decided = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
-            let waited = self.creator.wait_decided(deadline, id, operation, decided);
+            let waited = self
+                .creator
+                .rows
+                .wait_decided(deadline, id, operation, decided);
             waited.await
         });
         let rows: std::result::Result<Option<Vec<_>>, _> =
@@ -186,48 +189,25 @@ impl Snapshotter {
         rows.map_err(wait(format!("cut the snapshots of group {}", row.id)))
     }
 
-    /// Replaces a failed group that no caller has received. The replacement is created before the deletion, because no call
-    /// proves the absence of a group: after a restart, only another group in the list proves that the failed one is deleted.
-    async fn replace_group(
+    /// Deletes a failed group that no caller has received; the next call creates another.
+    async fn discard_group(
         &self,
         deadline: Deadline,
-        new: &NewGroupSnapshot,
-        call: &mut CreateCall,
+        call: &CreateCall,
         row: &SnapshotGroup,
     ) -> Error {
-        let attempts = &self.groups.attempts;
-        call.prior = attempts.get(&call.key);
-        call.prior.deleted = Some(row.id.to_string());
-        let request = |token| new.request(&self.owner, token);
-        let replaced = self.groups.find_or_create(deadline, call, request).await;
-        // Until the failed group is deleted, the next call must find it.
-        attempts.update(&call.key, |prior| prior.created = Some(row.id.to_string()));
-        let (replacement, rejection) = match replaced {
-            Ok(Ok(id)) => (Some(id), None),
-            Ok(Err(rejection))
-                if attempts.get(&call.key).unresolved.is_none()
-                    && rejection.failure().kind().is_final() =>
-            {
-                (None, Some(rejection))
+        let id = &row.id;
+        let next = match self.delete_group(deadline, id, &BTreeSet::new()).await {
+            Ok(()) => {
+                self.groups.forget(call, id);
+                "it is deleted, and the next call creates another"
             }
-            Ok(Err(rejection)) => return self.group_error(deadline, new, rejection).await,
-            Err(error) => return error,
-        };
-        let next = match self.ecs.delete_snapshot_group(deadline, &row.id).await {
-            Ok(kept) if kept.is_empty() => {
-                self.record_group_deleted(row);
-                attempts.forget(&call.key, row.id.as_str());
-                if let Some(id) = replacement {
-                    attempts.resolve(&call.key, Some(id.as_str()), false);
-                }
-                "it is deleted, and another is being created"
+            Err(error) => {
+                tracing::warn!(group.id = %id, %error, "cannot delete a failed snapshot group");
+                "the next call deletes it"
             }
-            Ok(_) | Err(_) => "the next call deletes it",
         };
-        match rejection {
-            Some(rejection) => self.group_error(deadline, new, rejection).await,
-            None => group_failed(row, next),
-        }
+        group_failed(row, next)
     }
 
     /// Adds missing tags to the snapshots, which identify the cluster and the group.

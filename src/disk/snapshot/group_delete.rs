@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use super::delete::hold_reason;
 use crate::base::{Deadline, join_all};
-use crate::cloud::view::ConfirmedAbsent;
-use crate::cloud::{Kind, UndeletedSnapshot};
+use crate::cloud::{self, Kind, UndeletedSnapshot};
 use crate::disk::Result;
-use crate::disk::error::{cloud, rejected};
+use crate::disk::backoff::Backoff;
+use crate::disk::error::{self, rejected, wait};
+use crate::disk::evidence::names_missing;
 use crate::disk::read::read;
-use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId};
+use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId, tag};
 
 impl Snapshotter {
     /// Deletes the group with its snapshots; succeeds if it does not exist. `members`, if given, must be those of the group.
@@ -25,59 +26,100 @@ impl Snapshotter {
         members: &BTreeSet<SnapshotId>,
     ) -> Result<()> {
         let step = || format!("delete snapshot group {id}");
+        let mut backoff = Backoff::default();
+        let groups = &self.groups.rows;
         loop {
-            let row = match read(&self.groups.rows, deadline, id).await {
-                Ok(Some(row)) => row,
-                Ok(None) => return Ok(()),
-                Err(error) if self.are_deleted(deadline, members).await => {
-                    tracing::info!(group.id = %id, %error, "all snapshots of the group are deleted");
-                    return Ok(());
+            let key = groups.key();
+            let mut own = members.clone();
+            // Without a response to an earlier deletion, the next one says whether the group still exists.
+            if !groups.is_deletion_lost(id) {
+                let row = match read(groups, deadline, id).await {
+                    Ok(Some(row)) => row,
+                    Ok(None) => return self.delete_members(deadline, id, members).await,
+                    // No other group proves its absence, but its members can.
+                    Err(error)
+                        if error.failure() == Failure::AbsenceUnproven && !members.is_empty() =>
+                    {
+                        tracing::info!(group.id = %id, %error, "deleting the snapshots of the group instead");
+                        return self.delete_members(deadline, id, members).await;
+                    }
+                    Err(error) => return Err(error),
+                };
+                self.owner
+                    .check_owned(&format!("snapshot group {id}"), &row.tags)?;
+                self.check_members(deadline, &row, members).await?;
+                own.extend(row.members.iter().map(|member| member.snapshot.clone()));
+            }
+            let mut kept = Vec::new();
+            let call = async {
+                kept = self.ecs.delete_snapshot_group(deadline, id).await?;
+                match kept.is_empty() {
+                    true => Ok(()),
+                    false => Err(cloud::Error::new(Kind::Precondition, "DeleteSnapshotGroup")),
                 }
-                Err(error) => return Err(error),
             };
-            self.owner
-                .check_owned(&format!("snapshot group {id}"), &row.tags)?;
-            self.check_members(deadline, &row, members).await?;
-            match self.ecs.delete_snapshot_group(deadline, id).await {
-                Ok(kept) if kept.is_empty() => {
-                    self.record_group_deleted(&row);
-                    return Ok(());
-                }
-                Ok(kept) => {
+            let rejection = match groups.delete(id, key, call).await {
+                Err(_) if !kept.is_empty() => {
                     let kept = kept_reasons(&kept);
                     let text = format!("snapshot group {id} is not deleted completely: {kept}");
                     return Err(rejected(Failure::GroupInUse, text, None));
                 }
-                Err(error) if ConfirmedAbsent::from_error(&error).is_some() => return Ok(()),
-                Err(error) if error.kind() == Kind::Conflict => {
-                    let waited = self
-                        .groups
-                        .rows
-                        .wait_until(id, deadline, |_| Some(()))
-                        .await;
-                    waited.map_err(|_| cloud(step())(error))?;
+                // Named as missing after a lost response, it was deleted by an earlier attempt.
+                Ok(()) | Err(_) if groups.is_absent(id) => {
+                    self.record_deleted(id, &own);
+                    return Ok(());
                 }
-                Err(error) => return Err(cloud(step())(error)),
+                Ok(()) => None,
+                Err(error) if error.kind() == Kind::Conflict || names_missing(&error) => {
+                    Some(error)
+                }
+                Err(error) => return Err(error::cloud(step())(error)),
+            };
+            if backoff.wait(deadline).await.is_err() {
+                return Err(match rejection {
+                    Some(rejection) => error::cloud(step())(rejection),
+                    None => wait(step())(groups.unproven(id, true)),
+                });
             }
         }
     }
 
-    pub(super) fn record_group_deleted(&self, row: &SnapshotGroup) {
-        let _ = self.groups.mark_deleted(&row.id, Ok(()));
-        for member in &row.members {
-            let _ = self.creator.mark_deleted(&member.snapshot, Ok(()));
-            self.journal.snapshots.record_deleted(&member.snapshot);
+    /// Records that the group was deleted with its snapshots.
+    fn record_deleted(&self, group: &SnapshotGroupId, members: &BTreeSet<SnapshotId>) {
+        self.groups.rows.record_deleted(group);
+        for member in members {
+            self.creator.rows.record_deleted(member);
+            self.journal.snapshots.record_deleted(member);
         }
     }
 
-    /// Whether all of these snapshots certainly do not exist. Then the group does not either, even if no other group proves
-    /// its absence. False without snapshots.
-    async fn are_deleted(&self, deadline: Deadline, members: &BTreeSet<SnapshotId>) -> bool {
-        let members = members
-            .iter()
-            .map(|id| read(&self.creator.rows, deadline, id));
-        let rows = join_all(members).await;
-        !rows.is_empty() && rows.iter().all(|row| matches!(row, Ok(None)))
+    /// Deletes the snapshots of a group that does not exist, or that no response contains. Succeeds once all certainly do not
+    /// exist.
+    async fn delete_members(
+        &self,
+        deadline: Deadline,
+        group: &SnapshotGroupId,
+        members: &BTreeSet<SnapshotId>,
+    ) -> Result<()> {
+        let delete =
+            members.iter().map(
+                async |id| match read(&self.creator.rows, deadline, id).await? {
+                    None => Ok(()),
+                    Some(row) => {
+                        let of_group = row
+                            .tags
+                            .get(tag::GROUP)
+                            .is_none_or(|tag| tag == group.as_str());
+                        if !of_group {
+                            return Ok(());
+                        }
+                        self.owner
+                            .check_owned(&format!("snapshot {id}"), &row.tags)?;
+                        self.discard(deadline, id).await
+                    }
+                },
+            );
+        join_all(delete).await.into_iter().collect()
     }
 
     /// Compares the group's snapshots with those in the request, some of which may already be deleted. An empty request
@@ -102,7 +144,12 @@ impl Snapshotter {
             .iter()
             .map(|id| read(&self.creator.rows, deadline, id));
         for (id, found) in others.iter().zip(join_all(reads).await) {
-            if found?.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+            let found = match found {
+                // What is not visible cannot belong to something else.
+                Err(error) if error.failure() == Failure::AbsenceUnproven => None,
+                found => found?,
+            };
+            if found.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
         }

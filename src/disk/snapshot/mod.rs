@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::create_once::Creator;
 use super::dependencies::Dependencies;
+use super::evidence::{Creator, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
 use crate::cloud::EcsApi;
-use crate::cloud::view::Poller;
-use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId};
+use crate::model::{Disk, Snapshot, SnapshotGroup};
 
 mod compare;
 mod create;
@@ -23,7 +22,7 @@ pub use group::{GroupSnapshot, NewGroupSnapshot};
 #[derive(Debug)]
 pub struct Snapshotter {
     ecs: Arc<dyn EcsApi>,
-    disks: Arc<Poller<DiskId, Disk>>,
+    disks: Arc<Rows<Disk>>,
     owner: Owner,
     journal: Arc<Journal>,
     pub(super) creator: Creator<Snapshot>,
@@ -31,11 +30,11 @@ pub struct Snapshotter {
 }
 
 impl Snapshotter {
-    pub(super) fn new(shared: &Dependencies, rows: Poller<SnapshotGroupId, SnapshotGroup>) -> Self {
+    pub(super) fn new(shared: &Dependencies, rows: Arc<Rows<SnapshotGroup>>) -> Self {
         let snapshots = Arc::clone(&shared.snapshots);
         Self {
             creator: Creator::new(shared, snapshots),
-            groups: Creator::new(shared, Arc::new(rows)),
+            groups: Creator::new(shared, rows),
             ecs: Arc::clone(&shared.ecs),
             disks: Arc::clone(&shared.disks),
             owner: shared.owner.clone(),

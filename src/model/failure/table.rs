@@ -118,6 +118,9 @@ failures! {
     DiskNotPortable "DISK_NOT_PORTABLE" FailedPrecondition
         "the disk is a subscription disk, a system disk or bound to its instance",
         "convert a subscription disk to pay-as-you-go in the console; run the pod of an elastic ephemeral disk on the node that first used the volume";
+    DeletedWithInstance "DELETED_WITH_INSTANCE" FailedPrecondition
+        "the disk would be deleted with the instance that it is attached to, and the driver may not change that",
+        "allow ecs:ModifyDiskAttribute (deploy/ram-policies), or disable the release of the disk with its instance in the console";
     SystemDisk "SYSTEM_DISK" FailedPrecondition
         "the disk is the system disk of an instance, and only data disks can be volumes",
         "create a snapshot of the disk and restore it to a volume";
@@ -176,7 +179,7 @@ failures! {
         "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
     AbsenceUnproven "ABSENCE_UNPROVEN" Unavailable
         "the cloud does not return the resource, which does not prove that it does not exist",
-        "the caller retries automatically; if the error persists, check that the RAM policy of the controller allows the describe action in the message, and ModifyDiskSpec or UntagResources";
+        "the caller retries automatically; if the error persists, check that --region and the account of the access key are those of this cluster, and that its RAM policy allows the describe action in the message";
     CreationUnresolved "CREATION_UNRESOLVED" Unavailable
         "an earlier attempt to create the resource may have succeeded; its outcome is not known yet",
         "the caller retries automatically; if the error persists, fix the cause at the end of the message, or search the console for a disk or snapshot with this name";
@@ -205,17 +208,20 @@ failures! {
     ClientTokenConflict "CLIENT_TOKEN_CONFLICT" Aborted
         "an earlier request with this name had other parameters, and the cloud remembers its client token",
         "the caller retries automatically; if the error persists, use another name";
+    NodeReleased "NODE_RELEASED" Unavailable
+        "the cloud lists the disk as attached to an instance that does not exist any more",
+        "the caller retries automatically; if the error persists, check the disk in the console, and send the RequestId to the vendor's support";
     StalePageToken "STALE_PAGE_TOKEN" Aborted
         "the page token has expired or is unknown",
         "list again from the first page";
     TimedOut "TIMED_OUT" DeadlineExceeded
-        "the operation did not complete before the deadline, and may still be in progress",
-        "the caller retries automatically; if the error persists, check the last observed state in the message";
+        "the operation takes longer than usual, and may still be in progress",
+        "the cloud continues the operation and the caller retries automatically; if the error persists, check the last observed state in the message";
     DetachStuck "DETACH_STUCK" DeadlineExceeded
         "the instance does not release the disk",
-        "the cloud continues the detachment and the caller retries automatically; if the error persists, stop what uses the disk on the node, or stop the instance";
+        "the cloud continues the detachment and the caller retries automatically; if the error persists, stop what uses the disk on the node, or stop the instance if it exists";
     AttachQueueTimeout "ATTACH_QUEUE_TIMEOUT" DeadlineExceeded
-        "operations for other disks of this node took until the deadline",
+        "operations for other disks of this node take longer than usual",
         "the caller retries automatically; if the error persists, check the log for the disk of this node that does not attach or detach";
 
     // Permissions.
@@ -235,7 +241,7 @@ failures! {
         "the cloud computes a different signature",
         "check the secret of the access key: it may belong to another key";
     ClockSkew "CLOCK_SKEW" PermissionDenied
-        "the controller's clock is off by more than 15 minutes",
+        "the cloud rejects the time of the request, also after it was taken from the cloud's response",
         "correct the clock of the controller's machine";
     RoleNotAssumable "ROLE_NOT_ASSUMABLE" PermissionDenied
         "the role does not exist, or this identity may not assume it",

@@ -5,9 +5,10 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::check::{Check, Status};
+use crate::base::clock::describe_difference;
 use crate::base::{Deadline, error_chain};
 use crate::disk::{Access, ActionAccess, PermissionProbe};
-use crate::model::{ZoneId, ZoneStock};
+use crate::model::{DiskId, ZoneId, ZoneStock};
 
 /// Limit of the first call, with its retries.
 const REACH_TIMEOUT: Duration = Duration::from_secs(15);
@@ -18,6 +19,11 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Difference of the clocks that is unusual, and one that is too close to the 15 minutes which the cloud tolerates.
 const SKEW_WARNING: SignedDuration = SignedDuration::from_secs(60);
 const SKEW_FAILURE: SignedDuration = SignedDuration::from_secs(300);
+
+const DELETED_WITH_INSTANCE: &str = "cloud/delete-with-instance";
+
+/// Names in a text before it is truncated.
+const MOST_NAMES: usize = 5;
 
 /// Actions without which volumes still work.
 const OPTIONAL: [(&str, &str); 11] = [
@@ -41,7 +47,7 @@ const OPTIONAL: [(&str, &str); 11] = [
     ),
     (
         "ModifyDiskAttribute",
-        "a VolumeAttributesClass cannot change bursting",
+        "a VolumeAttributesClass cannot change bursting, and disks that would be deleted with their instance are not published",
     ),
     (
         "DescribeTasks",
@@ -71,7 +77,8 @@ pub async fn check(
             checks.push(Check::failed("cloud/api", error_chain(&error), advice));
             let reason = "the API does not accept requests";
             checks.extend(
-                ["cloud/permissions", "cloud/stock"].map(|name| Check::skipped(name, reason)),
+                ["cloud/permissions", DELETED_WITH_INSTANCE, "cloud/stock"]
+                    .map(|name| Check::skipped(name, reason)),
             );
             return checks;
         }
@@ -83,11 +90,37 @@ pub async fn check(
         }
         Err(error) => checks.push(Check::skipped("cloud/permissions", error_chain(&error))),
     }
+    let listed = probe.deleted_with_instance(Deadline::after(TIMEOUT)).await;
+    checks.push(match listed {
+        Ok(Some(disks)) => deleted_with_instance(&disks),
+        Ok(None) => Check::skipped(DELETED_WITH_INSTANCE, "the cloud lists no disks"),
+        Err(error) => Check::skipped(DELETED_WITH_INSTANCE, error_chain(&error)),
+    });
     let reason = "the ECS API does not describe keys; CreateVolume reports an unusable kmsKeyId";
     checks.push(Check::skipped("cloud/kms-key", reason));
     let reason = "the ECS API does not describe quotas; CreateVolume reports an exhausted quota of disks, snapshots or calls";
     checks.push(Check::skipped("cloud/quota", reason));
     checks
+}
+
+/// Judges the attached disks of clusters that are deleted with their instances.
+#[must_use]
+pub fn deleted_with_instance(disks: &[DiskId]) -> Check {
+    if disks.is_empty() {
+        let found = "no volume is deleted with the instance that it is attached to";
+        return Check::ok(DELETED_WITH_INSTANCE, found);
+    }
+    let names: Vec<_> = disks.iter().map(DiskId::as_str).collect();
+    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
+    let mut found = format!(
+        "volumes that are deleted with the instance that they are attached to: {}",
+        shown.join(", ")
+    );
+    if !more.is_empty() {
+        found += &format!(" and {} more", more.len());
+    }
+    let advice = "disable the release of these disks with their instance in the console";
+    Check::warning(DELETED_WITH_INSTANCE, found, advice)
 }
 
 /// Judges the difference between the clocks.
@@ -97,17 +130,9 @@ pub fn clock(local_ahead: Option<SignedDuration>) -> Check {
     let Some(ahead) = local_ahead else {
         return Check::skipped(name, "no response with a Date header");
     };
-    let (seconds, side) = (
-        ahead.abs().as_secs(),
-        if ahead.is_negative() {
-            "behind"
-        } else {
-            "ahead of"
-        },
-    );
-    let found = format!("the clock of this machine is {seconds} s {side} that of the cloud");
-    let advice =
-        "synchronize the clock (NTP, chrony): the cloud rejects signatures older than 15 minutes";
+    let found = describe_difference(ahead);
+    let advice = "synchronize the clock (NTP, chrony); beyond 15 minutes, requests are signed with the time of the cloud, \
+                  but certificates and tokens may seem invalid";
     match ahead.abs() {
         skew if skew > SKEW_FAILURE => Check::failed(name, found, advice),
         skew if skew > SKEW_WARNING => Check::warning(name, found, advice),
@@ -216,6 +241,15 @@ mod tests {
             assert_eq!(status(seconds), expected, "{seconds}");
         }
         assert_eq!(clock(None).status, Status::Skipped);
+    }
+
+    #[test]
+    fn volumes_that_are_deleted_with_their_instance_are_a_warning_that_names_them() {
+        assert_eq!(deleted_with_instance(&[]).status, Status::Ok);
+        let ids: Vec<DiskId> = (0..7).map(|n| format!("d-{n}").parse().unwrap()).collect();
+        let check = deleted_with_instance(&ids);
+        assert_eq!(check.status, Status::Warning);
+        assert!(check.found.ends_with("d-3, d-4 and 2 more"), "{check:?}");
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn disk() -> Disk {
         provisioned_iops: 0,
         bursting: false,
         multi_attach: false,
+        delete_with_instance: false,
         resource_group: None,
         size: Gib(0),
         kind: DiskKind::Data,

@@ -163,6 +163,10 @@ impl<'a> View<'a> {
             let finding = of_disk(disk, Class::Released, Some(volume));
             report.findings.push(finding);
         }
+        if is_deleted_with_instance(disk) {
+            let finding = of_disk(disk, Class::DeletedWithInstance, volumes.first().copied());
+            report.findings.push(finding);
+        }
         let unexplained: Vec<_> = disk
             .attachments
             .iter()
@@ -231,6 +235,14 @@ impl<'a> View<'a> {
                     volume.claim.as_ref(),
                 );
                 report.findings.extend(finding);
+                if let Presence::Foreign {
+                    row: Some(disk), ..
+                } = presence
+                    && is_deleted_with_instance(disk)
+                {
+                    let finding = of_disk(disk, Class::DeletedWithInstance, Some(volume));
+                    report.findings.push(finding);
+                }
             }
         }
     }
@@ -270,6 +282,10 @@ fn resource_of_snapshot(snapshot: &Snapshot) -> Resource<'_> {
         tags: &snapshot.tags,
         group: snapshot.group.as_ref().map(SnapshotGroupId::as_str),
     }
+}
+
+fn is_deleted_with_instance(disk: &Disk) -> bool {
+    !disk.attachments.is_empty() && disk.is_lost_with_instance()
 }
 
 /// The age; zero for a time in the future.

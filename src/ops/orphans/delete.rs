@@ -184,12 +184,11 @@ impl Observer {
     async fn current(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Option<Current>> {
         let inventory = &self.disks.inventory;
         let (tags, group, created, holders) = match id {
-            ResourceId::Disk(id) => match inventory.disk(deadline, id).await {
-                Ok(row) => (row.tags, None, row.created, row.attachments),
-                Err(disk::Error::NoSuchDisk { .. }) => return Ok(None),
-                Err(error) => return Err(error),
+            ResourceId::Disk(id) => match inventory.find_disk(deadline, id).await? {
+                Some(row) => (row.tags, None, row.created, row.attachments),
+                None => return Ok(None),
             },
-            ResourceId::Snapshot(id) => match inventory.snapshot(deadline, id).await? {
+            ResourceId::Snapshot(id) => match inventory.find_snapshot(deadline, id).await? {
                 Some(row) => (row.tags, row.group, row.created, Vec::new()),
                 None => return Ok(None),
             },

@@ -89,6 +89,8 @@ pub enum Class {
     Released,
     /// It is attached to an instance without a VolumeAttachment.
     AttachedWithoutVa,
+    /// It is deleted with the instance that it is attached to.
+    DeletedWithInstance,
     /// An object of this driver refers to it, and it lacks the tag of this cluster.
     Foreign,
     /// An object of this driver refers to it, and it does not exist.
@@ -101,6 +103,7 @@ impl fmt::Display for Class {
             Self::Leaked => "leaked",
             Self::Released => "released",
             Self::AttachedWithoutVa => "attached-without-va",
+            Self::DeletedWithInstance => "deleted-with-instance",
             Self::Foreign => "foreign",
             Self::Missing => "missing",
         })

@@ -34,6 +34,7 @@ pub(super) fn disk(id: &str) -> Disk {
         provisioned_iops: 0,
         bursting: false,
         multi_attach: false,
+        delete_with_instance: false,
         resource_group: None,
         size: Gib(20),
         kind: DiskKind::Data,

@@ -149,12 +149,11 @@ impl Observer {
     async fn presence(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Presence> {
         let inventory = &self.disks.inventory;
         let (tags, row) = match id {
-            ResourceId::Disk(id) => match inventory.disk(deadline, id).await {
-                Ok(row) => (row.tags.clone(), Some(Box::new(row))),
-                Err(disk::Error::NoSuchDisk { .. }) => return Ok(Presence::Absent),
-                Err(error) => return Err(error),
+            ResourceId::Disk(id) => match inventory.find_disk(deadline, id).await? {
+                Some(row) => (row.tags.clone(), Some(Box::new(row))),
+                None => return Ok(Presence::Absent),
             },
-            ResourceId::Snapshot(id) => match inventory.snapshot(deadline, id).await? {
+            ResourceId::Snapshot(id) => match inventory.find_snapshot(deadline, id).await? {
                 Some(row) => (row.tags, None),
                 None => return Ok(Presence::Absent),
             },

@@ -52,7 +52,6 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_older_than_t
     ]);
     let disk = setup.disk("pvc-1").await;
     sleep(10).await;
-    let standby = setup.restarted();
     sleep(3600).await;
     let node = node_one();
     let attach = setup.disks.attacher.attach(seconds(60), &disk, &node);
@@ -62,6 +61,7 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_older_than_t
             .await
             .is_err()
     );
+    let standby = setup.restarted();
     standby
         .attacher
         .detach(seconds(60), &disk, &node_one())

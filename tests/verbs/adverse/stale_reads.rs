@@ -13,7 +13,7 @@ use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, node_two, sec
 #[tokio::test(start_paused = true)]
 async fn long_read_lag_creates_no_second_disk() {
     for lag in ["9s", "12s", "20s"] {
-        let setup = Setup::new(&[]).with_system_disk();
+        let setup = Setup::new(&[]);
         setup.disk("other").await;
         sleep(60).await;
         setup.configure(&json!({"stale": {"lag": lag}}));

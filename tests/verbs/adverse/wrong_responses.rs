@@ -12,7 +12,7 @@ use crate::kit::{Setup, minutes, new_disk, node_one, seconds, text};
 
 #[tokio::test(start_paused = true)]
 async fn no_second_disk_is_created_when_own_disks_are_not_returned() {
-    let setup = Setup::new(&[]).with_system_disk();
+    let setup = Setup::new(&[]);
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     for _ in 0..2 {
         let outcome = services
@@ -26,7 +26,7 @@ async fn no_second_disk_is_created_when_own_disks_are_not_returned() {
 
 #[tokio::test(start_paused = true)]
 async fn delete_succeeds_only_with_proof_when_own_disks_are_not_returned() {
-    let setup = Setup::new(&[]).with_system_disk();
+    let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     let outcome = services.provisioner.delete(seconds(45), &disk).await;

@@ -4,6 +4,7 @@ pub(crate) mod create;
 pub(crate) mod detach;
 pub(crate) mod group;
 pub(crate) mod modify;
+pub(crate) mod overlay;
 pub(crate) mod publish;
 
 use std::sync::Arc;
@@ -11,10 +12,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::{AttachDisk, EcsApi};
-use diskplugin::disk::{DiskServices, NewDisk, NewSnapshot, SnapshotPurpose};
+use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk, NewSnapshot, SnapshotPurpose};
 use diskplugin::model::{
     Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags,
     ZoneId,
@@ -37,59 +39,44 @@ impl Setup {
     /// Without client retries: the disk services get every response, including injected faults, unchanged.
     pub(crate) fn new(flags: &[&str]) -> Self {
         let cloud = cloud(flags);
-        let disks = disk_services(Arc::new(cloud.ecs()), "test");
-        Self { cloud, disks }
-    }
-
-    /// The driver has run for two hours, so that calls of an earlier process can no longer affect its names.
-    pub(crate) async fn long_running(flags: &[&str]) -> Self {
-        let setup = Self::new(flags);
-        tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
-        setup.become_leader().await;
-        setup
-    }
-
-    /// Sends changes for two minutes, after which the process counts as the established leader.
-    pub(crate) async fn become_leader(&self) {
-        for _ in 0..4 {
-            let none = "d-none".parse().unwrap();
-            let now = Deadline::after(Duration::ZERO);
-            let rejected = self.disks.attacher.detach(now, &none, &node_one()).await;
-            rejected.unwrap_err();
-            tokio::time::sleep(Duration::from_secs(30)).await;
-        }
-        self.cloud.clear_calls();
+        let disks = established(Arc::new(cloud.ecs()));
+        Self { cloud, disks }.with_system_disk()
     }
 
     /// With `nodes` nodes in zone a, named `i-0`, `i-1` and so on.
     pub(crate) fn with_nodes(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = disk_services(Arc::new(cloud.ecs()), "test");
+        let disks = established(Arc::new(cloud.ecs()));
         Self { cloud, disks }
     }
 
     /// The same with an instance type that supports multi-attach disks.
     pub(crate) fn with_multi_attach_nodes(nodes: usize, flags: &[&str]) -> Self {
+        Self::with_nodes_of("ecs.g8i.large", nodes, flags)
+    }
+
+    /// The same with an instance type.
+    pub(crate) fn with_nodes_of(instance_type: &str, nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes)
-            .map(|n| format!("i-{n}=cn-beijing-a=ecs.g8i.large"))
+            .map(|n| format!("i-{n}=cn-beijing-a={instance_type}"))
             .collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = disk_services(Arc::new(cloud.ecs()), "test");
+        let disks = established(Arc::new(cloud.ecs()));
         Self { cloud, disks }
     }
 
     /// With the rate limits and retries of the client.
     pub(crate) fn with_retries(flags: &[&str]) -> Self {
         let cloud = cloud(flags);
-        let disks = disk_services(Arc::new(RetryingCloud::new(&cloud)), "test");
+        let disks = established(Arc::new(RetryingCloud::new(&cloud)));
         Self { cloud, disks }
     }
 
     pub(crate) fn with_nodes_and_retries(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = disk_services(Arc::new(RetryingCloud::new(&cloud)), "test");
+        let disks = established(Arc::new(RetryingCloud::new(&cloud)));
         Self { cloud, disks }
     }
 
@@ -135,9 +122,8 @@ impl Setup {
         rows.filter(|row| row["system"] != true).cloned().collect()
     }
 
-    /// Adds the system disk of a node. Every account with nodes has one, so that a response without any disk does not
-    /// prove that a disk is absent.
-    pub(crate) fn with_system_disk(self) -> Self {
+    /// Adds the system disk of a node, which every account with nodes has: a response that contains it proves something.
+    fn with_system_disk(self) -> Self {
         self.cloud.add_disk(&ExistingDisk {
             category: "cloud_essd".to_owned(),
             zone: Some("cn-beijing-a".to_owned()),
@@ -295,6 +281,27 @@ impl Setup {
     }
 }
 
+/// Repeats a call as the sidecars do: after a growing pause, unless the error is final.
+pub(crate) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    use FailureKind::{Aborted, DeadlineExceeded, Unavailable};
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match call().await {
+            Err(error)
+                if [Aborted, DeadlineExceeded, Unavailable].contains(&error.failure_kind())
+                    && pause <= Duration::from_secs(512) =>
+            {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 fn cloud(flags: &[&str]) -> Cloud {
     let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
     cloud_of(nodes, flags)
@@ -306,9 +313,21 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
     Cloud::in_memory(&options.unwrap(), Arc::new(clock))
 }
 
+/// The services of a process that has been active for ten minutes, so that requests of an earlier one have no effect any
+/// longer.
+pub(crate) fn established(ecs: Arc<dyn EcsApi>) -> Arc<DiskServices> {
+    let since = Instant::now() - Duration::from_secs(600);
+    let cluster = "test".parse().unwrap();
+    let services = DiskServices::active_since(since, ecs, cluster, &Tasks::default());
+    services.record_node(&node_one());
+    Arc::new(services)
+}
+
+/// The services of a process that has just become active.
 pub(crate) fn disk_services(ecs: Arc<dyn EcsApi>, cluster: &str) -> Arc<DiskServices> {
-    let cluster = cluster.parse().unwrap();
-    Arc::new(DiskServices::new(ecs, cluster, &Tasks::default()))
+    let services = DiskServices::new(ecs, cluster.parse().unwrap(), &Tasks::default());
+    services.record_node(&node_one());
+    Arc::new(services)
 }
 
 pub(crate) fn minutes(minutes: u64) -> Deadline {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use diskplugin::cloud::{CreateDisk, EcsApi};
 use diskplugin::model::{Category, Change, ClientToken, DiskId, Gib, Tags};
 
-use crate::kit::{Setup, minutes, text, zone};
+use crate::kit::{Setup, minutes, text, with_retries, zone};
 
 pub(crate) fn category_change(category: Category) -> Change {
     Change {
@@ -72,7 +72,8 @@ pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> Dis
 }
 
 pub(crate) async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
-    let modified = setup.disks.modifier.modify(minutes(1), disk, change).await;
+    let modifier = &setup.disks.modifier;
+    let modified = with_retries(|| modifier.modify(minutes(1), disk, change)).await;
     modified.unwrap_or_else(|error| panic!("modify: {}", text(&error)));
 }
 

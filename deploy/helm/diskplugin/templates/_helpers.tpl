@@ -143,11 +143,9 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* "true" if the driver of the controller needs a token of the API server. */}}
-{{- define "diskplugin.needsToken" -}}
-{{- if or (include "diskplugin.callsApiServer" .) (eq .Values.http.authorization "token-review") -}}
-true
-{{- end -}}
+{{/* Name of the Lease of the controller, which the driver derives from its name. */}}
+{{- define "diskplugin.lease" -}}
+{{ .Values.driverName | replace "." "-" }}-controller
 {{- end }}
 
 {{/* Conflicts between values of monitoring. */}}
@@ -212,8 +210,6 @@ seccompProfile:
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   args:
     - --csi-address=/csi/csi.sock
-    - --leader-election=true
-    - --leader-election-namespace={{ .root.Release.Namespace }}
     - --http-endpoint=:{{ $values.httpPort }}
     - --timeout=150s
     # The default of 5 requests per second would block a hundred workers; the API server has its own flow control.
@@ -235,14 +231,7 @@ seccompProfile:
   ports:
     - name: {{ .key }}
       containerPort: {{ $values.httpPort }}
-  # Succeeds for followers too; fails if a leader cannot renew its lease.
-  livenessProbe:
-    httpGet:
-      path: /healthz/leader-election
-      port: {{ .key }}
-    initialDelaySeconds: 10
-    periodSeconds: 20
-    timeoutSeconds: 10
+  {{- /* No liveness probe: in a standby, a sidecar serves no port while it waits for the driver. */}}
   {{- include "diskplugin.terminationMessage" . | nindent 2 }}
   securityContext:
     {{- include "diskplugin.unprivileged" . | nindent 4 }}
@@ -290,12 +279,13 @@ seccompProfile:
       mountPath: /csi
 {{- end }}
 
-{{/* Ports and probes of the driver's container: root, port. */}}
+{{/* Ports and probes of the driver's container: root, port, sidecar (whether the upstream livenessprobe may serve one). */}}
 {{- define "diskplugin.probes" -}}
+{{- $sidecar := and .sidecar .root.Values.sidecars.livenessProbe.enabled -}}
 ports:
   - name: health
     containerPort: {{ .port }}
-  {{- if .root.Values.sidecars.livenessProbe.enabled }}
+  {{- if $sidecar }}
   # Served by the livenessprobe sidecar.
   - name: livez
     containerPort: {{ .root.Values.sidecars.livenessProbe.httpPort }}
@@ -303,8 +293,8 @@ ports:
 livenessProbe:
   httpGet:
     path: /healthz
-    port: {{ ternary "livez" "health" .root.Values.sidecars.livenessProbe.enabled }}
-    {{- if and .root.Values.http.tls.secretName (not .root.Values.sidecars.livenessProbe.enabled) }}
+    port: {{ ternary "livez" "health" $sidecar }}
+    {{- if and .root.Values.http.tls.secretName (not $sidecar) }}
     scheme: HTTPS
     {{- end }}
   initialDelaySeconds: 10

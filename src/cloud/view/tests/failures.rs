@@ -128,43 +128,50 @@ async fn a_code_that_no_id_causes_does_not_split_the_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absence_is_witnessed_by_another_row_of_the_same_response() {
+async fn an_absence_has_a_canary_only_if_the_same_response_contains_one() {
     let hidden = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (poller, calls) = responding({
         let hidden = Arc::clone(&hidden);
         move |_, keys| {
             let is_hidden = hidden.load(std::sync::atomic::Ordering::Relaxed);
             Box::pin(async move {
-                let keys = keys.into_iter().filter(|key| *key < 10 && !is_hidden);
+                let keys = keys
+                    .into_iter()
+                    .filter(|key| !(20..1000).contains(key) && !is_hidden);
                 Ok(rows(keys, 1))
             })
         }
     });
-    let witnessed = async |key| match poller.observe(&key, deadline()).await.unwrap() {
+    let has_canary = async |key| match poller.observe(&key, deadline()).await.unwrap() {
         Observation::Row(_) => panic!("a row"),
-        Observation::Missing { witnessed } => witnessed,
+        Observation::Missing { canary } => canary,
     };
-    assert!(!witnessed(11).await, "nothing was ever returned");
-    poller.shared.lock().witnesses.insert(&1);
-    assert!(witnessed(11).await);
-    assert_eq!(calls.lock().unwrap()[1].1, [11, 1]);
-    assert!(
-        poller
-            .observe(&1, deadline())
-            .await
-            .unwrap()
-            .row()
-            .is_some()
-    );
-    assert_eq!(calls.lock().unwrap()[2].1, [1], "it needs no witness");
-    poller.shared.lock().witnesses.remove(&1);
-    assert!(!witnessed(12).await);
-    poller.observe(&2, deadline()).await.unwrap();
+    assert!(!has_canary(21).await, "no canary is known");
+    // A row of another cluster is not one.
+    poller.observe(&11, deadline()).await.unwrap();
+    assert!(!has_canary(21).await);
+    poller.observe(&1000, deadline()).await.unwrap();
+    assert!(has_canary(21).await);
+    assert_eq!(calls.lock().unwrap().last().unwrap().1, [21, 1000]);
+    // A resource that the caller knows to be visible is a canary, whatever its row says.
+    poller.add_canaries(&[12]);
+    assert!(has_canary(21).await);
+    assert_eq!(calls.lock().unwrap().last().unwrap().1, [21, 12]);
     hidden.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(
-        !witnessed(13).await,
+        !has_canary(21).await,
         "the account may not describe anything any longer"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn canaries_of_another_access_key_do_not_count() {
+    let (poller, _) = counting();
+    poller.observe(&1000, deadline()).await.unwrap();
+    assert!(poller.has_canary());
+    poller.shared.lock().canaries.set_key(1);
+    poller.shared.lock().canaries.set_key(0);
+    assert!(!poller.has_canary());
 }
 
 #[tokio::test(start_paused = true)]

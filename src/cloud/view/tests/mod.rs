@@ -12,6 +12,7 @@ use crate::base::{Deadline, Tasks};
 use crate::cloud::action::Page;
 
 mod failures;
+mod overdue;
 mod schedule;
 mod sharing;
 mod simulation;
@@ -46,7 +47,7 @@ fn rows<T: Copy>(keys: impl IntoIterator<Item = u32>, state: T) -> Page<Row<T>> 
     Page::new(rows.collect(), None)
 }
 
-/// A source whose `page` gets no ids for an unfiltered page.
+/// A source in which the resources from 1000 are canaries.
 fn source<T: 'static>(
     page: impl Fn(Vec<u32>) -> BoxFuture<crate::cloud::Result<Page<Row<T>>>> + Send + Sync + 'static,
 ) -> Source<u32, Row<T>> {
@@ -56,8 +57,9 @@ fn source<T: 'static>(
         interval: INTERVAL,
         id: |row| row.id,
         ready: Box::new(|_| Box::pin(async { Some(Duration::ZERO) })),
-        page: Box::new(move |keys, _| page(keys.unwrap_or_default())),
-        find_missing: None,
+        page: Box::new(move |keys, _| page(keys)),
+        is_canary: Box::new(|row| row.id >= 1000),
+        key: Box::new(|| 0),
     }
 }
 

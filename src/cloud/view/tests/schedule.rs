@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::{Calls, at_least, counting, deadline, rows, seconds, source, times};
 use crate::base::{Deadline, Tasks};
 use crate::cloud::view::source::Source;
+use crate::cloud::view::waiter::PollMode;
 use crate::cloud::view::{Operation, Poller, WaitError};
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +51,8 @@ async fn polls_for_an_operation_that_takes_longer_than_any_before_become_rarer()
             .unwrap();
     }
     let (begun, already) = (Instant::now(), calls.lock().unwrap().len());
-    let slow = poller.wait_until_done(&1, deadline(), Operation::Attach, |_| None::<()>);
+    let mode = PollMode::Operation(Operation::Attach.into());
+    let slow = poller.wait(&1, deadline(), mode, |_| None::<()>);
     slow.await.unwrap_err();
     let ages = times(&calls).split_off(already);
     let offset = (Instant::now() - begun).as_millis();

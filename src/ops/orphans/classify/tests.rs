@@ -7,6 +7,7 @@ use super::super::fixtures::{
 };
 use super::*;
 use crate::cluster::volumes::Attachment;
+use crate::model::Category;
 
 fn report(observed: &Observed) -> Report {
     classify(observed, &rules()).unwrap()
@@ -139,6 +140,38 @@ fn attachment_needs_a_volume_attachment_of_its_volume_and_node() {
     assert_eq!(attached("other", "node-1", Some("i-1")), wrong);
     // The CSINode is gone: the node may be this instance.
     assert_eq!(attached("used", "node-1", None), []);
+}
+
+#[test]
+fn attached_disk_that_is_deleted_with_its_instance_is_reported_unless_its_category_requires_it() {
+    let with = |change: &dyn Fn(&mut Disk)| {
+        let mut observed = observed();
+        let disk = &mut observed.disks[0];
+        disk.attachments = vec!["i-1".parse().unwrap()];
+        disk.delete_with_instance = true;
+        change(disk);
+        found(&observed)
+    };
+    let finding = (Class::DeletedWithInstance, "d-used".to_owned());
+    assert!(with(&|_| {}).contains(&finding));
+    assert!(!with(&|disk| disk.attachments.clear()).contains(&finding));
+    assert!(!with(&|disk| disk.delete_with_instance = false).contains(&finding));
+    assert!(!with(&|disk| disk.category = Category::EphemeralStandard).contains(&finding));
+    let mut observed = observed();
+    let row = Box::new(Disk {
+        attachments: vec!["i-1".parse().unwrap()],
+        delete_with_instance: true,
+        ..disk("d-static")
+    });
+    let presence = Presence::Foreign {
+        row: Some(row),
+        owner: None,
+    };
+    observed.others.insert("d-static".to_owned(), presence);
+    observed.before.volumes.push(volume("pv", "d-static"));
+    observed.after.volumes.push(volume("pv", "d-static"));
+    let finding = (Class::DeletedWithInstance, "d-static".to_owned());
+    assert!(found(&observed).contains(&finding), "a static volume");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! One listing of the resources of this cluster, instead of a query by tags per creation.
+//! One listing of the resources of this cluster, instead of a query by tags per creation. It finds the resources of earlier
+//! processes, and proves that a name has none.
 //!
 //! The token of a name that is older than this process may have expired: the cloud keeps tokens for a limited time (a day
 //! has been observed). A name that is not in the listing is newer than the listing, so its token certainly protects it
@@ -14,35 +15,33 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::dependencies::Dependencies;
-use super::owned::{MAX_FILTERED_ROWS, OwnedResource};
-use super::ownership::creation_key;
+use super::{EFFECT_DELAY, Rows};
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
 use crate::cloud::{self, Result};
-use crate::model::Tags;
+use crate::disk::dependencies::Dependencies;
+use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
+use crate::disk::ownership::creation_key;
+use crate::model::{Disk, Tags};
 
 /// How long a token certainly protects a name that is not in the listing: half a day.
 const MAX_AGE: Duration = Duration::from_secs(12 * 3600);
 /// Age after which the next creation refreshes the listing.
 const REFRESH_AGE: Duration = Duration::from_secs(11 * 3600);
-/// The same for an empty listing.
+/// The same for a listing without a canary.
 const EMPTY_REFRESH_AGE: Duration = Duration::from_secs(60);
 /// Maximum wait of a create for the first listing; after that, it queries the tags of the name.
 const FIND_TIMEOUT: Duration = Duration::from_millis(500);
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum wait for a listing that proves absence.
+/// Maximum wait for a listing that proves that a name is free.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time after which a request without a response has taken effect or never will, and its tags are indexed.
-pub(super) const EFFECT_DELAY: Duration = Duration::from_secs(60);
-/// The same for requests of the previous leader, which stopped some time before this one started.
-const PRIOR_EFFECT_DELAY: Duration = Duration::from_secs(10);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send + Sync>;
+type Key = Box<dyn Fn() -> u64 + Send + Sync>;
 
-pub(super) struct OwnershipListing {
+pub(in crate::disk) struct OwnershipListing {
     shared: Arc<Shared>,
     tasks: Tasks,
 }
@@ -50,18 +49,27 @@ pub(super) struct OwnershipListing {
 struct Shared {
     page: Pages,
     tags: Tags,
+    /// A number that changes with the access key.
+    key: Key,
+    /// The disks of the account, a canary for every kind of resource.
+    disks: Option<Arc<Rows<Disk>>>,
     state: watch::Sender<State>,
 }
 
-/// Name and ID of each row; `None` for a row of another owner.
-type Page = cloud::Page<Option<(String, String)>>;
+type Page = cloud::Page<Row>;
 
+struct Row {
+    /// Name and ID; `None` for a row of another owner.
+    named: Option<(String, String)>,
+    is_canary: bool,
+}
+
+#[derive(Default)]
 struct State {
     names: Option<Arc<Names>>,
     is_running: bool,
-    /// Number of empty listings; `None` after one with rows.
-    empty_count: Option<u32>,
-    last_start: Option<Instant>,
+    /// The start of the last listing, and whether it was for a proof.
+    last_start: Option<(Instant, bool)>,
 }
 
 /// The state of a name in the listing.
@@ -77,8 +85,16 @@ pub(super) enum Listed {
 
 struct Names {
     started: Instant,
-    rows: usize,
+    key: u64,
+    /// Number of resources of this cluster.
+    owned: usize,
+    /// Whether a resource was visible that must be.
+    has_canary: bool,
     unreadable: usize,
+    /// Whether the resources of other owners were searched for a canary, if there was none.
+    is_for_proof: bool,
+    /// Whether the account certainly shows no resource of any owner.
+    is_account_empty: bool,
     /// The ID of each name; `None` if several resources have the name.
     ids: HashMap<String, Option<String>>,
 }
@@ -86,11 +102,16 @@ struct Names {
 impl OwnershipListing {
     pub(super) fn for_resource<V: OwnedResource>(shared: &Dependencies) -> Self {
         let Dependencies {
-            ecs, owner, tasks, ..
+            ecs,
+            owner,
+            tasks,
+            nodes,
+            ..
         } = shared.clone();
         let filter = owner.tags();
+        let signed = Arc::clone(&ecs);
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
-            let (ecs, owner) = (Arc::clone(&ecs), owner.clone());
+            let (ecs, owner, nodes) = (Arc::clone(&ecs), owner.clone(), Arc::clone(&nodes));
             Box::pin(async move {
                 let page =
                     V::list_page(ecs.as_ref(), Deadline::after(TIMEOUT), filter, next).await?;
@@ -98,37 +119,48 @@ impl OwnershipListing {
                     let name = creation_key(row.tags()).filter(|_| owner.owns(row.tags()))?;
                     Some((name, row.id().to_string()))
                 };
+                let row = |row: &V| Row {
+                    named: named(row),
+                    is_canary: V::is_canary(row, &owner, &nodes),
+                };
                 Ok(Page {
-                    rows: page.rows.iter().map(named).collect(),
+                    rows: page.rows.iter().map(row).collect(),
                     unreadable: page.unreadable,
                     next: page.next,
                 })
             })
         };
-        Self::new(tasks, filter, Box::new(page))
+        let key = Box::new(move || signed.key_generation());
+        Self::new(
+            tasks,
+            filter,
+            Box::new(page),
+            key,
+            Some(Arc::clone(&shared.disks)),
+        )
     }
 
-    fn new(tasks: Tasks, tags: Tags, page: Pages) -> Self {
+    fn new(
+        tasks: Tasks,
+        tags: Tags,
+        page: Pages,
+        key: Key,
+        disks: Option<Arc<Rows<Disk>>>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             page,
             tags,
-            state: watch::Sender::new(State {
-                names: None,
-                is_running: false,
-                empty_count: Some(0),
-                last_start: None,
-            }),
+            key,
+            disks,
+            state: watch::Sender::default(),
         });
         Self { shared, tasks }
     }
 
     /// Starts the listing in the background, unless a recent one exists.
-    pub(super) fn start(&self) {
-        let is_due = |state: &State| {
-            let names = state.names.as_ref();
-            names.is_none_or(|names| names.started.elapsed() >= names.refresh_age())
-        };
-        self.start_if(is_due, false);
+    pub(in crate::disk) fn start(&self) {
+        let is_due = |names: &Names| names.started.elapsed() >= names.refresh_age();
+        self.start_unless(|names| !is_due(names), false);
     }
 
     /// The state of the name, after a short wait for a listing in progress.
@@ -142,23 +174,43 @@ impl OwnershipListing {
             .map_or(Listed::Unknown, |names| names.find(name))
     }
 
-    /// Whether a listing proves that a request under this name, whose latest attempt ended at `since`, had no effect: it
-    /// started long after that and returned other resources.
-    pub(super) async fn excludes(&self, deadline: Deadline, name: &str, since: Instant) -> bool {
-        self.is_absent(deadline, name, since + EFFECT_DELAY).await
-    }
-
-    /// Whether a listing that started after this instant has rows, but not this name.
-    async fn is_absent(&self, deadline: Deadline, name: &str, after: Instant) -> bool {
+    /// Whether a listing with a canary that began [`EFFECT_DELAY`] after `since` lacks the name. Unless `is_strict`, any disk of
+    /// this cluster is a sufficient canary; and an account that shows nothing at all needs none, since a new cluster in a new
+    /// account has none.
+    pub(super) async fn excludes(
+        &self,
+        deadline: Deadline,
+        name: &str,
+        since: Instant,
+        is_strict: bool,
+    ) -> bool {
+        let after = since + EFFECT_DELAY;
         if Instant::now() < after {
             return false;
         }
-        let proves = |names: &Names| names.rows > 0 && names.started >= after;
-        let is_due = |state: &State| !state.names.as_deref().is_some_and(proves);
-        self.start_if(is_due, true);
-        let names = self.wait(deadline.at_most(PROOF_TIMEOUT), proves).await;
-        // The caller has just queried the tags of the name, so an unreadable row has another name.
-        names.is_some_and(|names| !names.ids.contains_key(name))
+        let key = (self.shared.key)();
+        let counts = |names: &Names| {
+            let is_complete = names.has_canary || names.is_for_proof;
+            is_complete && names.started >= after && names.key == key
+        };
+        let is_proof = |names: &Names| {
+            counts(names) && (names.has_canary || !is_strict && names.is_account_empty)
+        };
+        self.start_unless(is_proof, true);
+        let Some(names) = self.wait(deadline.at_most(PROOF_TIMEOUT), counts).await else {
+            return false;
+        };
+        // An unreadable row may have the name.
+        if names.ids.contains_key(name) || names.unreadable > 0 && !names.has_canary {
+            return false;
+        }
+        if is_proof(&names) {
+            return true;
+        }
+        match &self.shared.disks {
+            Some(disks) if !is_strict => disks.has_or_finds_canary(deadline).await,
+            _ => false,
+        }
     }
 
     /// The listing if it is usable, after a wait for one in progress.
@@ -174,70 +226,35 @@ impl OwnershipListing {
         usable(&self.shared.state.borrow())
     }
 
-    /// Whether no resource can exist that other processes requested under this name before `since`. Two empty listings are
-    /// required if the cluster owns no resource.
-    pub(super) async fn excludes_earlier(
-        &self,
-        deadline: Deadline,
-        name: &str,
-        since: Instant,
-    ) -> bool {
-        let after = since + PRIOR_EFFECT_DELAY;
-        let mut next = after;
-        while next.saturating_duration_since(Instant::now()) < deadline.remaining() {
-            tokio::time::sleep_until(next).await;
-            if self.is_absent(deadline, name, after).await {
-                return true;
-            }
-            let state = self.shared.state.borrow();
-            let is_new = state
-                .names
-                .as_ref()
-                .is_some_and(|names| names.started >= after);
-            match state.empty_count {
-                None | Some(0) => return false,
-                Some(1) => next = Instant::now() + RETRY_DELAY,
-                _ => return is_new,
-            }
-        }
-        false
-    }
-
-    /// Whether a complete listing was empty, and none had rows.
-    pub(super) fn is_confirmed_empty(&self) -> bool {
-        self.shared
-            .state
-            .borrow()
-            .empty_count
-            .is_some_and(|count| count > 0)
-    }
-
-    fn start_if(&self, is_due: impl Fn(&State) -> bool, confirm_empty: bool) {
+    /// Starts a listing unless the last one is sufficient. A listing for a proof finds out whether the account is empty.
+    fn start_unless(&self, is_sufficient: impl Fn(&Names) -> bool, is_for_proof: bool) {
+        let mut is_complete = is_for_proof;
         let begins = self.shared.state.send_if_modified(|state| {
-            let is_paused = state
-                .last_start
-                .is_some_and(|last| last.elapsed() < RETRY_DELAY);
-            let begins = !state.is_running && !is_paused && is_due(state);
+            let is_paused = state.last_start.is_some_and(|(last, was_for_proof)| {
+                last.elapsed() < RETRY_DELAY && (was_for_proof || !is_for_proof)
+            });
+            let is_sufficient = state.names.as_deref().is_some_and(&is_sufficient);
+            let begins = !state.is_running && !is_paused && !is_sufficient;
             if begins {
+                // Only the first listing may omit the search for a canary: most processes need no proof.
+                is_complete |= state.last_start.is_some();
                 state.is_running = true;
-                state.last_start = Some(Instant::now());
+                state.last_start = Some((Instant::now(), is_complete));
             }
             begins
         });
         if begins {
             let shared = Arc::clone(&self.shared);
             self.tasks
-                .spawn_background(async move { shared.refresh(confirm_empty).await });
+                .spawn_background(async move { shared.refresh(is_complete).await });
         }
     }
 }
 
 impl Shared {
-    async fn refresh(&self, confirm_empty: bool) {
-        let names = match Deadline::after(TIMEOUT)
-            .bound(self.names(confirm_empty))
-            .await
-        {
+    async fn refresh(&self, is_for_proof: bool) {
+        let listing = Deadline::after(TIMEOUT).bound(self.names(is_for_proof));
+        let names = match listing.await {
             Ok(Ok(names)) => Some(Arc::new(names)),
             Ok(Err(error)) => {
                 tracing::warn!(
@@ -250,17 +267,25 @@ impl Shared {
         };
         self.state.send_modify(|state| {
             state.is_running = false;
-            if let Some(names) = &names {
-                state.empty_count = state.empty_count.filter(|_| names.rows == 0).map(|n| n + 1);
-            }
             state.names = names.or_else(|| state.names.take());
         });
     }
 
-    async fn names(&self, confirm_empty: bool) -> Result<Names> {
-        let names = self.pages(&self.tags).await?;
-        if names.rows >= MAX_FILTERED_ROWS || confirm_empty && names.rows == 0 {
-            return self.pages(&Tags::new()).await;
+    async fn names(&self, is_for_proof: bool) -> Result<Names> {
+        let key = (self.key)();
+        let mut names = self.pages(&self.tags).await?;
+        if names.owned >= MAX_FILTERED_ROWS {
+            names = self.pages(&Tags::new()).await?;
+        } else if is_for_proof && names.owned + names.unreadable == 0 {
+            let page = (self.page)(Tags::new(), None).await?;
+            names.has_canary = page.rows.iter().any(|row| row.is_canary);
+            names.is_account_empty = page.rows.is_empty() && page.unreadable.is_empty();
+        }
+        names.is_for_proof = is_for_proof;
+        // A listing by two keys belongs to none.
+        names.key = key;
+        if (self.key)() != key {
+            names.started = names.started.checked_sub(MAX_AGE).unwrap_or(names.started);
         }
         Ok(names)
     }
@@ -268,16 +293,19 @@ impl Shared {
     async fn pages(&self, tags: &Tags) -> Result<Names> {
         let mut names = Names {
             started: Instant::now(),
-            rows: 0,
+            key: 0,
+            owned: 0,
+            has_canary: false,
+            is_for_proof: false,
             unreadable: 0,
+            is_account_empty: false,
             ids: HashMap::new(),
         };
         let mut next = None;
         loop {
             let page = (self.page)(tags.clone(), next).await?;
-            names.rows += page.rows.len();
             names.unreadable += page.unreadable.len();
-            for (name, id) in page.rows.into_iter().flatten() {
+            for (name, id) in page.rows.into_iter().filter_map(|row| row.named) {
                 names.add(name, id);
             }
             next = page.next;
@@ -291,9 +319,9 @@ impl Shared {
 }
 
 impl Names {
-    /// An empty listing does not prove that the account has permission to list its resources.
+    /// A listing without a canary does not prove that the account may list its resources.
     fn refresh_age(&self) -> Duration {
-        if self.rows == 0 {
+        if self.owned == 0 {
             EMPTY_REFRESH_AGE
         } else {
             REFRESH_AGE
@@ -301,6 +329,8 @@ impl Names {
     }
 
     fn add(&mut self, name: String, id: String) {
+        self.owned += 1;
+        self.has_canary = true;
         let known = self.ids.entry(name);
         known.and_modify(|known| *known = None).or_insert(Some(id));
     }
@@ -345,13 +375,18 @@ mod tests {
                 let until = (from + 500).min(names);
                 // The cloud truncates a list filtered by tags.
                 let ends = until == names || !tags.is_empty() && until >= MAX_FILTERED_ROWS;
-                let rows = (from..until).map(|n| Some((format!("pvc-{n}"), format!("d-{n}"))));
+                let named = |n| Some((format!("pvc-{n}"), format!("d-{n}")));
+                let rows = (from..until).map(|n| Row {
+                    named: named(n),
+                    is_canary: true,
+                });
                 let next = (!ends).then(|| until.to_string());
                 Ok(Page::new(rows.collect(), next))
             })
         };
         let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
-        let listing = OwnershipListing::new(Tasks::default(), tags, Box::new(page));
+        let listing =
+            OwnershipListing::new(Tasks::default(), tags, Box::new(page), Box::new(|| 0), None);
         (listing, calls)
     }
 
@@ -402,30 +437,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_later_listing_with_rows_proves_absence() {
-        for (names, proves) in [(1, true), (0, false)] {
+    async fn only_a_later_listing_with_a_canary_proves_that_a_name_is_free() {
+        for (names, is_unresolved, proves) in [
+            (1, true, true),
+            (1, false, true),
+            (0, true, false),
+            // A new cluster in a new account has no canary.
+            (0, false, true),
+        ] {
             let (listing, _) = listing(names, &[]);
             assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
             let since = Instant::now();
             let deadline = Deadline::after(Duration::from_secs(600));
-            assert!(!listing.excludes(deadline, "pvc-9", since).await);
+            let excludes =
+                async |name| listing.excludes(deadline, name, since, is_unresolved).await;
+            assert!(!excludes("pvc-9").await);
             tokio::time::advance(EFFECT_DELAY).await;
-            let proven = listing.excludes(deadline, "pvc-9", since).await;
-            assert_eq!(proven, proves);
-            assert!(!listing.excludes(deadline, "pvc-0", since).await);
+            assert_eq!(excludes("pvc-9").await, proves);
+            assert!(names == 0 || !excludes("pvc-0").await);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn unreadable_row_does_not_hide_other_names() {
         let page = |_, _| -> BoxFuture<Result<Page>> {
-            let row = ("pvc-0".to_owned(), "d-0".to_owned());
-            let mut page = Page::new(vec![Some(row)], None);
+            let row = Row {
+                named: Some(("pvc-0".to_owned(), "d-0".to_owned())),
+                is_canary: true,
+            };
+            let mut page = Page::new(vec![row], None);
             let (id, reason) = (None, "no size".to_owned());
             page.unreadable.push(cloud::Unreadable { id, reason });
             Box::pin(async { Ok(page) })
         };
-        let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page));
+        let listing = OwnershipListing::new(
+            Tasks::default(),
+            Tags::new(),
+            Box::new(page),
+            Box::new(|| 0),
+            None,
+        );
         assert_eq!(
             find(&listing, "pvc-0").await,
             Listed::Found("d-0".to_owned())
@@ -435,6 +486,6 @@ mod tests {
         let since = Instant::now();
         tokio::time::advance(EFFECT_DELAY).await;
         let deadline = Deadline::after(Duration::from_secs(600));
-        assert!(listing.excludes(deadline, "pvc-9", since).await);
+        assert!(listing.excludes(deadline, "pvc-9", since, true).await);
     }
 }

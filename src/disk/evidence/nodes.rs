@@ -1,0 +1,29 @@
+//! Instances of this cluster. Each has a system disk, which must be visible.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use crate::model::{Disk, DiskKind, InstanceId};
+
+/// Any of them is sufficient.
+const CAPACITY: usize = 100;
+
+/// Instances that callers named as nodes.
+#[derive(Debug, Default)]
+pub(in crate::disk) struct Nodes(Mutex<BTreeSet<InstanceId>>);
+
+impl Nodes {
+    pub(in crate::disk) fn record(&self, node: &InstanceId) {
+        let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() >= CAPACITY && !nodes.contains(node) {
+            nodes.pop_first();
+        }
+        nodes.insert(node.clone());
+    }
+
+    /// Whether the row is the system disk of a node.
+    pub(in crate::disk) fn has_system_disk(&self, row: &Disk) -> bool {
+        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        row.kind == DiskKind::System && row.attachments.iter().any(|node| nodes.contains(node))
+    }
+}
