@@ -177,6 +177,13 @@ pub(crate) const ROWS: &[Row] = &[
         ..USUAL
     },
     Row {
+        name: "quota-7s",
+        quota: quota(35, 7, false),
+        required: at_most(50.0, None, Some(60)),
+        beside: Beside::Idle,
+        ..USUAL
+    },
+    Row {
         name: "quota-10s-latency",
         volumes: 500,
         quota: quota(10, 1, false),

@@ -69,7 +69,6 @@ pub const METRICS: &[Description] = &[
     metric("cloud_calls_in_flight", Gauge, None, &["action"], CONTROLLER, "Calls without a response yet; `account` is the limit of all actions"),
     metric("cloud_quota_calls_per_second", Gauge, None, &["action"], CONTROLLER, "Quota learned from throttling errors; missing while no call was throttled"),
     metric("cloud_configured_calls_per_second", Gauge, None, &["action"], CONTROLLER, "Limit of --rate-limits; missing without one"),
-    metric("cloud_quota_window", Gauge, Some(Seconds), &["action"], CONTROLLER, "Length of the window of the learned quota: 1, or 60 for a budget per minute"),
     metric("cloud_throttled_remaining", Gauge, Some(Seconds), &["action"], CONTROLLER, "Time until the next call after a throttling error; 0 otherwise"),
     metric("cloud_outage", Gauge, Some(Seconds), &[], CONTROLLER, "Time between the first and the last request without a response from the cloud API since its last response; 0 if none failed in the last 10 minutes"),
     metric("credentials_remaining", Gauge, Some(Seconds), &[], CONTROLLER, "Remaining lifetime of temporary credentials; 0 without credentials, missing for permanent ones"),

@@ -15,7 +15,6 @@ use super::InventoryMetrics;
 use super::catalog::register;
 use crate::app::health::CloudAccess;
 use crate::base::Deadline;
-use crate::cloud::rate_limit::LearnedQuota;
 use crate::disk::DiskServices;
 
 /// Timeout for the credentials: a scrape must not wait for their source.
@@ -50,7 +49,6 @@ pub(in crate::app) struct ControllerGauges {
     waiting: Family<ActionLabels, Gauge>,
     in_flight: Family<ActionLabels, Gauge>,
     rate: Family<ActionLabels, FloatGauge>,
-    window: Family<ActionLabels, FloatGauge>,
     configured: Family<ActionLabels, FloatGauge>,
     closed: Family<ActionLabels, FloatGauge>,
     queued: Family<OperationLabels, Gauge>,
@@ -74,7 +72,6 @@ impl ControllerGauges {
             waiting: Family::default(),
             in_flight: Family::default(),
             rate: Family::default(),
-            window: Family::default(),
             configured: Family::default(),
             closed: Family::default(),
             queued: Family::default(),
@@ -89,7 +86,6 @@ impl ControllerGauges {
     fn update_limits(&self) {
         self.rate.clear();
         self.configured.clear();
-        self.window.clear();
         self.closed.clear();
         for limit in self.cloud.rate_limiter.report() {
             let labels = ActionLabels {
@@ -102,17 +98,11 @@ impl ControllerGauges {
             self.in_flight
                 .get_or_create(&labels)
                 .set(limit.in_flight.into());
-            let quota = match limit.quota {
-                LearnedQuota::Unknown => None,
-                LearnedQuota::PerSecond(rate) => Some((rate, 1.0)),
-                LearnedQuota::PerMinute(calls) => Some((f64::from(calls) / 60.0, 60.0)),
-            };
             if let Some(rate) = limit.configured {
                 self.configured.get_or_create(&labels).set(rate);
             }
-            if let Some((rate, window)) = quota {
+            if let Some(rate) = limit.learned {
                 self.rate.get_or_create(&labels).set(rate);
-                self.window.get_or_create(&labels).set(window);
             }
             let closed = limit.closed_for.unwrap_or_default();
             self.closed.get_or_create(&labels).set(closed.as_secs_f64());
@@ -163,7 +153,6 @@ impl Gauges for ControllerGauges {
             "cloud_configured_calls_per_second",
             self.configured.clone(),
         );
-        register(registry, "cloud_quota_window", self.window.clone());
         register(registry, "cloud_throttled_remaining", self.closed.clone());
         register(registry, "cloud_outage", self.outage.clone());
         register(registry, "credentials_remaining", self.credentials.clone());

@@ -12,7 +12,6 @@ use super::escape::Escaped;
 use super::model::{CloudState, Status};
 use super::style::{STYLE, policy};
 use super::table::{Cell, table};
-use crate::cloud::rate_limit::LearnedQuota;
 use crate::disk::Severity;
 use crate::ops::timeline::describe;
 
@@ -122,10 +121,9 @@ fn waits(status: &Status) -> String {
 
 fn limits(status: &Status) -> String {
     let rows = status.limits.iter().map(|limit| {
-        let quota = match limit.quota {
-            LearnedQuota::Unknown => "none learned".to_owned(),
-            LearnedQuota::PerSecond(rate) => format!("{rate:.1} per second"),
-            LearnedQuota::PerMinute(calls) => format!("{calls} per minute"),
+        let learned = match limit.learned {
+            Some(rate) => format!("{rate:.1} per second"),
+            None => "none learned".to_owned(),
         };
         let configured = limit.configured.map(|rate| format!("{rate} per second"));
         let closed = limit.closed_for.map(duration);
@@ -133,7 +131,7 @@ fn limits(status: &Status) -> String {
             Cell::text(limit.action),
             Cell::number(&limit.waiting),
             Cell::number(&limit.in_flight),
-            Cell::text(quota),
+            Cell::text(learned),
             Cell::text(configured.unwrap_or_default()),
             Cell::text(closed.unwrap_or_default()),
         ]

@@ -4,7 +4,7 @@ use super::html::duration;
 use super::*;
 use crate::app::health::Readiness;
 use crate::app::health_check::Check;
-use crate::cloud::rate_limit::{LearnedQuota, LimitReport};
+use crate::cloud::rate_limit::LimitReport;
 use crate::disk::{HealthIssue, QueueReport, Severity};
 use crate::model::{Category, DiskId, ZoneId};
 
@@ -99,7 +99,7 @@ fn a_busy_controller_shows_waits_limits_stock_and_failures() {
             action: "AttachDisk",
             waiting: 4,
             in_flight: 2,
-            quota: LearnedQuota::PerMinute(120),
+            learned: Some(2.0),
             closed_for: Some(seconds(61)),
         }],
         cloud: CloudState {
@@ -148,7 +148,7 @@ fn a_busy_controller_shows_waits_limits_stock_and_failures() {
             "<td>attach</td><td class=\"number\">1</td><td class=\"number\">17</td><td class=\"number\">9</td>",
             "<td class=\"number\">75.0</td><td>attach_queue</td><td>waiting until the instance",
             "3 more calls are running",
-            "<td>AttachDisk</td><td class=\"number\">4</td><td class=\"number\">2</td><td>120 per minute</td><td>5 per second</td>\
+            "<td>AttachDisk</td><td class=\"number\">4</td><td class=\"number\">2</td><td>2.0 per second</td><td>5 per second</td>\
              <td>1 min 1 s</td>",
             "for 1 min 15 s, last failure 2 s ago: no response from h",
             "4 s ago: InvalidAccessKeyId; check the access key",

@@ -8,7 +8,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::queue::{QueuedCall, Queues};
-use super::time::Now;
 use super::{CallOutcome, ConfiguredLimits, LimitReport, Priority};
 use crate::base::{Clock, Deadline, InPhase, Phase};
 use crate::cloud::Result;
@@ -27,11 +26,11 @@ pub struct RateLimiter {
 struct Permit<'a> {
     limiter: &'a RateLimiter,
     queued: QueuedCall,
-    sent: Option<Now>,
+    sent: Option<Instant>,
 }
 
 impl RateLimiter {
-    /// A limiter for an account with unknown quotas. The clock determines the minutes of the cloud's quota windows.
+    /// A limiter for an account with unknown quotas. The clock determines when quotas per minute open.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -86,7 +85,7 @@ impl RateLimiter {
             sent: None,
         };
         loop {
-            let polled = self.lock().poll(queued, self.now());
+            let polled = self.lock().poll(queued, Instant::now());
             permit.sent = polled.ok();
             let Err(earliest) = polled else {
                 return Ok(permit);
@@ -123,7 +122,7 @@ impl RateLimiter {
     /// The error of a call that was not sent.
     fn not_sent(&self, action: &'static str, priority: Priority, wait: Option<Duration>) -> Error {
         let queued = "not sent: the deadline passed while the call was queued";
-        let delaying = self.lock().delaying(action, priority, self.now());
+        let delaying = self.lock().delaying(action, priority, Instant::now());
         if let Some(limit) = delaying {
             let (name, rate) = (limit.action, limit.calls_per_second);
             return Error::new(Kind::Deadline, action).with_message(format!(
@@ -143,8 +142,10 @@ impl RateLimiter {
             .with_retry_after(wait)
     }
 
-    fn now(&self) -> Now {
-        Now::new(Instant::now(), self.clock.now())
+    /// How long the minute of the clock has lasted.
+    fn since_minute(&self) -> Duration {
+        let millis = self.clock.now().as_millisecond().rem_euclid(60_000);
+        Duration::from_millis(millis.unsigned_abs())
     }
 
     fn lock(&self) -> MutexGuard<'_, Queues> {
@@ -154,9 +155,10 @@ impl RateLimiter {
 
 impl Permit<'_> {
     fn end(&mut self, outcome: CallOutcome) {
-        let now = self.limiter.now();
         let sent = self.sent.take();
-        self.limiter.lock().end(self.queued, sent, outcome, now);
+        let (now, since_minute) = (Instant::now(), self.limiter.since_minute());
+        let mut queues = self.limiter.lock();
+        queues.end(self.queued, sent, outcome, now, since_minute);
     }
 }
 

@@ -1,34 +1,31 @@
 //! Rate limiting of cloud calls, just below quotas that are not known in advance.
 //!
-//! The cloud limits calls per account, region and API, and per account (`Throttling.User`). A quota is `N/1(s)` or
-//! `N/60(s)`, may be a token bucket, and is shared with the console and other tools. No API reports it, so
-//! [`RateLimiter`] learns it from throttling errors:
+//! The cloud limits calls per account, region and API, and per account (`Throttling.User`). A quota has a window of any
+//! length, or is a token bucket, and is shared with the console and other tools. No API reports it, so
+//! [`RateLimiter`] adapts to throttling errors:
 //!
 //! * Before the first throttling error, 16 calls of an API are sent at once, and more after each success and over time.
 //! * A throttling error closes the API. Single probes determine when it opens again: after the wait that the cloud
-//!   states, otherwise after one second, with growing pauses, and after the minute ends.
-//! * An API that opens again within the minute has a quota per second: calls are evenly paced just
-//!   below the rate that was successful. Otherwise the successful calls of the minute are its budget.
-//! * A configured limit ([`ConfiguredLimits`]) is never exceeded, whatever is learned.
+//!   states, otherwise with growing pauses, when a minute of the clock begins, and when another API opens.
+//! * The rate is then the highest one that succeeded, the closure included. It grows slowly while it is used up.
+//! * A configured limit ([`ConfiguredLimits`]) is never exceeded, whatever the learned rate.
 //! * Until it is throttled itself, an API is assumed to have the quota of the one that was.
 //!
-//! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order. Learning,
-//! clock windows and queues ordered by deadline would remain; the bucket itself is ten lines ([`Limit`](limit::Limit)).
+//! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order. Adaptation
+//! and queues ordered by deadline would remain; the bucket itself is small ([`Pace`](pace::Pace)).
 
 mod configured;
-mod even_pace;
 mod limit;
 mod limiter;
 mod outcome;
+mod pace;
 mod queue;
-mod quota;
 mod report;
-mod time;
 
 pub use configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 pub use limiter::RateLimiter;
 use outcome::CallOutcome;
-pub use report::{LearnedQuota, LimitReport};
+pub use report::LimitReport;
 
 /// Priority of calls that compete for one limit, highest first. Calls of a priority are sent in the order of their
 /// deadlines. A lower priority always keeps a small share.

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 use super::limit::{Earliest, Limit, Shared};
 use super::report::LimitReport;
-use super::time::Now;
 use super::{CallOutcome, Priority};
 use crate::base::Deadline;
 
@@ -23,7 +22,7 @@ pub(super) struct QueuedCall {
     action: &'static str,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queues {
     account: Limit,
     account_shared: Shared,
@@ -31,7 +30,7 @@ pub(super) struct Queues {
     shared: Shared,
     queues: BTreeMap<(Priority, &'static str), Queue>,
     /// Calls that were granted but not sent yet, by id, and when they were granted.
-    granted: HashMap<u64, Now>,
+    granted: HashMap<u64, Instant>,
     next_id: u64,
     configured: ConfiguredLimits,
 }
@@ -48,7 +47,13 @@ impl Queues {
     pub(super) fn new() -> Self {
         Self {
             account: Limit::new(ACCOUNT, None),
-            ..Self::default()
+            account_shared: Shared::default(),
+            apis: BTreeMap::new(),
+            shared: Shared::default(),
+            queues: BTreeMap::new(),
+            granted: HashMap::new(),
+            next_id: 0,
+            configured: ConfiguredLimits::default(),
         }
     }
 
@@ -112,7 +117,11 @@ impl Queues {
 
     /// Grants every call that may be sent now. Returns when this one was granted, or an error with the time at which it
     /// may be sent, if it is the first of its queue; the others wait for that call.
-    pub(super) fn poll(&mut self, call: QueuedCall, now: Now) -> Result<Now, Option<Earliest>> {
+    pub(super) fn poll(
+        &mut self,
+        call: QueuedCall,
+        now: Instant,
+    ) -> Result<Instant, Option<Earliest>> {
         self.dispatch(now);
         self.granted.remove(&call.id).ok_or_else(|| {
             let queue = self.queues.get(&(call.priority, call.action))?;
@@ -121,7 +130,7 @@ impl Queues {
         })
     }
 
-    fn dispatch(&mut self, now: Now) {
+    fn dispatch(&mut self, now: Instant) {
         self.account.update(now, &self.account_shared);
         for api in self.apis.values_mut() {
             api.update(now, &self.shared);
@@ -132,10 +141,10 @@ impl Queues {
     }
 
     /// The next call: from a queue that was passed over too often, otherwise of the highest priority.
-    fn next(&self, now: Now) -> Option<(bool, QueuedCall)> {
+    fn next(&self, now: Instant) -> Option<(bool, QueuedCall)> {
         let ready = self.queues.values().filter_map(|queue| {
             let call = *queue.waiting.keys().next()?;
-            let is_ready = self.earliest(call, now)?.at <= now.at;
+            let is_ready = self.earliest(call, now)?.at <= now;
             let limit = if call.priority == Priority::List {
                 7
             } else {
@@ -146,11 +155,11 @@ impl Queues {
         ready.min()
     }
 
-    fn grant(&mut self, call: QueuedCall, now: Now) {
+    fn grant(&mut self, call: QueuedCall, now: Instant) {
         self.granted.insert(call.id, now);
-        self.account.send(now, &self.account_shared);
+        self.account.send(now);
         if let Some(api) = self.apis.get_mut(call.action) {
-            api.send(now, &self.shared);
+            api.send(now);
         }
         for ((priority, action), queue) in &mut self.queues {
             if let Some(wake) = queue.waiting.remove(&call) {
@@ -165,7 +174,7 @@ impl Queues {
         self.wake_first(call.action);
     }
 
-    fn earliest(&self, call: QueuedCall, now: Now) -> Option<Earliest> {
+    fn earliest(&self, call: QueuedCall, now: Instant) -> Option<Earliest> {
         let account = Some(&self.account).filter(|account| account.is_limited());
         let by_account =
             account.map(|limit| limit.earliest(now, call.priority, &self.account_shared));
@@ -178,14 +187,15 @@ impl Queues {
     pub(super) fn end(
         &mut self,
         call: QueuedCall,
-        sent: Option<Now>,
+        sent: Option<Instant>,
         outcome: CallOutcome,
-        now: Now,
+        now: Instant,
+        since_minute: Duration,
     ) {
         if let Some(sent) = sent {
-            self.record(call, sent, outcome, now);
+            self.record(call, sent, outcome, now, since_minute);
         } else if let Some(sent) = self.granted.remove(&call.id) {
-            self.record(call, sent, CallOutcome::Unsent, now);
+            self.record(call, sent, CallOutcome::Unsent, now, since_minute);
         } else if let Some(queue) = self.queues.get_mut(&(call.priority, call.action))
             && queue.waiting.remove(&call).is_some()
         {
@@ -193,7 +203,14 @@ impl Queues {
         }
     }
 
-    fn record(&mut self, call: QueuedCall, sent: Now, outcome: CallOutcome, now: Now) {
+    fn record(
+        &mut self,
+        call: QueuedCall,
+        sent: Instant,
+        outcome: CallOutcome,
+        now: Instant,
+        since_minute: Duration,
+    ) {
         // A call that one limit rejects does not count for the other.
         let (by_api, by_account) = match outcome {
             CallOutcome::Throttled { account: true, .. } => (CallOutcome::Unsent, outcome),
@@ -203,10 +220,15 @@ impl Queues {
                 (outcome.clone(), outcome)
             }
         };
-        self.account
-            .record(sent, by_account, now, &mut self.account_shared);
+        self.account.record(
+            sent,
+            by_account,
+            now,
+            since_minute,
+            &mut self.account_shared,
+        );
         if let Some(api) = self.apis.get_mut(call.action) {
-            api.record(sent, by_api, now, &mut self.shared);
+            api.record(sent, by_api, now, since_minute, &mut self.shared);
         }
         self.dispatch(now);
         self.wake_first(call.action);
@@ -228,7 +250,7 @@ impl Queues {
         &self,
         action: &'static str,
         priority: Priority,
-        now: Now,
+        now: Instant,
     ) -> Option<ConfiguredLimit> {
         let api = self.apis.get(action).map(|api| (action, api, &self.shared));
         let account = Some((ACCOUNT, &self.account, &self.account_shared));

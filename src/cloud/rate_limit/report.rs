@@ -12,16 +12,8 @@ pub struct LimitReport {
     pub in_flight: u32,
     /// The most calls per second that the configuration permits.
     pub configured: Option<f64>,
-    pub quota: LearnedQuota,
+    /// Calls per second, once a call was throttled.
+    pub learned: Option<f64>,
     /// How long the API stays closed after a throttling error.
     pub closed_for: Option<Duration>,
-}
-
-/// A quota as learned from throttling errors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LearnedQuota {
-    /// No call was throttled.
-    Unknown,
-    PerSecond(f64),
-    PerMinute(u32),
 }

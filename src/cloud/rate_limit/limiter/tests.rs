@@ -122,9 +122,9 @@ async fn throttled_calls_in_flight_and_throttled_probes_are_sent_once() {
     }
     tokio::time::sleep(Duration::from_millis(900)).await;
     assert_eq!(sent.swap(0, Ordering::SeqCst), 16);
-    // After 1, 3 and 7 seconds; then not before the minute ends.
+    // After 1, 2, 4, 8, 16 and 32 seconds; then when the minute ends.
     tokio::time::sleep(Duration::from_secs(50)).await;
-    assert_eq!(sent.swap(0, Ordering::SeqCst), 3);
+    assert_eq!(sent.swap(0, Ordering::SeqCst), 6);
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert!((1..=5).contains(&sent.load(Ordering::SeqCst)), "{sent:?}");
     calls.shutdown().await;

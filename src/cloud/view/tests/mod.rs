@@ -13,6 +13,7 @@ use crate::cloud::action::Page;
 
 mod failures;
 mod overdue;
+mod quotas;
 mod schedule;
 mod sharing;
 mod simulation;

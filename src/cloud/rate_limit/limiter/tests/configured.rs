@@ -133,10 +133,10 @@ async fn a_configured_limit_does_not_change_what_is_learned() {
         throttle(limiter, "DescribeDisks", "Throttling", None).await;
         sent(limiter, "DescribeDisks", 20).await;
     }
-    let quota = |limiter: &RateLimiter| {
+    let learned = |limiter: &RateLimiter| {
         let mut reports = limiter.report().into_iter();
         let report = reports.find(|report| report.action == "DescribeDisks");
-        report.unwrap().quota
+        report.unwrap().learned
     };
-    assert_eq!(quota(&free), quota(&limited));
+    assert_eq!(learned(&free), learned(&limited));
 }
