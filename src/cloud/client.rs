@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tracing::Instrument;
@@ -151,6 +152,10 @@ macro_rules! actions {
 
             fn key_generation(&self) -> u64 {
                 self.transport.key_generation()
+            }
+
+            fn server_time(&self) -> Option<Timestamp> {
+                self.transport.server_clock().server_time()
             }
 
             $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {

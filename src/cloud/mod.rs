@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::base::Deadline;
 use crate::model::{Disk, DiskHealth, Instance, InstanceType, Snapshot, SnapshotGroup, Task};
@@ -64,6 +65,11 @@ pub trait EcsApi: Debug + Send + Sync {
     /// another one, which may belong to another account.
     fn key_generation(&self) -> u64 {
         0
+    }
+
+    /// The cloud's time, or up to about a second earlier. Unknown before the first response.
+    fn server_time(&self) -> Option<Timestamp> {
+        None
     }
 
     /// Creates a data disk; it becomes `Available` later. Idempotent by its client token.

@@ -56,6 +56,12 @@ impl ServerClock {
         self.state().local_ahead
     }
 
+    /// The time of the last `Date`, which has whole seconds and is older than its response, plus the time since then.
+    pub(super) fn server_time(&self) -> Option<Timestamp> {
+        let ahead = self.local_ahead()?;
+        self.local.now().checked_sub(ahead).ok()
+    }
+
     pub(super) fn record(&self, headers: &HeaderMap) {
         if let Some(date) = date(headers) {
             self.state().local_ahead = Some(self.local.now().duration_since(date));
@@ -130,9 +136,10 @@ mod tests {
     fn the_difference_is_read_from_every_response_and_not_applied() {
         let (clock, now) = clock();
         clock.record(&HeaderMap::new());
-        assert_eq!(clock.local_ahead(), None);
+        assert_eq!((clock.local_ahead(), clock.server_time()), (None, None));
         clock.record(&dated(NOON));
         assert_eq!(clock.local_ahead(), Some(SignedDuration::from_mins(5)));
+        assert_eq!(clock.server_time(), "2026-05-01T12:00:00Z".parse().ok());
         assert_eq!(clock.now(), now);
     }
 

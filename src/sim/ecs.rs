@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::base::Deadline;
 use crate::cloud::{
@@ -112,6 +113,11 @@ impl EcsApi for SimEcs {
 
     fn key_generation(&self) -> u64 {
         0
+    }
+
+    fn server_time(&self) -> Option<Timestamp> {
+        // As precise as the `Date` of a response.
+        Timestamp::from_second(self.shared.now().as_second()).ok()
     }
 
     async fn create_disk(&self, deadline: Deadline, request: &CreateDisk) -> cloud::Result<DiskId> {

@@ -180,9 +180,10 @@ impl<V: OwnedResource> Creator<V> {
     ) -> cloud::Result<V::Id> {
         let request = request(token.clone());
         let pending = Pending::new(token, &request);
+        let requested = self.ecs.server_time();
         let sent = request.send(self.ecs.as_ref(), deadline);
         let id = self.names.track(&call.key, pending, sent).await?;
-        self.rows.record_accepted(&id);
+        self.rows.record_accepted(&id, requested);
         Ok(id)
     }
 

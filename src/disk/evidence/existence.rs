@@ -1,5 +1,6 @@
 //! Whether one resource exists: states and transitions, without I/O.
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{ACCEPTED_TTL, CONFIRM_AFTER};
@@ -41,17 +42,27 @@ pub(super) enum Fact {
 pub(super) struct Record {
     pub(super) existence: Existence,
     pub(super) accepted: Option<Instant>,
+    /// The cloud's time when the request for its creation was sent.
+    pub(super) requested: Option<Timestamp>,
 }
 
 impl Record {
     pub(super) const UNKNOWN: Self = Self {
         existence: Existence::Possible,
         accepted: None,
+        requested: None,
     };
 
     /// Whether the cloud accepted the creation so recently that every index may lack the resource.
     pub(super) fn may_be_hidden(self, now: Instant) -> bool {
         self.accepted.is_some_and(|at| now < at + ACCEPTED_TTL)
+    }
+
+    /// Whether a resource with this creation time, which has whole seconds, was created by the request of this process. Its
+    /// token could also return one that an earlier process has created and deleted.
+    pub(super) fn is_created_by(self, created: Option<Timestamp>) -> bool {
+        let (created, requested) = (created.map(Timestamp::as_second), self.requested);
+        created.is_some_and(|at| requested.is_some_and(|sent| at >= sent.as_second()))
     }
 
     pub(super) fn after(self, fact: Fact, now: Instant) -> Self {

@@ -11,7 +11,8 @@
 //!    contain a canary: a resource that must be visible ([`rows`]). A resource that the cloud accepted less than
 //!    [`ACCEPTED_TTL`] ago is never absent unless this process deleted it.
 //! 2. **A row counts** if it was read at least [`READ_LAG`] after this process became the active controller ([`active`]):
-//!    earlier ones can be older than a deletion by the previous one.
+//!    earlier ones can be older than a deletion by the previous one. Except the row of a resource that was created, by the
+//!    clock of the cloud, after this process had requested it.
 //! 3. **A name is free** ([`name`]) if no request of this process may still take effect, and a listing with a canary that
 //!    began at least [`EFFECT_DELAY`] after the last such request, and after this process became active, lacks the name
 //!    ([`listing`]). Until then no error is final, and no other client token is used.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
@@ -229,11 +230,18 @@ impl<V: OwnedResource> Rows<V> {
         self.get(id).may_be_hidden(Instant::now())
     }
 
-    /// Records that the cloud accepted the creation of the resource.
-    pub(super) fn record_accepted(&self, id: &V::Id) {
+    /// Whether this process has created the resource with this row, so that no row can be older than a deletion by the
+    /// previous controller.
+    pub(super) fn is_created_by(&self, id: &V::Id, row: &V) -> bool {
+        self.get(id).is_created_by(row.created())
+    }
+
+    /// Records that the cloud accepted the creation of the resource, which was requested at this time of the cloud.
+    pub(super) fn record_accepted(&self, id: &V::Id, requested: Option<Timestamp>) {
         let now = Instant::now();
         self.update(id, |record| Record {
             accepted: record.accepted.or(Some(now)),
+            requested: record.requested.or(requested),
             ..record
         });
     }

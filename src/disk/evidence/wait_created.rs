@@ -66,7 +66,10 @@ impl<V: OwnedResource> Rows<V> {
             };
             let record = self.record_observation(id, &observation);
             match observation.row() {
-                Some(row) => decide(&row).map(Some),
+                Some(row) => {
+                    let is_certain = !is_early || self.is_created_by(id, &row);
+                    decide(&row).map(|decided| Some((decided, is_certain)))
+                }
                 None => record.is_absent().then_some(None),
             }
         };
@@ -77,9 +80,8 @@ impl<V: OwnedResource> Rows<V> {
             }
             None => self.observe_until(id, deadline, &mut observe).await,
         };
-        // A row from before this process became active can be older than a deletion: it is read again.
         let waited = match waited {
-            Ok(Some(_)) if is_early && self.active.settle(deadline).await.is_ok() => {
+            Ok(Some((_, false))) if self.active.settle(deadline).await.is_ok() => {
                 self.observe_until(id, deadline, &mut observe).await
             }
             waited => waited,
@@ -88,7 +90,7 @@ impl<V: OwnedResource> Rows<V> {
             (Err(WaitError::Deadline { .. } | WaitError::Overdue { .. }), Some(canary)) => {
                 Err(self.unproven(id, canary))
             }
-            (waited, _) => waited,
+            (waited, _) => waited.map(|decided| decided.map(|(decided, _)| decided)),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{
@@ -62,6 +63,10 @@ macro_rules! overlay {
         impl EcsApi for Overlay {
             fn key_generation(&self) -> u64 {
                 self.key.load(Ordering::Relaxed)
+            }
+
+            fn server_time(&self) -> Option<Timestamp> {
+                self.ecs().server_time()
             }
 
             async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
