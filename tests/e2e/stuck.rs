@@ -139,8 +139,13 @@ async fn no_controller(scene: &Scene<'_>) {
 /// Waits until the conclusion for the claim contains these parts.
 async fn named(scene: &Scene<'_>, claim: &str, parts: &[&str]) {
     let what = format!("the conclusion for {claim} contains {parts:?}");
+    let mut last = String::new();
     until(&what, async || {
         let conclusion = conclusion(scene.cluster, &format!("{}/{claim}", scene.name)).await;
+        if last != conclusion {
+            println!("{claim}: {conclusion}");
+            last.clone_from(&conclusion);
+        }
         let has_all = parts.iter().all(|part| conclusion.contains(part));
         has_all.then_some(())
     })

@@ -20,7 +20,11 @@ const ROUNDS: u32 = 4;
 const SOON: Duration = Duration::from_secs(60);
 
 /// Panels without data, and why.
-const WITHOUT_DATA: [(&str, &str); 4] = [
+const WITHOUT_DATA: [(&str, &str); 5] = [
+    (
+        "controller: Leader",
+        "the controller has no API server, so it needs no election",
+    ),
     (
         "controller: Credentials",
         "the access key of the fake cloud is permanent",
@@ -96,6 +100,7 @@ async fn check_metadata(prometheus: &Prometheus) {
     // Without samples, for the reasons of WITHOUT_DATA.
     let expected = [
         "credentials_remaining_seconds",
+        "leader",
         "orphans",
         "orphans_capacity_bytes",
         "volume_unhealthy",

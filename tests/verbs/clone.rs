@@ -339,6 +339,27 @@ async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clone_succeeds_without_the_permission_to_delete_its_snapshot() {
+    let setup = Setup::new(&[]);
+    let source = used_disk(&setup, "source").await;
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    setup.faults("DeleteSnapshot", 10_000, &denied);
+    let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
+    for disks in [Arc::clone(&setup.disks), setup.restarted()] {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let again = cloned(&disks, &new_disk("pvc-1"), &source).await;
+        assert_eq!(again.id, disk.id);
+    }
+    assert_eq!(
+        (snapshots(&setup).len(), setup.calls("CreateSnapshot")),
+        (1, 1)
+    );
+    // The snapshot has a retention.
+    tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+    assert!(snapshots(&setup).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_user_snapshot_with_the_name_of_the_clone_is_kept() {
     let setup = Setup::new(&["--cut-delay=1s"]);
     let source = used_disk(&setup, "source").await;

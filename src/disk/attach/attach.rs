@@ -49,6 +49,15 @@ impl Call<'_> {
                 return Ok((row, false));
             }
         }
+        if let Err(rejection) = retry.admit().await {
+            // An earlier request whose response was lost may have attached it meanwhile.
+            return match self.observe().await {
+                Ok(Observation::Row(row)) if self.shows_attached(&row) => {
+                    Ok((Disk::clone(&row), false))
+                }
+                _ => Err(rejection),
+            };
+        }
         loop {
             retry.wait_ready().await?;
             let soon = Self {
@@ -154,18 +163,14 @@ impl Call<'_> {
             }
             Err(error) => return Err(retry.wait_error(rejection, error)),
         };
-        let journal = &self.attacher.journal;
-        let is_ours = journal.attached.is_recent(&disk, &node)
-            && !journal.attached.may_take_effect(&disk, &node);
-        let is_unsure = journal.is_new_leader() && !is_ours;
-        if row.is_in_use_on(&node) && (is_unsure || !self.is_attached(&row)) {
+        if self.shows_attached(&row) {
+            // An attempt whose response was lost may have attached it a moment ago.
+            self.attacher.journal.record_attached(&row, &node);
+            return Ok(Some(Disk::clone(&row)));
+        }
+        if row.is_in_use_on(&node) {
             // The row may be older than the detach of the disk.
             return retry.back_off(rejection).await.map(|()| None);
-        }
-        if self.is_attached(&row) {
-            // An attempt whose response was lost may have attached it a moment ago.
-            journal.record_attached(&row, &node);
-            return Ok(Some(Disk::clone(&row)));
         }
         if rejection.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
             retry.release();
@@ -188,6 +193,14 @@ impl Call<'_> {
             DiskStatus::Unknown(_) => return Err(retry.final_error(rejection)),
         }
         Ok(None)
+    }
+
+    /// Whether the row shows the disk attached to the node, and is certainly not older than a detach from there.
+    fn shows_attached(self, row: &Disk) -> bool {
+        let journal = &self.attacher.journal;
+        let is_ours = journal.attached.is_recent(self.disk, self.node)
+            && !journal.attached.may_take_effect(self.disk, self.node);
+        self.is_attached(row) && (is_ours || !journal.is_new_leader())
     }
 
     async fn complete_attach(self, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {

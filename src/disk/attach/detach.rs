@@ -109,6 +109,7 @@ impl Call<'_> {
             }
             is_ended = true;
         }
+        retry.admit().await?;
         loop {
             retry.wait_ready().await?;
             let (disk, instance) = self.ids();
@@ -206,13 +207,7 @@ impl Call<'_> {
                 Ok(_) => {}
                 Err(error) => return Err(retry.wait_error(rejection, error)),
             }
-            match retry.back_off(rejection).await {
-                // A NotFound code for another resource must not be mistaken for a missing volume.
-                Err(Error::Cloud { source, .. }) if source.kind() == Kind::NotFound => {
-                    return Err(self.not_released(source));
-                }
-                waited => waited?,
-            }
+            retry.back_off(rejection).await?;
         }
     }
 
@@ -317,7 +312,7 @@ impl Call<'_> {
     }
 
     /// The error if the row does not show the disk detached from an instance that the cloud does not know.
-    fn not_released(self, source: cloud::Error) -> Error {
+    pub(super) fn not_released(self, source: cloud::Error) -> Error {
         let step = self.step(Operation::Detach);
         let text = format!(
             "cannot {step}: the cloud does not know the node, and does not show the disk as detached"

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::dependencies::Dependencies;
 use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
+use super::refusals::Refusals;
 use crate::cloud::EcsApi;
 use crate::cloud::view::{Poller, RunningOperations};
-use crate::model::{Disk, DiskId, Instance, InstanceId};
+use crate::model::{Disk, Instance, InstanceId};
 
 #[expect(
     clippy::module_inception,
@@ -34,7 +35,9 @@ pub struct Attacher {
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
     backoffs: backoff::InstanceBackoffs,
-    running: RunningOperations<(DiskId, InstanceId, queue::Operation)>,
+    running: RunningOperations<call::Order>,
+    /// Requests that the cloud rejected because of the disk. [`backoff`] is for those rejected because of the instance.
+    refusals: Refusals<call::Order>,
     journal: Arc<Journal>,
     nodes: Arc<Nodes>,
 }
@@ -55,6 +58,7 @@ impl Attacher {
             queues: queue::AttachQueues::default(),
             backoffs: backoff::InstanceBackoffs::default(),
             running: RunningOperations::default(),
+            refusals: Refusals::default(),
             journal: shared.journal,
             nodes: shared.nodes,
         }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::backoff::{InstanceBackoff, Pending, RetryPermit};
-use super::call::Call;
+use super::call::{Call, Order};
 use super::queue::{Operation, Permit};
-use crate::base::{Elapsed, error_chain};
+use crate::base::{Deadline, Elapsed, error_chain};
 use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};
 use crate::disk::backoff::Backoff;
 use crate::disk::error::Error;
+use crate::disk::refusals::MAX_REPEAT;
 use crate::disk::{Result, error};
 use crate::model::{Disk, Failure};
 
@@ -27,6 +28,8 @@ pub(super) struct RetryState<'a> {
     permit: Option<Permit>,
     retry_permit: Option<RetryPermit>,
     backoff: Backoff,
+    /// When a call with a rejected request ends, so that it does not occupy a worker of the sidecar.
+    repeat_until: Deadline,
     /// The last error, which at the deadline explains more than a timeout.
     rejection: Option<cloud::Error>,
 }
@@ -42,8 +45,20 @@ impl<'a> RetryState<'a> {
             permit: None,
             retry_permit: None,
             backoff: Backoff::default(),
+            repeat_until: call.deadline.at_most(MAX_REPEAT),
             rejection: None,
         }
+    }
+
+    /// Fails with the last rejection of the same request of an earlier call, if the next request is not due yet.
+    pub(super) async fn admit(&self) -> Result<()> {
+        let order = self.order();
+        let admitted = self
+            .call
+            .attacher
+            .refusals
+            .admit(self.call.deadline, &order);
+        admitted.await.map_err(|error| self.rejected(error))
     }
 
     /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error or
@@ -104,6 +119,7 @@ impl<'a> RetryState<'a> {
         if let Some(permit) = &self.permit {
             permit.record_accepted();
         }
+        self.call.attacher.refusals.record_success(&self.order());
         let Call { disk, node, .. } = self.call;
         let verb = self.verb();
         self.instance_backoff
@@ -131,7 +147,11 @@ impl<'a> RetryState<'a> {
     /// that error.
     pub(super) async fn back_off(&mut self, rejection: cloud::Error) -> Result<()> {
         if rejection.failure() != Failure::NodeBusy {
-            return self.pause(Instant::now(), rejection).await;
+            let (order, refusals) = (self.order(), &self.call.attacher.refusals);
+            refusals.record_refusal(&order, &rejection);
+            self.pause(Instant::now(), rejection).await?;
+            let due = refusals.wait_due(self.repeat_until, &order).await;
+            return due.map_err(|error| self.rejected(error));
         }
         self.release();
         let (failure, reason) = (rejection.failure(), error_chain(&rejection));
@@ -145,7 +165,7 @@ impl<'a> RetryState<'a> {
         self.release();
         self.rejection = Some(rejection);
         let pause = tokio::time::sleep_until(start + self.backoff.next_delay());
-        let paused = self.call.deadline.bound(pause).await;
+        let paused = self.repeat_until.bound(pause).await;
         paused.map_err(|_| self.deadline_error())
     }
 
@@ -171,6 +191,10 @@ impl<'a> RetryState<'a> {
     }
 
     fn rejected(&self, rejection: cloud::Error) -> Error {
+        // A NotFound code for another resource must not be mistaken for a missing volume.
+        if self.operation == Operation::Detach && rejection.kind() == Kind::NotFound {
+            return self.call.not_released(rejection);
+        }
         error::cloud(self.call.step(self.operation))(rejection)
     }
 
@@ -197,6 +221,11 @@ impl<'a> RetryState<'a> {
             "disk {disk} is not queued: no disk was {verb} node {node} for {seconds} s; last observed: {reason}"
         );
         error::rejected(pending.failure, text, None)
+    }
+
+    fn order(&self) -> Order {
+        let (disk, node) = self.call.ids();
+        (disk, node, self.operation)
     }
 
     fn verb(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! The order in which the candidates of one call are attempted: the caller's, but those that the cloud reports as out of
 //! stock come last, because the report can be outdated. Candidates that are out of stock according to a creation are
-//! skipped, except for a probe.
+//! skipped, except for a probe. Of those to which both apply, a call probes only one.
 
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(in crate::disk) struct AttemptOrder<'a> {
     selection: &'a Selection,
     remaining: Vec<&'a Candidate>,
     first: Option<&'a Candidate>,
+    /// Whether this call has probed a candidate that is also reported as out of stock.
+    is_probed: bool,
     rejections: Vec<String>,
     is_size_only: bool,
 }
@@ -44,6 +46,7 @@ impl StockView {
             selection,
             remaining: selection.candidates.iter().collect(),
             first,
+            is_probed: false,
             rejections: Vec::new(),
             is_size_only: selection.excluded.is_empty(),
         }
@@ -101,11 +104,16 @@ impl<'a> AttemptOrder<'a> {
         let next = match self.first.take() {
             Some(first) => first,
             None => loop {
-                let mut remaining = self.remaining.iter();
-                let next = *remaining.find(|candidate| stockouts.is_due(candidate))?;
+                let is_doubtful = |candidate: &Candidate| {
+                    let reported = self.view.stock.is_in_stock(candidate) == Some(false);
+                    reported && stockouts.reason(candidate).is_some()
+                };
+                let mut remaining = self.remaining.iter().filter(|next| stockouts.is_due(next));
+                let next = *remaining.find(|next| !(self.is_probed && is_doubtful(next)))?;
                 // Another call may have been rejected while this one was queued.
                 let _ = ecs.ready(deadline, "CreateDisk").await;
                 if stockouts.begin_attempt(next) {
+                    self.is_probed |= is_doubtful(next);
                     break next;
                 }
             },
