@@ -74,6 +74,23 @@ async fn a_stockout_is_forgotten_after_a_few_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_final_rejection_ends_a_stockout_for_all_claims() {
+    let setup = Setup::new(&["--out-of-stock=*/*"]);
+    let failure = async |name: &str| {
+        let new = new_disk(name);
+        let created = setup.disks.provisioner.create(minutes(1), &new).await;
+        created.unwrap_err().failure_kind()
+    };
+    assert_eq!(failure("pvc-1").await, FailureKind::ResourceExhausted);
+    setup.configure(&json!({"out_of_stock": [], "denied": ["CreateDisk"]}));
+    assert_eq!(failure("pvc-2").await, FailureKind::ResourceExhausted);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    for name in ["pvc-1", "pvc-2", "pvc-3"] {
+        assert_eq!(failure(name).await, FailureKind::PermissionDenied);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_pair() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = NewDisk {

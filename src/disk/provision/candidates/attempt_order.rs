@@ -73,9 +73,14 @@ impl StockView {
         match error {
             None => self.stockouts.record(candidate, None),
             Some(error) => {
-                if let Some(rejection) = Rejection::from_error(error) {
-                    let why = error_chain(error);
-                    self.stockouts.record(candidate, Some((rejection, &why)));
+                let why = error_chain(error);
+                match Rejection::from_error(error) {
+                    Some(rejection) => self.stockouts.record(candidate, Some((rejection, &why))),
+                    // The stock is unknown, and other calls would be told of a cause that is not the current one.
+                    None if error.failure().kind().is_final() => {
+                        self.stockouts.record(candidate, None);
+                    }
+                    None => {}
                 }
             }
         }
