@@ -301,4 +301,38 @@ impl Limit {
             self.free.give_back();
         }
     }
+
+    /// Opens after the probe sent at that time has passed.
+    fn open(&mut self, closed: &Closed, probe: Instant, now: Instant, shared: &mut Shared) {
+        self.sent.remove(probe);
+        // Without waiting calls, the probe is sent late.
+        let latest = probe.min(closed.until);
+        // Unless the cloud has stated when, it has opened at an unknown time after the newest throttled call.
+        let opened = match closed.is_stated {
+            true => latest,
+            false => closed.failed + latest.saturating_duration_since(closed.failed) / 2,
+        };
+        let measured = self.sent.rate_until(opened);
+        let closed_for = latest.saturating_duration_since(closed.since).as_secs_f64();
+        let mut learned = match (&self.learned, measured) {
+            (Some(learned), _) => learned.throttled(measured.unwrap_or_default(), closed_for, now),
+            (None, Some(rate)) => Learned::measured(rate, now),
+            (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
+        };
+        learned.pace.send(probe);
+        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time.
+        let burst = self.sent.len() * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
+        learned.pace.add(burst);
+        if burst <= 0.0 {
+            shared.rate = Some(learned.pace.rate);
+        }
+        (shared.throttled, shared.opened) = (false, Some(now));
+        tracing::info!(
+            cloud.action = self.name,
+            calls_per_second = learned.pace.rate,
+            "adapted to a quota"
+        );
+        self.learned = Some(learned);
+        self.sent.restart(probe);
+    }
 }

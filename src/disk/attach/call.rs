@@ -9,9 +9,6 @@ use crate::cloud::view::{Observation, WaitError};
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 
-/// What makes attach and detach requests different.
-pub(super) type Order = (DiskId, InstanceId, Operation);
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) attacher: &'a Attacher,

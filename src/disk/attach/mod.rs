@@ -35,9 +35,9 @@ pub struct Attacher {
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,
     backoffs: backoff::InstanceBackoffs,
-    running: RunningOperations<call::Order>,
+    running: RunningOperations<queue::Order>,
     /// Requests that the cloud rejected because of the disk. [`backoff`] is for those rejected because of the instance.
-    refusals: Refusals<call::Order>,
+    refusals: Refusals<queue::Order>,
     journal: Arc<Journal>,
     nodes: Arc<Nodes>,
 }

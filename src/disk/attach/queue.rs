@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::base::{Deadline, Elapsed, InPhase, Phase};
 use crate::disk::backoff::Backoff;
-use crate::model::InstanceId;
+use crate::model::{DiskId, InstanceId};
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +33,9 @@ pub(super) enum Operation {
     Attach,
     Detach,
 }
+
+/// What makes attach and detach requests different.
+pub(super) type Order = (DiskId, InstanceId, Operation);
 
 /// The attach or detach requests of all instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::backoff::{InstanceBackoff, Pending, RetryPermit};
-use super::call::{Call, Order};
-use super::queue::{Operation, Permit};
+use super::call::Call;
+use super::queue::{Operation, Order, Permit};
 use crate::base::{Deadline, Elapsed, error_chain};
 use crate::cloud::view::{Observation, WaitError};
 use crate::cloud::{self, Condition, Kind};

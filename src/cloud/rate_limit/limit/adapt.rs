@@ -7,11 +7,10 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::super::pace::Pace;
-use super::{Closed, Limit, Shared};
+use crate::cloud::rate_limit::pace::Pace;
 
 /// After a limit was closed for more seconds, it accepts many calls at once.
-const SHORTLY: f64 = 3.0;
+pub(super) const SHORTLY: f64 = 3.0;
 
 /// Calls are paced at this fraction of a measured rate.
 const MARGIN: f64 = 0.99;
@@ -46,48 +45,6 @@ pub(super) struct Learned {
     passed: u32,
 }
 
-impl Limit {
-    /// Opens after the probe sent at that time has passed.
-    pub(super) fn open(
-        &mut self,
-        closed: &Closed,
-        probe: Instant,
-        now: Instant,
-        shared: &mut Shared,
-    ) {
-        self.sent.remove(probe);
-        // Without waiting calls, the probe is sent late.
-        let latest = probe.min(closed.until);
-        // Unless the cloud has stated when, it has opened at an unknown time after the newest throttled call.
-        let opened = match closed.is_stated {
-            true => latest,
-            false => closed.failed + latest.saturating_duration_since(closed.failed) / 2,
-        };
-        let measured = self.sent.rate_until(opened);
-        let closed_for = seconds(closed.since, latest);
-        let mut learned = match (&self.learned, measured) {
-            (Some(learned), _) => learned.throttled(measured.unwrap_or_default(), closed_for, now),
-            (None, Some(rate)) => Learned::new(MARGIN * rate, GROWTH, now),
-            (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
-        };
-        learned.pace.send(probe);
-        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time.
-        let burst = self.sent.calls.len() as f64 * (1.0 - SHORTLY / closed_for.max(SHORTLY));
-        learned.pace.add(burst);
-        if burst <= 0.0 {
-            shared.rate = Some(learned.pace.rate);
-        }
-        (shared.throttled, shared.opened) = (false, Some(now));
-        tracing::info!(
-            cloud.action = self.name,
-            calls_per_second = learned.pace.rate,
-            "adapted to a quota"
-        );
-        self.learned = Some(learned);
-        self.sent.calls = [probe].into();
-    }
-}
-
 impl Learned {
     fn new(rate: f64, growth: f64, now: Instant) -> Self {
         Self {
@@ -100,13 +57,18 @@ impl Learned {
         }
     }
 
+    /// A rate at which the cloud has accepted calls.
+    pub(super) fn measured(rate: f64, now: Instant) -> Self {
+        Self::new(MARGIN * rate, GROWTH, now)
+    }
+
     /// A rate that may be far too low.
     pub(super) fn assumed(rate: f64, now: Instant) -> Self {
         Self::new(rate, DOUBLING, now)
     }
 
     /// The rate after a throttling error, when the limit has opened.
-    fn throttled(&self, measured: f64, closed_for: f64, now: Instant) -> Self {
+    pub(super) fn throttled(&self, measured: f64, closed_for: f64, now: Instant) -> Self {
         let current = self.pace.rate;
         let (rate, growth) = if self.growth >= DOUBLING && self.proven > 0.0 {
             // The rate before it was doubled was not throttled.
@@ -168,12 +130,21 @@ impl Sent {
         }
     }
 
+    pub(super) fn len(&self) -> f64 {
+        self.calls.len() as f64
+    }
+
+    /// Forgets all calls except the probe that has opened the limit.
+    pub(super) fn restart(&mut self, probe: Instant) {
+        self.calls = [probe].into();
+    }
+
     pub(super) fn peak(&self) -> f64 {
         self.peak as f64
     }
 
     /// The highest number of calls per second in any period of a second or more that ends then.
-    fn rate_until(&self, end: Instant) -> Option<f64> {
+    pub(super) fn rate_until(&self, end: Instant) -> Option<f64> {
         (1_u32..)
             .zip(self.calls.iter().rev())
             .map(|(calls, first)| f64::from(calls) / seconds(*first, end).max(1.0))
