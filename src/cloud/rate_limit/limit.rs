@@ -34,6 +34,12 @@ const SHORT_PAUSE: Duration = Duration::from_millis(300);
 /// minute open then. Without it, 400 volumes under 200 calls per minute need 104 s instead of 82 s.
 const MINUTE_AND_GUARD: Duration = Duration::from_millis(60_300);
 
+/// The longest window of a quota.
+const MAX_WINDOW: Duration = Duration::from_secs(60);
+
+/// What was learned is forgotten after so long without a call: it may have been the use of others, or has changed.
+const MEMORY: Duration = Duration::from_secs(120);
+
 /// State that the limits of all APIs share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
@@ -139,6 +145,9 @@ impl Limit {
             && !closed.is_stated
         {
             closed.until = closed.until.min(opened);
+        }
+        if self.closed.is_none() && self.last.is_some_and(|last| now - last > MEMORY) {
+            self.learned = None;
         }
         // Until it is throttled itself, an API is assumed to have the quota of the one that was, unless it has accepted
         // a higher rate.
@@ -316,12 +325,17 @@ impl Limit {
         let closed_for = latest.saturating_duration_since(closed.since).as_secs_f64();
         let mut learned = match (&self.learned, measured) {
             (Some(learned), _) => learned.throttled(measured.unwrap_or_default(), closed_for, now),
+            // Few calls before a long closure show that others use up the quota, but not what it is.
+            (None, Some(rate)) if self.sent.len() < BURST && closed_for > adapt::SHORTLY => {
+                Learned::assumed(rate, now)
+            }
             (None, Some(rate)) => Learned::measured(rate, now),
             (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
         };
         learned.pace.send(probe);
         // As many calls as before are accepted at once, fewer if they can be spaced without losing much time.
-        let burst = self.sent.len() * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
+        let burst = self.sent.since(closed.since - MAX_WINDOW)
+            * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
         learned.pace.add(burst);
         if burst <= 0.0 {
             shared.rate = Some(learned.pace.rate);

@@ -16,6 +16,8 @@ pub(super) struct Pace {
     /// Tokens that the bucket lacked after the last call. Negative: so many further calls may be sent at once.
     debt: f64,
     last: Option<Instant>,
+    /// The call before the last one.
+    previous: Option<Instant>,
 }
 
 impl Pace {
@@ -30,6 +32,7 @@ impl Pace {
             burst,
             debt: 0.0,
             last: None,
+            previous: None,
         }
     }
 
@@ -38,6 +41,7 @@ impl Pace {
         Self {
             debt: self.debt,
             last: self.last,
+            previous: self.previous,
             ..pace
         }
     }
@@ -63,12 +67,16 @@ impl Pace {
 
     pub(super) fn send(&mut self, now: Instant) {
         self.debt = self.debt_at(now) + 1.0;
-        self.last = Some(now);
+        self.previous = self.last.replace(now);
     }
 
     /// Returns the token of a call that did not reach the cloud.
     pub(super) fn give_back(&mut self) {
-        self.debt = (self.debt - 1.0).max(self.debt.min(0.0));
+        // A call that was sent at once because of a negative debt has made it smaller.
+        self.debt = match self.debt {
+            ..0.0 => self.debt - 1.0,
+            debt => (debt - 1.0).max(0.0),
+        };
     }
 
     fn debt_at(&self, now: Instant) -> f64 {

@@ -81,9 +81,12 @@ impl<V: OwnedResource> Rows<V> {
             None => self.observe_until(id, deadline, &mut observe).await,
         };
         let waited = match waited {
-            Ok(Some((_, false))) if self.active.settle(deadline).await.is_ok() => {
-                self.observe_until(id, deadline, &mut observe).await
-            }
+            Ok(Some((_, false))) => match self.active.settle(deadline).await {
+                Ok(()) => self.observe_until(id, deadline, &mut observe).await,
+                Err(_) => Err(WaitError::Deadline {
+                    last: "a row that may be older than this process".to_owned(),
+                }),
+            },
             waited => waited,
         };
         match (waited, missing) {

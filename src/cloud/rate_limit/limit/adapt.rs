@@ -19,6 +19,9 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
+/// In seconds.
+const MAX_PERIOD: f64 = 120.0;
+
 /// Calls that are remembered.
 const MAX_SENT: usize = 1000;
 
@@ -81,7 +84,7 @@ impl Learned {
             (rate, if lost > 0.1 { lost / 2.0 } else { GROWTH })
         };
         // A limit that grows is closed again: for a small share of the time.
-        let period = if growth > GROWTH { 2.0 } else { 10.0 } * closed_for;
+        let period = (if growth > GROWTH { 2.0 } else { 10.0 } * closed_for).min(MAX_PERIOD);
         Self {
             proven: 0.9 * self.proven,
             period,
@@ -132,6 +135,11 @@ impl Sent {
 
     pub(super) fn len(&self) -> f64 {
         self.calls.len() as f64
+    }
+
+    pub(super) fn since(&self, start: Instant) -> f64 {
+        let earlier = self.calls.partition_point(|sent| *sent < start);
+        (self.calls.len() - earlier) as f64
     }
 
     /// Forgets all calls except the probe that has opened the limit.

@@ -11,6 +11,7 @@ use super::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::cloud::{self, EcsApi};
+use crate::model::FailureKind;
 
 /// How long a stock query may delay a create that does not depend on it.
 const QUERY: Duration = Duration::from_secs(5);
@@ -77,7 +78,7 @@ impl StockView {
                 match Rejection::from_error(error) {
                     Some(rejection) => self.stockouts.record(candidate, Some((rejection, &why))),
                     // The stock is unknown, and other calls would be told of a cause that is not the current one.
-                    None if error.failure().kind().is_final() => {
+                    None if error.failure().kind() == FailureKind::PermissionDenied => {
                         self.stockouts.record(candidate, None);
                     }
                     None => {}

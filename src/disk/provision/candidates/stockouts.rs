@@ -1,7 +1,7 @@
 //! Pairs of zone and category that are out of stock, shared by all calls.
 //!
-//! The rule: a pair is out of stock from the rejection of a creation until one succeeds, or fails finally for another reason,
-//! such as a denied permission. Meanwhile one attempt is made every [`PROBE_INTERVAL`], by whichever call comes first; other
+//! The rule: a pair is out of stock from the rejection of a creation until one succeeds, or is denied because of
+//! the permissions of the account. Meanwhile one attempt is made every [`PROBE_INTERVAL`], by whichever call comes first; other
 //! calls get the last rejection without a request.
 
 use std::collections::BTreeMap;
