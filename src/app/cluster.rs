@@ -128,7 +128,8 @@ pub(crate) fn start(
     (events, Some(nodes))
 }
 
-/// Tells the disk services which instances are nodes: their system disks show that the access key is that of this cluster.
+/// Registers the nodes of the cluster with the disk services: if the system disk of a node is visible, the access key belongs to
+/// the account of the cluster.
 async fn record_nodes(disks: Arc<DiskServices>, mut nodes: Nodes) {
     loop {
         nodes

@@ -47,7 +47,7 @@ pub enum Leadership {
 
 /// The Lease is held by another replica, or may be soon.
 #[derive(Debug, thiserror::Error)]
-#[error("this replica is no longer the leader and must not serve: the Lease {lease} {reason}")]
+#[error("this replica is no longer the leader, so it stops: the Lease {lease} {reason}")]
 pub struct LeaseLost {
     lease: String,
     reason: String,

@@ -45,8 +45,8 @@ pub async fn serve(
     serve_when_active(endpoint, services, None, tasks, stop, grace).await
 }
 
-/// As [`serve`], when the services exist. Until then there is no socket or, with a name, one with the Identity service of a
-/// driver that is not ready: the sidecars wait for such a driver, but exit if they cannot connect for 30 seconds.
+/// As [`serve`], once the process is the leader. A standby has no socket or, with `standby`, one that serves only Identity and
+/// answers Probe with not ready: sidecars wait for that, but exit if they cannot connect for 30 seconds.
 ///
 /// # Errors
 /// As [`serve`].

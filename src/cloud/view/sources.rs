@@ -21,8 +21,8 @@ const MAX_GROUPS_PER_CALL: usize = 10;
 /// Tasks take minutes to hours.
 const TASK_INTERVAL: Interval = (Duration::from_secs(6), Duration::from_secs(10));
 
-/// Pollers of rows by their ids: the action, its maximum of ids and its interval; the call for these ids. `is_canary` tells
-/// whether a row must be visible to every access key of this cluster.
+/// Defines a poller for each kind of resource: the action that describes it, the maximum number of IDs per call, the interval,
+/// and the call. `is_canary` returns whether every access key of this cluster must be able to see a row.
 macro_rules! pollers {
     ($($name:ident: $row:ident by $id:ident: $key:ident, $action:literal of $max_ids:expr, $interval:expr,
         |$ecs:ident, $ids:ident, $deadline:ident| $page:expr;)*) => {

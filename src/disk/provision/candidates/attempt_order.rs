@@ -77,7 +77,7 @@ impl StockView {
                 let why = error_chain(error);
                 match Rejection::from_error(error) {
                     Some(rejection) => self.stockouts.record(candidate, Some((rejection, &why))),
-                    // The stock is unknown, and other calls would be told of a cause that is not the current one.
+                    // Other claims must fail with this error, not with the earlier stock-out.
                     None if error.failure().kind() == FailureKind::PermissionDenied => {
                         self.stockouts.record(candidate, None);
                     }
