@@ -178,8 +178,7 @@ async fn a_detached_disk_is_attached_again_without_a_pause() {
         let duration = started.elapsed();
         let seconds = if stale == "--stale=0s" { 1 } else { 2 };
         assert!(
-            // Only one duration is known.
-            duration <= Duration::from_secs(seconds) + 2 * POLL_TOLERANCE,
+            duration <= Duration::from_secs(seconds) + POLL_TOLERANCE,
             "{stale}: {duration:?}"
         );
     }
@@ -350,9 +349,9 @@ async fn permits_add_little_to_the_latency_of_the_cloud() {
             "{volumes} {concurrency:?}: {duration:?}"
         );
         let max_calls = if concurrency == Concurrency::Parallel {
-            4.35
+            4.3
         } else {
-            4.7
+            4.6
         };
         assert!(calls <= max_calls, "{volumes} {concurrency:?}: {calls}");
     }

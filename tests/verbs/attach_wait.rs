@@ -59,7 +59,7 @@ async fn a_failed_attachment_is_reported_with_the_first_poll_that_proves_it() {
         ("2s", "0s", 5000),
         ("2s", "2s", 5500),
         ("20s", "0s", 22_000),
-        ("20s", "2s", 24_250),
+        ("20s", "2s", 24_000),
     ] {
         let flags = [
             &*format!("--attach-delay={fails}"),

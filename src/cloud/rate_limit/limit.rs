@@ -34,8 +34,8 @@ const SHORT_PAUSE: Duration = Duration::from_millis(300);
 /// minute open then. Without it, 400 volumes under 200 calls per minute need 104 s instead of 82 s.
 const MINUTE_AND_GUARD: Duration = Duration::from_millis(60_300);
 
-/// The longest window of a quota.
-const MAX_WINDOW: Duration = Duration::from_secs(60);
+/// The usual window of quotas with long closures, and the time until the probe has passed.
+const MINUTE: Duration = Duration::from_secs(62);
 
 /// What was learned is forgotten after so long without a call: it may have been the use of others, or has changed.
 const MEMORY: Duration = Duration::from_secs(120);
@@ -333,9 +333,11 @@ impl Limit {
             (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
         };
         learned.pace.send(probe);
-        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time.
-        let burst = self.sent.since(closed.since - MAX_WINDOW)
-            * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
+        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time. A window is longer
+        // than the closure, by the time that its calls took.
+        let window = MINUTE.max(latest.saturating_duration_since(closed.since) * 5 / 4);
+        let calls = self.sent.since(latest - window);
+        let burst = calls * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
         learned.pace.add(burst);
         if burst <= 0.0 {
             shared.rate = Some(learned.pace.rate);

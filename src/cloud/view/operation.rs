@@ -1,10 +1,10 @@
-//! The operations whose durations are learned, and what is assumed about each before: a share at round numbers of
-//! seconds, which clouds and fakes of them favor, and the rest spread widely with a long tail. The tail determines the
-//! growing intervals between the polls for an operation that takes longer than any before.
+//! The operations whose durations are learned, and the prior distribution of each: a share at round numbers of seconds,
+//! which clouds and fakes of them favor, and the rest spread widely with a long tail. The tail determines the growing
+//! intervals between the polls for an operation that takes longer than any before.
 
 use std::collections::BTreeMap;
 
-use super::durations::Durations;
+use super::durations::{BINS, Durations, bin, edge};
 use crate::model::Category;
 
 /// In seconds. The cloud's clock and the local clock do not agree to the millisecond.
@@ -55,22 +55,25 @@ impl Operation {
         }
     }
 
-    /// The prior probability that it takes longer.
-    fn prior(self, age: f64) -> f64 {
+    /// The prior probability of each bin.
+    fn prior(self) -> Vec<f64> {
         let create = [0.25, 0.15, 0.08, 0.03, 0.02, 0.005];
         let attach = [0.03, 0.10, 0.20, 0.06, 0.03, 0.01];
         let (scale, shape, shares) = match self {
             Self::Create => (0.5, 1.2, create),
-            Self::Attach | Self::Detach => (1.5, 1.5, attach),
+            Self::Attach | Self::Detach => (1.5, 1.2, attach),
             // Takes effect before the response, as a rule.
             Self::Resize | Self::Modify => (0.1, 1.0, [0.0, 0.10, 0.10, 0.0, 0.02, 0.0]),
             Self::Snapshot | Self::SnapshotAvailable => (2.0, 1.0, attach),
         };
         let spread = 1.0 - shares.iter().sum::<f64>();
-        let round = ROUND_SECONDS.iter().zip(shares);
-        let longer = round.filter(|(seconds, _)| age < *seconds + OFFSET);
-        let longer: f64 = longer.map(|(_, share)| share).sum();
-        longer + spread * (1.0_f64 + age / scale).powf(-shape)
+        let beyond = |seconds: f64| (1.0 + seconds / scale).powf(-shape);
+        let width = |at: usize| beyond(edge(at)) - beyond(edge(at + 1));
+        let mut density: Vec<f64> = (0..BINS).map(|at| spread * width(at)).collect();
+        for (seconds, share) in ROUND_SECONDS.iter().zip(shares) {
+            density[bin(seconds + OFFSET)] += share;
+        }
+        density
     }
 }
 
@@ -91,23 +94,23 @@ impl Learned {
             Operation::Detach => [Operation::Detach, Operation::Attach],
             operation => [operation; 2],
         };
-        let known = if self.0.contains_key(kind) {
+        let density = if self.0.contains_key(kind) {
             None
         } else {
             let mut known = self.0.iter_mut();
             let known = known.find(|(known, _)| similar.contains(&known.operation));
-            known.map(|(_, durations)| durations.as_prior())
+            known.map(|(_, durations)| durations.density())
         };
-        let unknown = || Durations::new(|age| kind.operation.prior(age));
+        let prior = || density.unwrap_or_else(|| kind.operation.prior());
         let durations = self.0.entry(kind.clone());
-        durations.or_insert_with(|| known.unwrap_or_else(unknown))
+        durations.or_insert_with(|| Durations::new(prior()))
     }
 
     pub(super) fn get(&self, kind: &OperationKind) -> Option<&Durations> {
         self.0.get(kind)
     }
 
-    /// Updates the probabilities that have new samples.
+    /// Estimates the distributions that have new samples.
     pub(super) fn refresh(&mut self) {
         self.0.values_mut().for_each(Durations::refresh);
     }

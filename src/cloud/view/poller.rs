@@ -270,10 +270,11 @@ where
         Err(WaitError::Deadline { last })
     }
 
-    fn subscribe(&self, id: &K, waiter: Waiter<V>) -> Subscription<'_, K, V> {
+    fn subscribe(&self, id: &K, mut waiter: Waiter<V>) -> Subscription<'_, K, V> {
         let mut state = self.shared.lock();
         if let PollMode::Operation(kind) = &waiter.mode {
-            state.learned.get_or_start(kind);
+            let waiters = state.waiters.len();
+            waiter.set_probe(state.learned.get_or_start(kind).probe(waiters));
         }
         state.last_number += 1;
         let key = (id.clone(), state.last_number);

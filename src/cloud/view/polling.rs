@@ -25,9 +25,8 @@ use crate::cloud::error::{Error, Kind};
 const DEBOUNCE: Duration = Duration::from_millis(5);
 /// A later response is useless: newer polls have been sent meanwhile.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
-/// The lateness of one waiter that is worth one call, and how much more for each call within the last second.
-const CALL_COST: Duration = Duration::from_millis(60);
-const FURTHER_CALL_COST: Duration = Duration::from_millis(120);
+/// The lateness of one waiter that is worth one call, if no other call was sent within the last second.
+const CALL_COST: Duration = Duration::from_millis(80);
 /// The price of one second of the quota in seconds of one waiter's lateness, for up to one second between two calls:
 /// with a higher price no call would ever be due.
 const QUOTA_SHARE: f64 = 5.0;
@@ -126,8 +125,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         let waits: Vec<_> = all.filter_map(|one| one.wait(now, &self.learned)).collect();
         // Each call costs more the more calls there are: together they use the account's quota. If the quota is known,
         // a call also delays those of other processes by the time between two calls.
-        let cost = CALL_COST.as_secs_f64()
-            + FURTHER_CALL_COST.as_secs_f64() * self.sent.len() as f64
+        let cost = CALL_COST.as_secs_f64() * (1.0 + self.sent.len() as f64)
             + QUOTA_SHARE * self.spacing.min(SECOND).as_secs_f64();
         let idle = self.sent.back().map_or(SECOND, |(sent, _)| now - *sent);
         let pause = match waits.len() {

@@ -95,8 +95,7 @@ pub(super) fn crowd_pause(waits: &[Wait<'_>], ids: usize, ratio: f64, idle: f64)
 }
 
 /// The ratio of observed to expected ends of recent calls. Of many operations that began together the shortest end
-/// first, and the others are then expected too early: without it, 5,000 volumes at once need 0.14 calls each instead of
-/// 0.05.
+/// first, and the others are then expected too early.
 #[derive(Debug, Default)]
 pub(super) struct Calibration {
     expected: f64,

@@ -15,6 +15,8 @@ use crate::cloud::Error;
 
 /// A poll without a response for so long is considered hung; its waiters join another one.
 const HUNG: Duration = Duration::from_secs(2);
+/// A poll so shortly before a probe replaces it.
+const PROBE_TOLERANCE: Duration = Duration::from_millis(100);
 /// Backoff after a failed poll. It doubles with each consecutive failure.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
@@ -41,6 +43,8 @@ pub(super) struct Waiter<V> {
     /// When the operation began, as far as that is known.
     began: Instant,
     pub(super) deadline: Deadline,
+    /// When to poll out of schedule, to learn shorter durations.
+    probe: Option<Instant>,
     observations: Observations<V>,
     /// When the newest poll and the newest poll with a response were sent.
     polled: Option<Instant>,
@@ -65,6 +69,7 @@ impl<V> Waiter<V> {
             joined,
             began,
             deadline,
+            probe: None,
             observations,
             interval,
             polled: None,
@@ -72,6 +77,11 @@ impl<V> Waiter<V> {
             retry: joined,
             failures: 0,
         }
+    }
+
+    /// Sets the age at which the operation is polled for out of schedule.
+    pub(super) fn set_probe(&mut self, age: Option<f64>) {
+        self.probe = age.map(|age| self.began + Duration::from_secs_f64(age));
     }
 
     /// Whether an observation is not processed yet: the waiter may need no further poll.
@@ -104,7 +114,7 @@ impl<V> Waiter<V> {
             return Some(self.retry);
         }
         match (&self.mode, self.answered) {
-            (PollMode::Operation(_), _) => None,
+            (PollMode::Operation(_), _) => self.probe,
             (PollMode::Current, None) => Some(self.joined + linger),
             (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval()),
         }
@@ -154,6 +164,7 @@ impl<V> Waiter<V> {
         }
         self.polled = Some(now);
         self.retry = now + HUNG * 2_u32.pow(self.failures.min(3));
+        self.probe = self.probe.filter(|probe| *probe > now + PROBE_TOLERANCE);
     }
 
     /// Delivers the outcome of a poll sent at that time.

@@ -1,6 +1,6 @@
 //! The order in which the candidates of one call are attempted: the caller's, but those that the cloud reports as out of
 //! stock come last, because the report can be outdated. Candidates that are out of stock according to a creation are
-//! skipped, except for a probe. Of those to which both apply, a call probes only one.
+//! skipped, except for a probe. After a probe, a call skips those to which both apply.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(in crate::disk) struct AttemptOrder<'a> {
     selection: &'a Selection,
     remaining: Vec<&'a Candidate>,
     first: Option<&'a Candidate>,
-    /// Whether this call has probed a candidate that is also reported as out of stock.
+    /// Whether this call has probed a candidate that is out of stock according to a creation.
     is_probed: bool,
     rejections: Vec<String>,
     is_size_only: bool,
@@ -119,7 +119,7 @@ impl<'a> AttemptOrder<'a> {
                 // Another call may have been rejected while this one was queued.
                 let _ = ecs.ready(deadline, "CreateDisk").await;
                 if stockouts.begin_attempt(next) {
-                    self.is_probed |= is_doubtful(next);
+                    self.is_probed |= stockouts.reason(next).is_some();
                     break next;
                 }
             },
