@@ -57,12 +57,7 @@ pub(crate) async fn leader_stopped(scene: &Scene<'_>) {
         second,
         watch,
     } = Pair::start(cluster).await;
-    let machine = scene.machine("one", "a").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
-    scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
+    let machine = scene.pod_with_claim().await;
     let begun = Instant::now();
     let (name, socket) = (second.name.clone(), second.socket());
     let ((), taken) = tokio::join!(first.stop(), serves(&socket, begun));
@@ -86,17 +81,12 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
         second,
         watch,
     } = Pair::start(cluster).await;
-    let machine = scene.machine("one", "a").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
     let delay = async |delay: &str| {
         let delays = json!({"delays": {"attach": delay}});
         cluster.cloud.configure(delays).await;
     };
     delay("4s").await;
-    scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
+    let machine = scene.pod_with_claim().await;
     let volume = scene.bound("data").await;
     until("the attachment is under way", async || {
         let disk = cloud::disk(&cluster.cloud, &volume.disk).await?;

@@ -8,12 +8,7 @@ use crate::wait::until;
 
 /// A larger claim expands the disk; kubelet expands the filesystem.
 pub(crate) async fn expanded(scene: &Scene<'_>) {
-    let machine = scene.machine("one", "a").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
-    scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
+    let machine = scene.pod_with_claim().await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
     let path = scene.path("persistentvolumeclaims", "data");

@@ -92,6 +92,17 @@ impl<'a> Scene<'a> {
         self.api.create(&path, &with(claim, more)).await;
     }
 
+    /// Creates a machine, and the pod `app` there, which uses the new claim `data`.
+    pub(crate) async fn pod_with_claim(&self) -> Machine {
+        let machine = self.machine("one", "a").await;
+        let class = self
+            .class("one", json!({"type": "cloud_essd"}), json!({}))
+            .await;
+        self.claim("data", &class, json!({})).await;
+        self.pod("app", &["data"], json!({})).await;
+        machine
+    }
+
     /// Creates a pod on one of the scenario's machines that uses these claims; `more` overrides fields.
     pub(crate) async fn pod(&self, name: &str, claims: &[&str], more: Value) {
         let mut pod = json!({

@@ -6,6 +6,7 @@ pub(crate) mod group;
 pub(crate) mod modify;
 pub(crate) mod overlay;
 pub(crate) mod publish;
+mod request;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,13 @@ use tokio::time::Instant;
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
 use diskplugin::cloud::{AttachDisk, EcsApi};
-use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk, NewSnapshot, SnapshotPurpose};
+use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{
-    Bytes, Category, ClientToken, Disk, DiskId, Gib, InstanceId, SizeRange, SnapshotId, Tags,
-    ZoneId,
+    Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
 use diskplugin::sim::{Cloud, ExistingDisk, Options};
+
+pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
 
 use crate::retrying_cloud::RetryingCloud;
 
@@ -353,62 +355,6 @@ pub(crate) fn zone(letter: &str) -> ZoneId {
 /// One attachment to the node, complete.
 pub(crate) fn attached_to(node: &InstanceId) -> Vec<(String, String)> {
     vec![(node.to_string(), "Attached".to_owned())]
-}
-
-/// At least `required` GiB.
-pub(crate) fn gib(required: u32) -> SizeRange {
-    SizeRange {
-        required: Some(Gib(required).bytes()),
-        limit: None,
-    }
-}
-
-/// At least `required` and at most `limit` GiB.
-pub(crate) fn between(required: u32, limit: u32) -> SizeRange {
-    SizeRange {
-        required: Some(Bytes(Gib(required).bytes().0)),
-        limit: Some(Gib(limit).bytes()),
-    }
-}
-
-/// A blank ESSD of 20 GiB in zone a.
-pub(crate) fn new_disk(name: &str) -> NewDisk {
-    NewDisk {
-        name: name.to_owned(),
-        size: gib(20),
-        categories: vec![Category::CloudEssd],
-        levels: Vec::new(),
-        zones: vec![zone("a").into()],
-        snapshot: None,
-        clone_of: None,
-        encrypted: false,
-        kms_key: None,
-        provisioned_iops: 0,
-        bursting: false,
-        multi_attach: false,
-        resource_group: None,
-        tags: Tags::new(),
-        created_for: Tags::new(),
-    }
-}
-
-/// The same with `type: available`: any category in stock.
-pub(crate) fn available(name: &str) -> NewDisk {
-    NewDisk {
-        categories: Category::CREATABLE.to_vec(),
-        ..new_disk(name)
-    }
-}
-
-pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
-    NewSnapshot {
-        name: name.to_owned(),
-        source: source.clone(),
-        retention_days: None,
-        resource_group: None,
-        tags: Tags::new(),
-        purpose: SnapshotPurpose::Snapshot,
-    }
 }
 
 /// The error message of the RPC: error name, causes and advice.
