@@ -228,6 +228,11 @@ impl Limit {
         self.sent.add(now);
     }
 
+    fn adapted(&mut self) -> &mut Pace {
+        let learned = self.learned.as_mut().map(|learned| &mut learned.pace);
+        learned.unwrap_or(&mut self.free)
+    }
+
     fn paces(&mut self) -> impl Iterator<Item = &mut Pace> {
         let learned = self.learned.as_mut().map(|learned| &mut learned.pace);
         let adapted = learned.unwrap_or(&mut self.free);
@@ -244,7 +249,8 @@ impl Limit {
         shared: &mut Shared,
     ) {
         // Calls that were in flight when the limit closed are not new evidence.
-        let is_new = Some(sent) > self.closed_at;
+        let is_probe = |closed: &Closed| closed.probe == Some(sent);
+        let is_new = Some(sent) > self.closed_at || self.closed.as_ref().is_some_and(is_probe);
         self.in_flight = self.in_flight.saturating_sub(1);
         match outcome {
             CallOutcome::Passed => return self.passed(sent, is_new, now, shared),
@@ -258,6 +264,11 @@ impl Limit {
             }
             CallOutcome::Concurrent => self.max_in_flight = (self.in_flight / 2).max(IN_FLIGHT.1),
             CallOutcome::Unknown => {}
+            CallOutcome::ThrottledElsewhere => {
+                self.sent.remove(sent);
+                // The configured rate counts it.
+                self.adapted().give_back();
+            }
             CallOutcome::Unsent => {
                 self.sent.remove(sent);
                 self.paces().for_each(Pace::give_back);

@@ -19,6 +19,8 @@ pub(super) enum CallOutcome {
     Concurrent,
     /// No response: the call may have been counted.
     Unknown,
+    /// Another limit has throttled the call, so it does not count for this one.
+    ThrottledElsewhere,
     /// The call never reached the cloud.
     Unsent,
 }

@@ -213,12 +213,14 @@ impl Queues {
     ) {
         // A call that one limit rejects does not count for the other.
         let (by_api, by_account) = match outcome {
-            CallOutcome::Throttled { account: true, .. } => (CallOutcome::Unsent, outcome),
-            CallOutcome::Throttled { account: false, .. } => (outcome, CallOutcome::Unsent),
-            CallOutcome::Concurrent => (outcome, CallOutcome::Passed),
-            CallOutcome::Passed | CallOutcome::Unknown | CallOutcome::Unsent => {
-                (outcome.clone(), outcome)
+            CallOutcome::Throttled { account: true, .. } => {
+                (CallOutcome::ThrottledElsewhere, outcome)
             }
+            CallOutcome::Throttled { account: false, .. } => {
+                (outcome, CallOutcome::ThrottledElsewhere)
+            }
+            CallOutcome::Concurrent => (outcome, CallOutcome::Passed),
+            _ => (outcome.clone(), outcome),
         };
         self.account.record(
             sent,

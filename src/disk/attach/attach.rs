@@ -55,6 +55,7 @@ impl Call<'_> {
                 Ok(Observation::Row(row)) if self.shows_attached(&row) => {
                     Ok((Disk::clone(&row), false))
                 }
+                Ok(Observation::Row(row)) => Err(self.in_use_elsewhere(&row).unwrap_or(rejection)),
                 _ => Err(rejection),
             };
         }

@@ -73,6 +73,8 @@ impl Record {
             (_, Fact::DeletionRefused) => Possible,
             // A row can be older than the deletion.
             (Deleting, Fact::Row) => Deleting,
+            // Reads may lack a new resource.
+            (Deleting, Fact::Missing) if self.may_be_hidden(now) => Deleting,
             (Deleting, Fact::Missing | Fact::NamedMissing) => Deleted,
             (_, Fact::Row) => Possible,
             (_, Fact::Missing | Fact::NamedMissing) if self.may_be_hidden(now) => Possible,
@@ -132,7 +134,10 @@ mod tests {
     /// The same rules over the whole history.
     fn is_absent(history: &[(Fact, u64)], is_accepted: bool) -> bool {
         let at = |wanted: Fact| history.iter().position(|(fact, _)| *fact == wanted);
-        let names = |(fact, _): &(Fact, u64)| matches!(fact, Fact::Missing | Fact::NamedMissing);
+        let names = |(fact, at): &(Fact, u64)| match fact {
+            Fact::Missing => !is_accepted || *at >= 600,
+            fact => *fact == Fact::NamedMissing,
+        };
         if at(Fact::Deleted).is_some() {
             return true;
         }

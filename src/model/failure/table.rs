@@ -62,7 +62,7 @@ failures! {
         "delete the resource in the console if it is unused, or tag it with the ID of this cluster";
     NameConflict "NAME_CONFLICT" AlreadyExists
         "a disk or snapshot with this name exists and differs from the request",
-        "delete the existing disk or snapshot if it is unused, or request another name";
+        "delete the existing disk or snapshot if it is unused, or delete the claim and create another one";
     DiskInUseElsewhere "DISK_IN_USE_ELSEWHERE" FailedPrecondition
         "the disk is attached to another node, and the driver never detaches it from there",
         "wait until it is unpublished there; delete the pod that uses it, or fence the node if it has failed";
@@ -179,7 +179,7 @@ failures! {
         "the caller retries automatically; if the error persists, check that the access key may call the Describe actions (deploy/ram-policies)";
     AbsenceUnproven "ABSENCE_UNPROVEN" Unavailable
         "the cloud does not return the resource, which does not prove that it does not exist",
-        "the caller retries automatically; if the error persists, check that --region and the account of the access key are those of this cluster, and that its RAM policy allows the describe action in the message";
+        "the caller retries automatically; if the error persists, for a new resource after ten minutes, check that --region and the account of the access key are those of this cluster, and that its RAM policy allows the describe action in the message";
     CreationUnresolved "CREATION_UNRESOLVED" Unavailable
         "an earlier attempt to create the resource may have succeeded; its outcome is not known yet",
         "the caller retries automatically; if the error persists, fix the cause at the end of the message, or search the console for a disk or snapshot with this name";
@@ -207,7 +207,7 @@ failures! {
         "the caller retries automatically; if the error persists, check the snapshot in the console";
     ClientTokenConflict "CLIENT_TOKEN_CONFLICT" Aborted
         "an earlier request with this name had other parameters, and the cloud remembers its client token",
-        "the caller retries automatically; if the error persists, use another name";
+        "the caller retries automatically; if the error persists, delete the claim and create another one";
     NodeReleased "NODE_RELEASED" Unavailable
         "the cloud lists the disk as attached to an instance that does not exist any more",
         "the caller retries automatically; if the error persists, check the disk in the console, and send the RequestId to the vendor's support";
