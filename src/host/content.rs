@@ -4,14 +4,14 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 
 use super::blocking::blocking;
 use super::device::Device;
 use super::error::{HostError, Result};
+use super::exclusive::ExclusiveFile;
 use super::exec::{Command, Exec, Output};
 use super::mount::check_number;
 use super::samples::{SAMPLE, places};
@@ -108,10 +108,7 @@ pub(super) struct DeviceScan {
 /// Reads head, samples and tail, in this order, up to the first nonzero byte. The device is opened exclusively (`O_EXCL`),
 /// which fails with `EBUSY` while it is mounted or part of another device.
 pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::fcntl::OFlag::O_EXCL.bits())
-        .open(device)?;
+    let mut file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
     let ranges = ranges(size);
     // Read ahead, so that the reads do not each wait for a round trip to the disk.
     for &(start, length) in &ranges {
@@ -119,7 +116,7 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
             continue;
         };
         posix_fadvise(
-            &file,
+            &*file,
             start,
             length,
             PosixFadviseAdvice::POSIX_FADV_WILLNEED,

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::device_lock::DeviceLock;
+use super::exclusive;
 use crate::base::Deadline;
 
 #[async_trait]
@@ -181,7 +182,8 @@ impl Exec for ProcessExec {
             clippy::disallowed_methods,
             reason = "the only place that starts processes"
         )]
-        let mut child = tokio::process::Command::new(&command.program)
+        let mut process = tokio::process::Command::new(&command.program);
+        process
             .args(&command.args)
             .env("LC_ALL", "C")
             .stdin(stdin)
@@ -189,14 +191,13 @@ impl Exec for ProcessExec {
             .stderr(Stdio::piped())
             // A separate process group: Ctrl-C goes to the driver only, which lets running calls finish.
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| {
-                command.error(match error.kind() {
-                    std::io::ErrorKind::NotFound => ExecFailure::NotInstalled,
-                    _ => ExecFailure::Start(error),
-                })
-            })?;
+            .kill_on_drop(true);
+        let mut child = exclusive::start(|| process.spawn()).map_err(|error| {
+            command.error(match error.kind() {
+                std::io::ErrorKind::NotFound => ExecFailure::NotInstalled,
+                _ => ExecFailure::Start(error),
+            })
+        })?;
         if let (Some(mut stdin), Some(text)) = (child.stdin.take(), command.stdin) {
             // The pipe holds a line. A command that does not read it fails for a reason of its own.
             let _ = stdin.write_all(text.as_bytes()).await;

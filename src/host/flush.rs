@@ -12,6 +12,7 @@ use nix::sys::stat::{major, minor};
 
 use super::device::{Device, DeviceNumber};
 use super::error::{HostError, Result};
+use super::exclusive::ExclusiveFile;
 
 /// The result of flushing a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,30 +25,40 @@ pub enum FlushOutcome {
     Removed,
 }
 
+const STEP: &str = "flush";
+
+const FLAGS: OFlag = OFlag::O_NOFOLLOW
+    .union(OFlag::O_CLOEXEC)
+    .union(OFlag::O_NONBLOCK);
+
 /// Opens the device exclusively, and flushes its dirty pages.
 pub(super) fn flush_if_free(device: &Device) -> Result<FlushOutcome> {
-    flush_opened(device, OFlag::O_EXCL)
+    match ExclusiveFile::open(OpenOptions::new().read(true), FLAGS, &device.path) {
+        Ok(file) => sync(device, &file),
+        Err(error) if has_errno(&error, Errno::EBUSY) => Ok(FlushOutcome::InUse),
+        Err(error) => removed_or_error(device, error),
+    }
 }
 
 /// Flushes the dirty pages of the device, even if it is in use.
 pub(super) fn flush(device: &Device) -> Result<FlushOutcome> {
-    flush_opened(device, OFlag::empty())
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(FLAGS.bits());
+    match options.open(&device.path) {
+        Ok(file) => sync(device, &file),
+        Err(error) => removed_or_error(device, error),
+    }
 }
 
-fn flush_opened(device: &Device, flag: OFlag) -> Result<FlushOutcome> {
-    const STEP: &str = "flush";
-    let flags = flag | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(&device.path);
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if has_errno(&error, Errno::EBUSY) => return Ok(FlushOutcome::InUse),
-        Err(error) if is_removed(&error) => return Ok(FlushOutcome::Removed),
-        Err(error) => return Err(HostError::io(STEP, &device.path, error)),
-    };
-    match number_of(&file) {
+fn removed_or_error(device: &Device, error: io::Error) -> Result<FlushOutcome> {
+    if is_removed(&error) {
+        return Ok(FlushOutcome::Removed);
+    }
+    Err(HostError::io(STEP, &device.path, error))
+}
+
+fn sync(device: &Device, file: &File) -> Result<FlushOutcome> {
+    match number_of(file) {
         Ok(Some(number)) if number == device.number => {}
         // The name is that of another device, or of none: the device was removed.
         Ok(_) => return Ok(FlushOutcome::Removed),
@@ -55,8 +66,7 @@ fn flush_opened(device: &Device, flag: OFlag) -> Result<FlushOutcome> {
     }
     match file.sync_all() {
         Ok(()) => Ok(FlushOutcome::Flushed),
-        Err(error) if is_removed(&error) => Ok(FlushOutcome::Removed),
-        Err(error) => Err(HostError::io(STEP, &device.path, error)),
+        Err(error) => removed_or_error(device, error),
     }
 }
 

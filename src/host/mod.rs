@@ -22,6 +22,7 @@ pub mod device_lock;
 mod directory_watch;
 pub mod entry;
 pub mod error;
+mod exclusive;
 pub mod exec;
 pub(crate) mod feature;
 pub mod filesystem;

@@ -2,22 +2,23 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::OFlag;
 
 use super::content::{CHUNK, ranges};
 use super::device::Device;
 use super::error::{HostError, Result};
+use super::exclusive::ExclusiveFile;
 use super::mount::check_number;
 use crate::model::Bytes;
 
 /// Zeroes whatever is not zero where the proof of blankness looks, and nothing else. The device is opened for exclusive use.
 pub(super) fn wipe(device: &Device) -> Result<()> {
     check_number(device)?;
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(nix::fcntl::OFlag::O_EXCL.bits())
-        .open(&device.path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    ExclusiveFile::open(&mut options, OFlag::empty(), &device.path)
         .and_then(|file| zero(&file, device.size))
         .map_err(|error| HostError::io("wipe", &device.path, error))
 }
