@@ -57,7 +57,11 @@ impl Drop for ExclusiveFile {
 #[cfg(test)]
 mod tests {
     use std::fs::TryLockError;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use tokio::task::JoinSet;
 
     use super::*;
     use crate::base::Deadline;
@@ -67,21 +71,18 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_command_that_is_started_does_not_keep_a_closed_file_open() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let done = std::sync::Arc::new(AtomicBool::new(false));
-        let starters: Vec<_> = (0..3)
-            .map(|_| {
-                let done = done.clone();
-                tokio::spawn(async move {
-                    while !done.load(Ordering::Relaxed) {
-                        let deadline = Deadline::after(std::time::Duration::from_secs(60));
-                        ProcessExec
-                            .run(&Command::new("true"), deadline)
-                            .await
-                            .unwrap();
-                    }
-                })
-            })
-            .collect();
+        let done = Arc::new(AtomicBool::new(false));
+        let mut starters = JoinSet::new();
+        for _ in 0..3 {
+            let done = Arc::clone(&done);
+            starters.spawn(async move {
+                while !done.load(Ordering::Relaxed) {
+                    let deadline = Deadline::after(Duration::from_secs(60));
+                    let outcome = ProcessExec.run(&Command::new("true"), deadline).await;
+                    outcome.unwrap();
+                }
+            });
+        }
         for _ in 0..2_000 {
             let file = OpenOptions::new().read(true).open(&path).unwrap();
             let locked = file.try_lock();
@@ -91,8 +92,6 @@ mod tests {
             tokio::task::yield_now().await;
         }
         done.store(true, Ordering::Relaxed);
-        for starter in starters {
-            starter.await.unwrap();
-        }
+        starters.join_all().await;
     }
 }
