@@ -1,6 +1,7 @@
 //! Exclusive opens of block devices (`O_EXCL`). A child process has copies of the open files of its parent until it
 //! executes its program, so the start of a command could keep a device busy after its file was closed, and mkfs or mount
-//! would fail with `EBUSY`. Closing therefore waits for the commands that are being started.
+//! would fail with `EBUSY`. Closing therefore waits for the commands that are being started. An instant remains in which
+//! the parent continues already and the kernel has not yet closed the child's copies (fs/exec.c, begin_new_exec).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +15,7 @@ use nix::fcntl::OFlag;
 /// Read-locked while a command is started. Open files belong to the process, and so does the lock.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// Starts a command. `spawn` returns after the child has executed its program, as `std::process::Command::spawn` does.
+/// Starts a command. `spawn` returns when the child executes its program, as `std::process::Command::spawn` does.
 pub(super) fn start<T>(spawn: impl FnOnce() -> T) -> T {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     spawn()
@@ -56,42 +57,36 @@ impl Drop for ExclusiveFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::TryLockError;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
     use std::time::Duration;
 
-    use tokio::task::JoinSet;
-
     use super::*;
-    use crate::base::Deadline;
-    use crate::host::{Command, Exec, ProcessExec};
 
-    /// A lock of flock(2) is inherited like an exclusive open, and needs no device.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn a_command_that_is_started_does_not_keep_a_closed_file_open() {
-        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let done = Arc::new(AtomicBool::new(false));
-        let mut starters = JoinSet::new();
-        for _ in 0..3 {
-            let done = Arc::clone(&done);
-            starters.spawn(async move {
-                while !done.load(Ordering::Relaxed) {
-                    let deadline = Deadline::after(Duration::from_secs(60));
-                    let outcome = ProcessExec.run(&Command::new("true"), deadline).await;
-                    outcome.unwrap();
-                }
+    /// Longer than a correct drop may take, and waited for only by the check that it has not ended.
+    const MOMENT: Duration = Duration::from_millis(50);
+
+    #[test]
+    fn closing_waits_for_a_command_that_is_being_started() {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        let (closed, is_closed) = mpsc::channel();
+        let starter = thread::spawn(move || {
+            start(|| {
+                begun.send(()).unwrap();
+                may_end.recv().unwrap();
             });
-        }
-        for _ in 0..2_000 {
-            let file = OpenOptions::new().read(true).open(&path).unwrap();
-            let locked = file.try_lock();
-            assert!(!matches!(locked, Err(TryLockError::WouldBlock)));
-            locked.unwrap();
-            drop(ExclusiveFile(Some(file)));
-            tokio::task::yield_now().await;
-        }
-        done.store(true, Ordering::Relaxed);
-        starters.join_all().await;
+        });
+        has_begun.recv().unwrap();
+        let file = ExclusiveFile(Some(tempfile::tempfile().unwrap()));
+        let closer = thread::spawn(move || {
+            drop(file);
+            closed.send(()).unwrap();
+        });
+        assert!(is_closed.recv_timeout(MOMENT).is_err());
+        end.send(()).unwrap();
+        is_closed.recv().unwrap();
+        starter.join().unwrap();
+        closer.join().unwrap();
     }
 }
