@@ -105,10 +105,18 @@ pub(super) struct DeviceScan {
     pub(super) first_data: Option<u64>,
 }
 
-/// Reads head, samples and tail, in this order, up to the first nonzero byte. The device is opened exclusively (`O_EXCL`),
-/// which fails with `EBUSY` while it is mounted or part of another device.
+/// Reads the superblock area, and if it is zero also head, samples and tail, in this order, up to the first nonzero byte. The
+/// device is opened exclusively (`O_EXCL`), which fails with `EBUSY` while it is mounted or part of another device.
 pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
     let mut file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
+    let head = superblock_area(&mut file, size)?;
+    let superblocks = Superblocks::parse(&head);
+    if let Some(index) = first_nonzero(&head) {
+        return Ok(DeviceScan {
+            superblocks,
+            first_data: Some(u64::try_from(index).map_err(io::Error::other)?),
+        });
+    }
     let ranges = ranges(size);
     // Read ahead, so that the reads do not each wait for a round trip to the disk.
     for &(start, length) in &ranges {
@@ -122,7 +130,6 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
             PosixFadviseAdvice::POSIX_FADV_WILLNEED,
         )?;
     }
-    let superblocks = superblocks(&mut file, size)?;
     let mut buffer = Vec::new();
     let mut first_data = None;
     for (start, length) in ranges {
@@ -186,11 +193,7 @@ fn first_nonzero(bytes: &[u8]) -> Option<usize> {
 
 /// Reads the superblocks of a device, which may be mounted.
 pub(super) fn read_superblocks(device: &Path, size: Bytes) -> io::Result<Superblocks> {
-    superblocks(&mut File::open(device)?, size)
-}
-
-fn superblocks(file: &mut File, size: Bytes) -> io::Result<Superblocks> {
-    superblock_area(file, size).map(|head| Superblocks::parse(&head))
+    superblock_area(&mut File::open(device)?, size).map(|head| Superblocks::parse(&head))
 }
 
 fn superblock_area(file: &mut File, size: Bytes) -> io::Result<Vec<u8>> {
@@ -405,6 +408,16 @@ mod tests {
             let scan = scan(file.path(), Bytes(size)).unwrap();
             assert_eq!(scan.first_data, None, "{size}");
         }
+    }
+
+    /// The file ends after the superblock area, so that any other read would fail.
+    #[test]
+    fn samples_are_read_only_if_the_superblock_area_is_zero() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"XFSB").unwrap();
+        file.as_file().set_len(SUPERBLOCKS).unwrap();
+        let scan = scan(file.path(), Bytes(1 << 40)).unwrap();
+        assert_eq!(scan.first_data, Some(0));
     }
 
     #[test]
