@@ -1,11 +1,10 @@
-//! Formats a device: exclusive open, blank check, record, mkfs, flush, removal of the record.
+//! Formats a device: lock, blank check, record, mkfs, flush, removal of the record.
 
 use std::sync::Arc;
 
 use super::device_check::DeviceCheck;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::observe::{CallContext, quick};
-use super::proof::BlankProof;
 use super::tools::{TOOL_TIMEOUT, Tools};
 use super::{Error, Result};
 use crate::base::Deadline;
@@ -22,15 +21,15 @@ pub(super) struct Formatter {
 }
 
 impl Formatter {
-    /// Formats a device that was checked to be blank; repeats an old check. The exclusive open excludes a mkfs that an
-    /// earlier process of the node started, and lasts as long as this mkfs.
+    /// Formats a device under the lock under which it was read as blank, or locks and reads it now. The lock excludes a
+    /// mkfs that an earlier process of the node started, and lasts as long as this mkfs.
     pub(super) async fn format(
         &self,
         call: CallContext<'_>,
         device: &Device,
         filesystem: Filesystem,
         tuning: &Tuning,
-        proof: Option<BlankProof>,
+        blank: Option<DeviceLock>,
     ) -> Result<()> {
         let supported = self.mkfs_features(call, filesystem).await?;
         let arguments = tuning.mkfs_arguments(filesystem, &supported);
@@ -38,37 +37,20 @@ impl Formatter {
             volume: call.id().clone(),
             source,
         })?;
-        let mut proof = match proof {
-            Some(proof) => proof,
+        let lock = match blank {
+            Some(lock) => lock,
             None => {
-                let device_lock = self.host.lock_device(quick(), device).await;
-                let device_lock = device_lock.map_err(call.failed())?;
+                let lock = self.host.lock_device(quick(), device).await;
+                let lock = lock.map_err(call.failed())?;
                 // The device may have changed during the wait.
                 self.device_check.verify(call, device).await?;
-                self.check_blank_again(call, device, device_lock).await?
+                self.verify_content(call, device, "blank", |content| *content == Content::Blank)
+                    .await?;
+                lock
             }
         };
-        if !proof.is_valid() {
-            proof = self
-                .check_blank_again(call, device, proof.device_lock().clone())
-                .await?;
-        }
         self.records.put(device, filesystem, call).await?;
-        if !proof.is_valid() {
-            // The record states that the disk was blank, but the check is old.
-            let again = self
-                .check_blank_again(call, device, proof.device_lock().clone())
-                .await;
-            proof = match again {
-                Ok(proof) => proof,
-                Err(error) => {
-                    self.records.remove(call).await?;
-                    return Err(error);
-                }
-            };
-        }
-        let command =
-            filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(proof.device_lock());
+        let command = filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(&lock);
         self.tools
             .run(call, "create the filesystem", &command)
             .await?;
@@ -91,18 +73,6 @@ impl Formatter {
             .output(call, "list the features of mkfs", &command)
             .await?;
         Ok(output.stdout + &output.stderr)
-    }
-
-    /// Checks again that the exclusively opened device is blank.
-    async fn check_blank_again(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        device_lock: DeviceLock,
-    ) -> Result<BlankProof> {
-        self.verify_content(call, device, "blank", |content| *content == Content::Blank)
-            .await?;
-        Ok(BlankProof::from_second_read(device_lock))
     }
 
     /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an

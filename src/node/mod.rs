@@ -35,7 +35,6 @@ mod observe;
 pub mod path;
 pub mod plan;
 mod prerequisites;
-mod proof;
 pub mod publish;
 mod release;
 mod release_candidates;

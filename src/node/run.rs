@@ -11,13 +11,12 @@ use super::grow_partition::PartitionGrower;
 use super::mounter::Mounter;
 use super::observe::{CallContext, quick};
 use super::plan::{DeviceStep, PathStep, Step};
-use super::proof::BlankProof;
 use super::rollback::Rollback;
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::InPhase;
 use crate::host::filesystem;
-use crate::host::{Capability, Command, Device, Host, MountDevice};
+use crate::host::{Capability, Command, Device, DeviceLock, Host, MountDevice};
 use crate::model::Filesystem;
 
 #[derive(Debug, Clone)]
@@ -33,13 +32,13 @@ pub(super) struct StepRunner {
 }
 
 impl StepRunner {
-    /// Runs the steps on the device. `proof` proves that it is blank, for the mkfs among them.
+    /// Runs the steps on the device. `blank` is the lock under which it was read as blank, for the mkfs among them.
     pub(super) async fn run(
         &self,
         call: CallContext<'_>,
         device: &Device,
         steps: &[Step],
-        mut proof: Option<BlankProof>,
+        mut blank: Option<DeviceLock>,
     ) -> Result<()> {
         let mut rollback = Rollback::new(Arc::clone(&self.host));
         for step in steps {
@@ -47,7 +46,7 @@ impl StepRunner {
             let done = match step {
                 Step::Path(step) => self.run_path_step(call, step).await,
                 Step::Device(step) => {
-                    let run = self.run_device_step(call, device, step, &mut proof);
+                    let run = self.run_device_step(call, device, step, &mut blank);
                     match step.phase() {
                         Some(phase) => run.in_phase(phase).await,
                         None => run.await,
@@ -81,7 +80,7 @@ impl StepRunner {
         call: CallContext<'_>,
         device: &Device,
         step: &DeviceStep,
-        proof: &mut Option<BlankProof>,
+        blank: &mut Option<DeviceLock>,
     ) -> Result<()> {
         self.device_check.verify(call, device).await?;
         match step {
@@ -91,9 +90,9 @@ impl StepRunner {
             DeviceStep::Wipe => self.formatter.wipe(call, device).await,
             DeviceStep::RemoveFormatRecord => self.format_records.remove(call).await,
             DeviceStep::Format { filesystem, tuning } => {
-                let proof = proof.take();
+                let blank = blank.take();
                 self.formatter
-                    .format(call, device, *filesystem, tuning, proof)
+                    .format(call, device, *filesystem, tuning, blank)
                     .await
             }
             DeviceStep::Check(filesystem, fsck) => {

@@ -97,7 +97,6 @@ impl NodeServices {
         };
         let block_settings = BlockSettingsApplier {
             host: Arc::clone(&host),
-            staged: staged.clone(),
             device_check: device_check.clone(),
         };
         let runner = StepRunner {
@@ -133,7 +132,7 @@ impl NodeServices {
                 staged: staged.clone(),
                 format_records,
                 tool_memory: ToolMemory::new(tool_memory.unwrap_or(tool_memory::DEFAULT)),
-                block_settings: block_settings.clone(),
+                block_settings,
                 runner: runner.clone(),
             },
             unstager: Unstager {
@@ -148,7 +147,6 @@ impl NodeServices {
                 },
                 unmounter: unmounter.clone(),
                 staged: staged.clone(),
-                block_settings,
                 health_log: Arc::clone(&health_log),
             },
             publisher: Publisher {

@@ -1,21 +1,22 @@
 //! Stage: formats an attached disk and mounts its filesystem, or verifies that its block device is ready.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::Result;
 use super::block_settings::BlockSettingsApplier;
 use super::find::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
+use super::in_use::in_use;
 use super::observe::{CallContext, Observer, PathState, device_node_mounts, mounts_of, quick};
 use super::plan::{self, DeviceStep, RequestedAccess, StageObservation, Step};
-use super::proof::BlankProof;
 use super::request::{Access, StageRequest};
 use super::run::StepRunner;
 use super::staged::StagedRecords;
 use super::tool_memory::ToolMemory;
 use super::volume_operations::VolumeOperations;
 use crate::base::{Deadline, InPhase, Phase};
-use crate::host::{Capability, Device, Host};
+use crate::host::{Capability, Content, Device, DeviceLock, Host, Sought};
 use crate::model::Bytes;
 
 const OPERATION: &str = "staging";
@@ -63,7 +64,7 @@ impl Stager {
             let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
-        let (seen, mut proof) = self.observe_stage(request, &disk, deadline).await?;
+        let (seen, mut blank) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
@@ -83,8 +84,8 @@ impl Stager {
         let _room = match self.tool_memory.try_reserve(size, &steps) {
             Some(room) => room,
             None => {
-                // The proof would expire during the wait. Release the device until then.
-                proof = None;
+                // Release the device during the wait; mkfs locks and reads it again.
+                blank = None;
                 self.tool_memory
                     .reserve(volume, size, &steps, deadline)
                     .in_phase(Phase::ToolMemory)
@@ -93,11 +94,7 @@ impl Stager {
         };
         let settings = &request.tuning.block_settings;
         self.block_settings.apply(call, &disk, settings).await?;
-        let done = self.runner.run(call, &seen.device, &steps, proof).await;
-        if done.is_err() && seen.staging.mount.is_none() {
-            self.block_settings.restore(call, &disk).await;
-        }
-        done
+        self.runner.run(call, &seen.device, &steps, blank).await
     }
 
     async fn observe_stage(
@@ -105,7 +102,7 @@ impl Stager {
         request: &StageRequest,
         disk: &Device,
         deadline: Deadline,
-    ) -> Result<(StageObservation, Option<BlankProof>)> {
+    ) -> Result<(StageObservation, Option<DeviceLock>)> {
         let call = CallContext::new(&request.volume, OPERATION);
         let device = match request.access {
             Access::Mount { .. } if request.tuning.partition => {
@@ -137,11 +134,11 @@ impl Stager {
             let free = self.host.lock_device(deadline, &device).await;
             drop(free.map_err(call.failed())?);
         }
-        let (content, proof) = match request.access {
+        let (content, blank) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let read = self.observer.read_content(&device, deadline, call);
-                let (content, proof) = read.in_phase(Phase::BlankCheck).await?;
-                (Some(content), proof)
+                let read = self.content(&device, deadline, call);
+                let (content, blank) = read.in_phase(Phase::BlankCheck).await?;
+                (Some(content), blank)
             }
             Access::Mount { .. } | Access::Block => (None, None),
         };
@@ -163,7 +160,30 @@ impl Stager {
             format_record,
             mounted_size,
         };
-        Ok((seen, proof))
+        Ok((seen, blank))
+    }
+
+    /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could be
+    /// locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and skips locked
+    /// ones.
+    async fn content(
+        &self,
+        device: &Device,
+        deadline: Deadline,
+        call: CallContext<'_>,
+    ) -> Result<(Content, Option<DeviceLock>)> {
+        let lock = self.host.lock_if_blank(deadline, device).await;
+        let lock = lock.map_err(call.failed())?;
+        let content = match self.host.content(deadline, device).await {
+            // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
+            Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
+                let sought = Sought::device(device);
+                return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
+            }
+            content => content.map_err(call.failed())?,
+        };
+        let lock = lock.filter(|_| content == Content::Blank);
+        Ok((content, lock))
     }
 
     async fn mounted_size(

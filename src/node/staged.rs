@@ -1,7 +1,6 @@
 //! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
 //! the incarnation of the device at the time of the mount. Mounts are never derived from these records.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -24,13 +23,7 @@ pub(super) struct StagedRecord {
     /// How the filesystem is checked when the volume is staged again. `None` for a block volume.
     #[serde(default)]
     pub(super) fsck: Option<Fsck>,
-    /// The block device settings before staging.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) original_settings: OriginalSettings,
 }
-
-/// Values of settings by their paths below `/sys/block/NAME`.
-pub(super) type OriginalSettings = BTreeMap<String, String>;
 
 /// The staging records of this node.
 #[derive(Debug, Clone)]
@@ -43,52 +36,15 @@ impl StagedRecords {
     /// Records that a volume is about to be staged. A failure is logged, and staging continues.
     pub(super) async fn put(&self, volume: &Volume, device: &Device, fsck: Option<Fsck>) {
         let record = StagedRecord {
+            serial: volume.serial.to_string(),
+            incarnation: self.incarnation(device).await,
             fsck,
-            ..self.current_or_new(volume, device).await
         };
         let key = volume.id.as_str();
         if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
             let error = error_chain(&error);
             tracing::warn!(disk.id = %volume.id, error, "cannot write the staging record");
         }
-    }
-
-    /// Records settings before they are changed. Earlier recorded values of the same incarnation are kept.
-    ///
-    /// # Errors
-    /// If the record cannot be written.
-    pub(super) async fn put_settings(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        mut settings: OriginalSettings,
-    ) -> Result<()> {
-        let mut record = self.current_or_new(call.volume, device).await;
-        settings.append(&mut record.original_settings);
-        record.original_settings = settings;
-        let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
-        put.await.map_err(call.failed())
-    }
-
-    /// The recorded settings of this incarnation of the device.
-    pub(super) async fn settings(&self, volume: &Volume, device: &Device) -> OriginalSettings {
-        let record = self.current_or_new(volume, device).await;
-        record.original_settings
-    }
-
-    /// The record of this incarnation of the device, or a new one.
-    async fn current_or_new(&self, volume: &Volume, device: &Device) -> StagedRecord {
-        let incarnation = self.incarnation(device).await;
-        let current = self
-            .get(volume.id.as_str())
-            .await
-            .filter(|record| record.incarnation.is_some() && record.incarnation == incarnation);
-        current.unwrap_or_else(|| StagedRecord {
-            serial: volume.serial.to_string(),
-            incarnation,
-            fsck: None,
-            original_settings: OriginalSettings::new(),
-        })
     }
 
     /// Removes the record of an unstaged volume. A failure is logged.

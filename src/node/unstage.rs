@@ -6,7 +6,6 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::block_settings::BlockSettingsApplier;
 use super::health_log::HealthLog;
 use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
@@ -32,7 +31,6 @@ pub struct Unstager {
     pub(super) candidates: ReleaseCandidates,
     pub(super) unmounter: Unmounter,
     pub(super) staged: StagedRecords,
-    pub(super) block_settings: BlockSettingsApplier,
     pub(super) health_log: Arc<HealthLog>,
 }
 
@@ -74,7 +72,6 @@ impl Unstager {
         }
         for device in &devices {
             self.unmounter.wait_released(call, device, deadline).await?;
-            self.block_settings.restore(call, device).await;
         }
         self.health_log.forget(call.id());
         self.staged.remove(call.volume).await;

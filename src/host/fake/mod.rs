@@ -132,7 +132,7 @@ impl Host for FakeHost {
     }
 
     async fn content(&self, _deadline: Deadline, device: &Device) -> Result<Content> {
-        let (content, duration) = {
+        let content = {
             let mut state = self.state();
             if let Some(next) = state.next_devices.take() {
                 state.devices = next;
@@ -147,11 +147,8 @@ impl Host for FakeHost {
             if let Some(next) = state.next_content.take() {
                 state.content = Some(next);
             }
-            (content, state.content_read_duration)
+            content
         };
-        if duration > Duration::ZERO {
-            tokio::time::sleep(duration).await;
-        }
         content.ok_or_else(|| HostError::AmbiguousContent {
             device: device.path.clone(),
             reason: "injected error".to_owned(),

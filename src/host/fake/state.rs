@@ -21,8 +21,6 @@ pub(crate) struct State {
     pub(crate) content: Option<Content>,
     /// Number of reads of the content.
     pub(crate) content_reads: usize,
-    /// Duration of a read of the content, after its result is determined.
-    pub(crate) content_read_duration: Duration,
     /// The content after the first read, if it changes.
     pub(crate) next_content: Option<Content>,
     /// Whether devices have no node in `/dev`.

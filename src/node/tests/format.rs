@@ -1,7 +1,6 @@
 //! Tests of formatting: only blank devices are formatted, and an interrupted mkfs is repeated.
 
 use super::*;
-use crate::host::{Command, Exec, ProcessExec};
 
 /// The number of mkfs records.
 fn records(fake: &FakeHost) -> usize {
@@ -130,41 +129,8 @@ async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_written_during_a_slow_read_is_not_overwritten() {
-    let (fake, node) = world(State {
-        content_read_duration: Duration::from_millis(200),
-        ..blank_on_first_read()
-    });
-    assert_not_formatted(&fake, &node).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_unlocked_blank_disk_is_read_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stager.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().content_reads, 1);
-}
-
-/// In real time: the record is written to a pipe, which blocks until it is read.
-#[tokio::test]
-async fn data_written_while_the_record_is_written_is_not_overwritten() {
-    let (fake, node) = world(blank_on_first_read());
-    let dir = fake
-        .state()
-        .state_dir
-        .as_ref()
-        .unwrap()
-        .path()
-        .join("format");
-    std::fs::create_dir(&dir).unwrap();
-    let pipe = dir.join("d-bp1.json.new");
-    let command = Command::new("mkfifo").arg(&pipe);
-    ProcessExec.run(&command, soon()).await.unwrap();
-    let reads = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        tokio::fs::read(pipe).await.unwrap()
-    };
-    let ((), read) = tokio::join!(assert_not_formatted(&fake, &node), reads);
-    assert!(!read.is_empty());
-    assert_eq!((records(&fake), fake.state().content_reads), (0, 2));
 }
