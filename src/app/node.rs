@@ -1,5 +1,6 @@
 //! `diskplugin node`, the container of the DaemonSet. It needs no cloud credentials.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ pub(crate) async fn run(
     let server = args.server;
     let port = http::bind(&server.http).await?;
     let driver = server.driver.driver_name.clone();
+    protect_from_oom();
     let node = node(settings, driver, args.node.tool_memory);
     let checks = NodeChecks {
         prerequisites: node.prerequisites.clone(),
@@ -105,6 +107,18 @@ pub(crate) async fn run(
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
         never = http::serve(port.as_ref(), site) => match never {},
+    }
+}
+
+/// Excludes this process from those that the kernel terminates when the memory of the container is exhausted: with
+/// `memory.oom.group`, which kubelet sets, it would otherwise end with the filesystem tool that needs the memory
+/// (Documentation/admin-guide/cgroup-v2.rst). Tools have a score of their own.
+fn protect_from_oom() {
+    if let Err(error) = fs::write("/proc/self/oom_score_adj", "-1000") {
+        tracing::info!(
+            %error,
+            "cannot set the OOM score: if filesystem tools exhaust the memory of the container, this process may be terminated too"
+        );
     }
 }
 

@@ -20,6 +20,12 @@ impl Deadline {
         Self(Instant::now() + duration)
     }
 
+    /// A deadline that does not pass: about 30 years from now.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::after(Duration::from_secs(60 * 60 * 24 * 365 * 30))
+    }
+
     /// The remaining time; zero after the deadline.
     #[must_use]
     pub fn remaining(self) -> Duration {

@@ -36,8 +36,8 @@ pub enum Phase {
     Poll,
     /// Waiting for the block device of the disk.
     DeviceWait,
-    /// Waiting for memory for filesystem tools.
-    ToolMemory,
+    /// Waiting until filesystem tools of other volumes end.
+    ToolQueue,
     /// Proving that the device is blank.
     BlankCheck,
     Mkfs,
@@ -55,7 +55,7 @@ impl Phase {
         Self::RateLimit,
         Self::Poll,
         Self::DeviceWait,
-        Self::ToolMemory,
+        Self::ToolQueue,
         Self::BlankCheck,
         Self::Mkfs,
         Self::Fsck,
@@ -73,7 +73,7 @@ impl Phase {
             Self::RateLimit => "rate_limit",
             Self::Poll => "poll",
             Self::DeviceWait => "device_wait",
-            Self::ToolMemory => "tool_memory",
+            Self::ToolQueue => "tool_queue",
             Self::BlankCheck => "blank_check",
             Self::Mkfs => "mkfs",
             Self::Fsck => "fsck",
@@ -92,7 +92,7 @@ impl Phase {
             Self::RateLimit => "waiting until the rate limit of the cloud permits the call",
             Self::Poll => "waiting for the cloud to finish an operation",
             Self::DeviceWait => "waiting for the block device of the disk",
-            Self::ToolMemory => "waiting for memory for filesystem tools",
+            Self::ToolQueue => "waiting until filesystem tools of other volumes end",
             Self::BlankCheck => "proving that the device is blank before mkfs",
             Self::Mkfs => "creating the filesystem",
             Self::Fsck => "checking the filesystem",

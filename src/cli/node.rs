@@ -36,8 +36,8 @@ pub struct NodeArgs {
           value_parser = category)]
     pub instance_categories: Vec<Category>,
 
-    /// Memory for filesystem tools (mkfs, e2fsck, resize2fs) that run in parallel, such as 256Mi; others wait. Default: the
-    /// memory limit of the cgroup less 32 MiB, or 256Mi without a limit.
+    /// Memory that each filesystem tool (mkfs, e2fsck, resize2fs) may use, such as 256Mi: a tool that needs more fails.
+    /// Default: the memory limit of the cgroup less 32 MiB; none without a limit.
     #[arg(long, env = "DISKPLUGIN_TOOL_MEMORY", value_parser = memory)]
     pub tool_memory: Option<Bytes>,
 

@@ -265,7 +265,10 @@ mod tests {
             found: "writable".to_owned(),
             requested: "read-only".to_owned(),
         });
-        let busy = node::Error::OperationPending { volume: volume() };
+        let busy = node::Error::OperationPending {
+            volume: volume(),
+            progress: "staging for 3 s".to_owned(),
+        };
         for (error, code) in [(incompatible, Code::AlreadyExists), (busy, Code::Aborted)] {
             let status: Status = error.into();
             assert_eq!(status.code(), code);

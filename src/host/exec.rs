@@ -3,14 +3,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Debug};
+use std::fs;
 use std::process::Stdio;
 
 use async_trait::async_trait;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
 
 use super::device_lock::DeviceLock;
 use super::exclusive;
 use crate::base::Deadline;
+use crate::model::Bytes;
 
 #[async_trait]
 pub trait Exec: Debug + Send + Sync {
@@ -28,6 +32,7 @@ pub struct Command {
     args: Vec<OsString>,
     lock: Option<DeviceLock>,
     stdin: Option<&'static str>,
+    memory: Option<Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +83,15 @@ impl Command {
             args: Vec::new(),
             lock: None,
             stdin: None,
+            memory: None,
         }
+    }
+
+    /// Limits the address space of the command (`RLIMIT_AS`).
+    #[must_use]
+    pub fn with_memory(mut self, memory: Option<Bytes>) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// Passes this text, of at most a line, to the standard input.
@@ -161,6 +174,9 @@ impl Debug for Command {
     }
 }
 
+/// The highest value of `oom_score_adj` (proc(5)).
+const OOM_SCORE: &str = "1000";
+
 /// Maximum number of bytes kept of each output stream. A check of a damaged filesystem can print many lines.
 const MAX_OUTPUT: u64 = 8 << 10;
 
@@ -198,6 +214,7 @@ impl Exec for ProcessExec {
                 _ => ExecFailure::Start(error),
             })
         })?;
+        limit_memory(&child, command.memory);
         if let (Some(mut stdin), Some(text)) = (child.stdin.take(), command.stdin) {
             // The pipe holds a line. A command that does not read it fails for a reason of its own.
             let _ = stdin.write_all(text.as_bytes()).await;
@@ -215,6 +232,24 @@ impl Exec for ProcessExec {
             stdout,
             stderr,
         })
+    }
+}
+
+/// Limits the address space of a child, and makes the kernel terminate the child instead of the driver when the memory of
+/// the container is exhausted. Failures are logged: the child may have ended.
+fn limit_memory(child: &Child, memory: Option<Bytes>) {
+    let Some(id) = child.id() else { return };
+    if let Err(error) = fs::write(format!("/proc/{id}/oom_score_adj"), OOM_SCORE) {
+        tracing::debug!(pid = id, %error, "cannot set the OOM score of a command");
+    }
+    let Some(memory) = memory else { return };
+    let limit = Rlimit {
+        current: Some(memory.0),
+        maximum: Some(memory.0),
+    };
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    if let Err(error) = prlimit(pid, Resource::As, limit) {
+        tracing::debug!(pid = id, %error, "cannot limit the memory of a command");
     }
 }
 
@@ -286,6 +321,16 @@ mod tests {
             output.stdout.len()
         );
         assert!(output.stdout.len() < 20_000, "{}", output.stdout.len());
+    }
+
+    /// The command reads a line first, which is written after the limits are set.
+    #[tokio::test]
+    async fn the_kernel_terminates_a_command_instead_of_the_driver() {
+        let script = "read line; ulimit -v; cat /proc/$$/oom_score_adj";
+        let command = Command::new("sh").args(["-c", script]).with_stdin("\n");
+        let limited = command.with_memory(Some(Bytes(64 << 20)));
+        let output = run(&limited, Duration::from_secs(5)).await.unwrap();
+        assert_eq!(output.stdout, "65536\n1000\n");
     }
 
     #[tokio::test]

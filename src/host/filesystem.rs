@@ -13,8 +13,9 @@ pub enum CheckResult {
     Repaired,
     /// Errors remain, which an operator must repair.
     Damaged,
-    /// A signal terminated the check.
-    Killed,
+    /// The check itself failed, which says nothing about the filesystem: the device was in use, memory ran out, or a signal
+    /// terminated it.
+    Failed,
 }
 
 /// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands then
@@ -80,15 +81,15 @@ pub fn has_check(filesystem: Filesystem) -> bool {
     matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
-/// Interprets the exit code of [`check`] (e2fsck(8): 1 and 2 are bits for "corrected"; 4 and above mean that errors remain
-/// or that the check failed).
+/// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8 and
+/// higher that the check could not be done.
 #[must_use]
 pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
         Some(0) => CheckResult::Clean,
         Some(1..=3) => CheckResult::Repaired,
-        Some(_) => CheckResult::Damaged,
-        None => CheckResult::Killed,
+        Some(4..=7) => CheckResult::Damaged,
+        Some(_) | None => CheckResult::Failed,
     }
 }
 
@@ -170,12 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_leaves_errors_or_failed_is_damaged() {
+    fn only_a_check_that_leaves_errors_means_damage() {
         assert_eq!(check_result(Some(0)), CheckResult::Clean);
         assert_eq!(check_result(Some(1)), CheckResult::Repaired);
-        for code in [4, 5, 8, 12, 32] {
+        for code in [4, 5] {
             assert_eq!(check_result(Some(code)), CheckResult::Damaged, "{code}");
         }
-        assert_eq!(check_result(None), CheckResult::Killed);
+        for code in [8, 12, 16, 32, 128] {
+            assert_eq!(check_result(Some(code)), CheckResult::Failed, "{code}");
+        }
+        assert_eq!(check_result(None), CheckResult::Failed);
     }
 }

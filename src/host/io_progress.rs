@@ -16,28 +16,37 @@ const INTERVAL: Duration = Duration::from_millis(10);
     reason = "the kernel reports no event, and the thread is not one of the runtime"
 )]
 pub(super) fn wait(sys: &Path, name: &str) {
-    let path = sys.join("block").join(name).join("stat");
-    let Some(start) = Statistics::read(&path) else {
+    let path = sys.join("block").join(name).join(IoCounts::FILE);
+    let Some(start) = IoCounts::read(&path) else {
         return;
     };
     let mut now = Some(start);
     while now.is_some_and(|now| now.in_flight > 0 && now.completed == start.completed) {
         thread::sleep(INTERVAL);
-        now = Statistics::read(&path);
+        now = IoCounts::read(&path);
     }
 }
 
+/// Counts of the I/O of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Statistics {
-    completed: u64,
-    in_flight: u64,
+pub struct IoCounts {
+    pub completed: u64,
+    pub in_flight: u64,
 }
 
-impl Statistics {
-    /// Documentation/block/stat.rst: completed reads, writes, discards and flushes are the fields 1, 5, 12 and 16, and I/O
-    /// in flight is field 9. `None` if the device was removed.
+impl IoCounts {
+    /// The name of the file below `/sys/block/NAME`.
+    pub const FILE: &str = "stat";
+
+    /// `None` if the device was removed.
     fn read(path: &Path) -> Option<Self> {
-        let text = fs::read_to_string(path).ok()?;
+        Self::parse(&fs::read_to_string(path).ok()?)
+    }
+
+    /// Documentation/block/stat.rst: completed reads, writes, discards and flushes are the fields 1, 5, 12 and 16, and I/O
+    /// in flight is field 9.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let fields: Vec<u64> = text
             .split_whitespace()
             .map_while(|field| field.parse().ok())
@@ -66,7 +75,7 @@ mod tests {
         // Moved into place, so that no half-written file is read.
         let set = |text: &str| {
             fs::write(dir.join("new"), text).unwrap();
-            fs::rename(dir.join("new"), dir.join("stat")).unwrap();
+            fs::rename(dir.join("new"), dir.join(IoCounts::FILE)).unwrap();
         };
         // Without the file, and without I/O in flight.
         wait(sys.path(), "vdb");

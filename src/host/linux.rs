@@ -23,7 +23,7 @@ use super::{
     mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
-use crate::model::MountFlags;
+use crate::model::{Bytes, MountFlags};
 
 /// Where the kernel's file systems are.
 #[derive(Debug, Clone)]
@@ -362,6 +362,21 @@ impl Host for Linux {
         let once = self
             .once
             .run(mount.number, deadline, step, &mount.point, look);
+        once.await
+    }
+
+    async fn mounted_size(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        mount: &Mount,
+    ) -> Result<Option<Bytes>> {
+        let (disk, mounted) = (device.clone(), mount.clone());
+        let read = move || vitals::size(&disk, &mounted);
+        let step = "read the size of";
+        let once = self
+            .once
+            .run(mount.number, deadline, step, &mount.point, read);
         once.await
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::MountFlags;
+use crate::model::{Bytes, MountFlags};
 
 mod block_attribute;
 mod blocking;
@@ -64,6 +64,7 @@ pub use error::{HostError, Result};
 pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
 pub use holder::{Holder, Sought};
+pub use io_progress::IoCounts;
 pub use kernel::{Kernel, KernelVersion};
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
@@ -198,6 +199,14 @@ pub trait Host: Debug + Send + Sync {
     /// How the filesystem of this device is that is mounted there. A filesystem that once did not
     /// answer by the deadline is not asked again until it does: that is [`HostError::Unresponsive`], at once.
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
+
+    /// The size of the filesystem of this device that is mounted there; `None` if it has no superblock of its kind.
+    async fn mounted_size(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+        mount: &Mount,
+    ) -> Result<Option<Bytes>>;
 
     /// For how long the node of this device has been there.
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;

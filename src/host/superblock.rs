@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::feature::FeatureFlags;
 use super::kernel::KernelVersion;
 use crate::model::{Bytes, Filesystem};
@@ -13,7 +15,10 @@ pub struct Superblocks {
     pub(super) features: Vec<(Filesystem, FeatureFlags)>,
     /// The filesystem whose mkfs did not complete.
     pub(super) unfinished: Option<Filesystem>,
+    /// The internal log of xfs, which statvfs(3) does not count.
+    pub(super) xfs_log: Option<Bytes>,
     pub(super) ext_errors: bool,
+    pub(super) ext_check: Option<ExtCheck>,
     /// Whether an ext filesystem accepts no more writes after an error (tune2fs(8), `-e remount-ro`).
     pub(super) ext_stops_after_error: bool,
     /// When an ext filesystem was last mounted writable, since 1970.
@@ -34,7 +39,9 @@ impl Superblocks {
             features: features.collect(),
             sizes,
             unfinished: unfinished(head),
+            xfs_log: xfs_log(head).map(Bytes),
             ext_errors: ext_errors(head).unwrap_or(false),
+            ext_check: ExtCheck::parse(head),
             ext_stops_after_error: ext_stops_after_error(head).unwrap_or(false),
             ext_mounted: ext_mounted(head),
         }
@@ -47,10 +54,26 @@ impl Superblocks {
         stated.map(|(_, size)| *size)
     }
 
+    /// The size of this filesystem, which is mounted, and of which statvfs(3) returned this total. The kernel writes the
+    /// superblock of a grown xfs later, and not through the page cache of the device.
+    #[must_use]
+    pub fn mounted_size(&self, filesystem: Filesystem, total: Bytes) -> Option<Bytes> {
+        match (filesystem, self.xfs_log) {
+            (Filesystem::Xfs, Some(log)) => Some(Bytes(total.0 + log.0)),
+            _ => self.size(filesystem),
+        }
+    }
+
     /// Whether an ext filesystem is marked as having errors.
     #[must_use]
     pub fn has_ext_errors(&self) -> bool {
         self.ext_errors
+    }
+
+    /// Whether `e2fsck -p` checks an ext filesystem completely (e2fsck/unix.c, `check_if_skip`).
+    #[must_use]
+    pub fn demands_full_check(&self, now: Timestamp) -> bool {
+        self.ext_check.is_some_and(|check| check.is_due(now))
     }
 
     /// The features of this filesystem that the kernel does not support, with the first version that supports each.
@@ -62,6 +85,44 @@ impl Superblocks {
     ) -> Vec<String> {
         let flags = self.features.iter().find(|(of, _)| *of == filesystem);
         flags.map_or_else(Vec::new, |(_, flags)| flags.unsupported(filesystem, kernel))
+    }
+}
+
+/// When a complete check of an ext filesystem is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ExtCheck {
+    /// `EXT4_VALID_FS` is 1, `EXT4_ERROR_FS` 2.
+    state: u64,
+    mounts: u64,
+    /// Values of 0 and from 0x8000 (negative) mean that the number of mounts is not limited.
+    max_mounts: u64,
+    /// Seconds since 1970.
+    checked: u64,
+    /// In seconds; 0 without a limit.
+    interval: u64,
+}
+
+impl ExtCheck {
+    /// struct ext4_super_block: s_mnt_count at 52, s_max_mnt_count at 54, s_state at 58, s_lastcheck at 64 and
+    /// s_checkinterval at 68.
+    fn parse(head: &[u8]) -> Option<Self> {
+        let sb = head.get(1024..2048)?;
+        let check = Self {
+            state: le(sb, 58, 2)?,
+            mounts: le(sb, 52, 2)?,
+            max_mounts: le(sb, 54, 2)?,
+            checked: le(sb, 64, 4)?,
+            interval: le(sb, 68, 4)?,
+        };
+        (le(sb, 56, 2)? == 0xEF53).then_some(check)
+    }
+
+    fn is_due(self, now: Timestamp) -> bool {
+        let now = u64::try_from(now.as_second()).unwrap_or_default();
+        let is_limited = (1..0x8000).contains(&self.max_mounts);
+        self.state & 3 != 1
+            || is_limited && self.mounts >= self.max_mounts
+            || self.interval > 0 && now.saturating_sub(self.checked) >= self.interval
     }
 }
 
@@ -124,6 +185,19 @@ fn xfs_size(sb: &[u8]) -> Option<u64> {
     blocks.checked_mul(u64::from(block))
 }
 
+/// struct xfs_dsb: sb_blocksize at 4, sb_logstart at 48, which is 0 for an external log, and sb_logblocks at 96.
+fn xfs_log(sb: &[u8]) -> Option<u64> {
+    if sb.get(..4)? != b"XFSB" {
+        return None;
+    }
+    if sb.get(48..56)?.iter().all(|&byte| byte == 0) {
+        return Some(0);
+    }
+    let block = u32::from_be_bytes(sb.get(4..8)?.try_into().ok()?);
+    let blocks = u32::from_be_bytes(sb.get(96..100)?.try_into().ok()?);
+    u64::from(blocks).checked_mul(u64::from(block))
+}
+
 /// struct btrfs_super_block: magic at 64, total_bytes at 112.
 fn btrfs_size(sb: &[u8]) -> Option<u64> {
     if sb.get(64..72)? != b"_BHRfS_M" {
@@ -168,6 +242,39 @@ mod tests {
         xfs.truncate(12);
         assert_eq!(stated_size(Filesystem::Xfs, &xfs), None);
         assert_eq!(stated_size(Filesystem::Btrfs, &vec![0; 1 << 20]), None);
+    }
+
+    #[test]
+    fn a_full_check_is_due_after_errors_mounts_or_time() {
+        let now = Timestamp::from_second(2_000_000_000).unwrap();
+        let clean = ExtCheck {
+            state: 1,
+            mounts: 30,
+            max_mounts: 0xFFFF,
+            checked: 1_900_000_000,
+            interval: 0,
+        };
+        assert!(!clean.is_due(now));
+        let seldom = ExtCheck {
+            max_mounts: 31,
+            interval: 100_000_001,
+            ..clean
+        };
+        assert!(!seldom.is_due(now));
+        for due in [
+            ExtCheck { state: 3, ..clean },
+            ExtCheck { state: 0, ..clean },
+            ExtCheck {
+                max_mounts: 30,
+                ..clean
+            },
+            ExtCheck {
+                interval: 100_000_000,
+                ..clean
+            },
+        ] {
+            assert!(due.is_due(now), "{due:?}");
+        }
     }
 
     #[test]

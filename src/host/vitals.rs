@@ -18,7 +18,7 @@ use crate::model::{Bytes, Filesystem};
 pub struct Vitals {
     /// How full it is; an error of the system where it does not work any more.
     pub usage: Result<Usage>,
-    /// The size that its superblock states, where that can be read.
+    /// The size of the filesystem, where it can be read.
     pub size: Option<Bytes>,
     /// Errors that it has recorded, in words.
     pub errors: Option<String>,
@@ -26,6 +26,17 @@ pub struct Vitals {
     /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after filesystem
     /// errors").
     pub rejects_writes: bool,
+}
+
+/// The size of a mounted filesystem; this may never return.
+pub(super) fn size(device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
+    let Ok(filesystem) = mount.kind.parse() else {
+        return Ok(None);
+    };
+    let superblocks = content::read_superblocks(&device.path, device.size)
+        .map_err(|error| super::HostError::io("read", &device.path, error))?;
+    let total = Bytes(stats::usage(&mount.point)?.bytes.total);
+    Ok(superblocks.mounted_size(filesystem, total))
 }
 
 /// Looks; this may never return.
@@ -49,13 +60,16 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         .as_ref()
         .is_some_and(|stated| stated.ext_stops_after_error);
     let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
-    let size = filesystem.and_then(|kind| stated.as_ref()?.size(kind));
     let usage = stats::usage(&mount.point).and_then(|usage| {
         // xfs answers for its sizes also after it has shut down, and for nothing else.
         fs::symlink_metadata(&mount.point)
             .map(|_| usage)
             .map_err(|error| super::HostError::io("stat", &mount.point, error))
     });
+    let total = usage
+        .as_ref()
+        .map_or(Bytes(0), |usage| Bytes(usage.bytes.total));
+    let size = filesystem.and_then(|kind| stated.as_ref()?.mounted_size(kind, total));
     Vitals {
         usage,
         size,

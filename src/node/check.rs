@@ -98,11 +98,6 @@ impl FilesystemChecker {
                 tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
                 Ok(())
             }
-            // The kernel may be newer than the tool; if it is not, the mount names the features.
-            CheckResult::Damaged if filesystem::is_unsupported(&output_text) => {
-                tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
-                Ok(())
-            }
             CheckResult::Damaged => {
                 let code = output.code.unwrap_or_default();
                 let reason = format!(
@@ -110,12 +105,16 @@ impl FilesystemChecker {
                 );
                 Err(damaged(call, device, &reason))
             }
-            // Such as by the OOM killer.
-            CheckResult::Killed => Err(Error::Tool {
+            // The kernel may be newer than the tool; if it is not, the mount fails.
+            CheckResult::Failed if filesystem::is_unsupported(&output_text) => {
+                tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
+                Ok(())
+            }
+            CheckResult::Failed => Err(Error::Tool {
                 volume: call.id().clone(),
                 step: STEP,
                 source: command.error(ExecFailure::Exit {
-                    code: None,
+                    code: output.code,
                     stderr: output_text,
                 }),
             }),

@@ -13,9 +13,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A failed node operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another call for the volume is running.
-    #[error("volume {volume}: another call for it is still running")]
-    OperationPending { volume: DiskId },
+    /// An operation of the volume is running: of an earlier call, or of this one, which the caller no longer waits for.
+    #[error("volume {volume}: an operation is still running: {progress}")]
+    OperationPending {
+        volume: DiskId,
+        /// The operation and its current step, with their durations.
+        progress: String,
+    },
+    /// The device of the volume has completed no I/O although some is in flight.
+    #[error("volume {volume}: {device} has completed no I/O for {seconds} s: {progress}")]
+    DiskHung {
+        volume: DiskId,
+        device: String,
+        seconds: u64,
+        /// What waits for the device.
+        progress: String,
+    },
     /// No device with the serial appeared by the deadline.
     #[error("volume {volume}: no device with serial {serial} appeared by the deadline: {existing}")]
     DeviceNotFound {
@@ -169,17 +182,12 @@ pub enum Error {
         #[source]
         source: InvalidTuning,
     },
-    /// Other volumes' tools use all memory for tools.
-    #[error(
-        "volume {volume}: no memory for its filesystem tool by the deadline: it needs about {need} MiB of the {total} MiB for \
-         tools (--tool-memory)"
-    )]
-    NoToolMemory {
+    /// Tools of other volumes use all slots.
+    #[error("volume {volume}: the {tools} of other volumes did not end by the deadline")]
+    NoToolSlot {
         volume: DiskId,
-        /// Memory of its tool, in MiB.
-        need: u32,
-        /// Memory of all tools, in MiB.
-        total: u32,
+        /// The number and the kind of tools that run at once.
+        tools: String,
     },
     /// A block device setting cannot be applied.
     #[error("volume {volume}: {device}: cannot set {setting} (sysConfig): {reason}")]

@@ -12,7 +12,7 @@ use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Host, Mount};
-use crate::model::Bytes;
+use crate::model::{Bytes, Filesystem};
 
 const OPERATION: &str = "expanding";
 
@@ -34,7 +34,8 @@ impl Expander {
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let (expander, volume) = (self.clone(), request.volume.clone());
         let expanded = async move { expander.expand_locked(&request, deadline).await };
-        self.operations.run(&volume, expanded).await
+        let call = CallContext::new(&volume, OPERATION);
+        self.operations.run(call, deadline, expanded).await
     }
 
     async fn expand_locked(&self, request: &ExpandRequest, deadline: Deadline) -> Result<Bytes> {
@@ -54,12 +55,12 @@ impl Expander {
         let Some(mount) = mounts.first() else {
             return Ok(device.size);
         };
-        let Ok(filesystem) = mount.kind.parse() else {
+        if mount.kind.parse::<Filesystem>().is_err() {
             return Ok(device.size);
-        };
+        }
         let mounted = device.mounted_part(mount);
-        let superblocks = self.host.superblocks(quick(), &mounted).await;
-        let size = superblocks.map_err(call.failed())?.size(filesystem);
+        let size = self.host.mounted_size(quick(), &mounted, mount).await;
+        let size = size.map_err(call.failed())?;
         let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
         let steps = plan::expand(&mounted, &mounts, size, partition_grows);
         let steps = steps.map_err(call.refused())?;

@@ -11,6 +11,7 @@ impl Error {
     pub fn failure(&self) -> Failure {
         match self {
             Self::OperationPending { .. } => Failure::OperationPending,
+            Self::DiskHung { .. } => Failure::DiskHung,
             Self::DeviceNotFound { .. } => Failure::DeviceNotFound,
             Self::DeviceAmbiguous { .. } => Failure::DeviceAmbiguous,
             Self::DeviceUnidentified { .. } => Failure::DeviceUnidentified,
@@ -39,7 +40,7 @@ impl Error {
             Self::Tool { .. } => Failure::ToolFailed,
             Self::FilesystemDamaged { .. } => Failure::FilesystemDamaged,
             Self::DuplicateFilesystem { .. } => Failure::DuplicateFilesystem,
-            Self::NoToolMemory { .. } => Failure::ToolQueueTimeout,
+            Self::NoToolSlot { .. } => Failure::ToolQueueTimeout,
             Self::Tuning { .. } => Failure::BadRequest,
             Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,
             Self::CapabilityMissing { .. } => Failure::CapabilityMissing,

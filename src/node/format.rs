@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::device_check::DeviceCheck;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::observe::{CallContext, quick};
-use super::tools::{TOOL_TIMEOUT, Tools};
+use super::tools::Tools;
 use super::{Error, Result};
-use crate::base::Deadline;
+use crate::base::{Deadline, error_chain};
 use crate::host::filesystem;
 use crate::host::{Content, Device, DeviceLock, Host, HostError};
 use crate::model::{Filesystem, Tuning};
@@ -54,10 +54,7 @@ impl Formatter {
         self.tools
             .run(call, "create the filesystem", &command)
             .await?;
-        let flushed = self
-            .host
-            .flush_device(Deadline::after(TOOL_TIMEOUT), device)
-            .await;
+        let flushed = self.host.flush_device(Deadline::never(), device).await;
         flushed.map_err(call.failed())?;
         self.records.remove(call).await
     }
@@ -94,11 +91,42 @@ impl Formatter {
         tracing::warn!(
             disk.id = %call.id(),
             device = %device,
-            "mkfs was interrupted on this disk, which was blank before; wiping and formatting it again",
+            "mkfs was interrupted on this disk, which was blank before; wiping it",
         );
-        let wiped = self.host.wipe(Deadline::after(TOOL_TIMEOUT), device).await;
+        let wiped = self.host.wipe(Deadline::never(), device).await;
         drop(device_lock);
         wiped.map_err(call.failed())
+    }
+
+    /// Wipes a disk on which a mkfs of this driver was interrupted, before the disk is released: on another node, nothing
+    /// proves that its content can be discarded. A disk that cannot be read or written is released as it is.
+    ///
+    /// # Errors
+    /// The mkfs still runs at the deadline.
+    pub(super) async fn discard_incomplete(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        deadline: Deadline,
+    ) -> Result<()> {
+        if self.records.get(device, call).await? != FormatRecord::Current {
+            return Ok(());
+        }
+        let free = self.host.lock_device(deadline, device).await;
+        drop(free.map_err(call.failed())?);
+        let wiped = match self.host.content(deadline, device).await {
+            Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
+            Ok(_) => Ok(()),
+            Err(error) => Err(call.failed()(error)),
+        };
+        match wiped {
+            Ok(()) => self.records.remove(call).await,
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::warn!(disk.id = %call.id(), error, "an incomplete filesystem remains on the disk");
+                Ok(())
+            }
+        }
     }
 
     /// Verifies the content immediately before it is overwritten: the plan's observation may be old.

@@ -45,7 +45,7 @@ mod services;
 pub mod stage;
 mod staged;
 pub mod stats;
-mod tool_memory;
+mod tool_slots;
 mod tools;
 pub mod unpublish;
 pub mod unstage;

@@ -28,7 +28,8 @@ impl Publisher {
     pub async fn publish(&self, request: PublishRequest, deadline: Deadline) -> Result<()> {
         let (publisher, volume) = (self.clone(), request.volume.clone());
         let published = async move { publisher.publish_locked(&request, deadline).await };
-        self.operations.run(&volume, published).await
+        let call = CallContext::new(&volume, OPERATION);
+        self.operations.run(call, deadline, published).await
     }
 
     async fn publish_locked(&self, request: &PublishRequest, deadline: Deadline) -> Result<()> {

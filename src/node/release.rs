@@ -1,42 +1,58 @@
 //! Unmounts, and waits until the kernel no longer uses a device. Errors name the processes and devices that keep it in
 //! use.
 
+use std::collections::HashMap;
+use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Result;
+use tokio::time::Instant;
+
 use super::device_check::DeviceCheck;
 use super::in_use::{SEARCH_TIMEOUT, in_use};
 use super::observe::{CallContext, quick};
-use super::tools::TOOL_TIMEOUT;
+use super::volume_operations::VolumeOperations;
+use super::{Error, Result};
 use crate::base::{Deadline, InPhase, Phase};
-use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
+use crate::host::{Device, FlushOutcome, Host, HostError, IoCounts, Mount, Sought};
+use crate::model::DiskId;
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Interval in which the I/O of a device is observed.
+const IO_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The volumes whose devices complete no I/O: the number of completed ones, and since when.
+type HungVolumes = Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>;
+
 /// Unmounts, and waits for the release of devices.
 #[derive(Debug, Clone)]
 pub(super) struct Unmounter {
     pub(super) host: Arc<dyn Host>,
+    pub(super) operations: VolumeOperations,
+    pub(super) hung: HungVolumes,
     pub(super) device_check: DeviceCheck,
 }
 
 impl Unmounter {
-    /// Removes the topmost mount at a path. Waits until the deadline while the mount is busy.
+    /// Removes the topmost mount at a path, which is of this device. Waits until the deadline while the mount is busy.
     pub(super) async fn unmount(
         &self,
         call: CallContext<'_>,
+        device: &Device,
         path: &Path,
         deadline: Deadline,
     ) -> Result<()> {
         tracing::info!(disk.id = %call.id(), "{}: unmount {}", call.operation, path.display());
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
-            let unmount = self.host.unmount(Deadline::after(TOOL_TIMEOUT), path);
+            let unmount = self.host.unmount(Deadline::never(), path);
+            let step = format!("unmounting {}", path.display());
+            let unmount = self.observe_io(call, device, step, unmount);
             let error = match unmount.in_phase(Phase::Unmount).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => error,
@@ -60,7 +76,7 @@ impl Unmounter {
             disk.id = %call.id(),
             "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
         );
-        let unmount = self.host.unmount(Deadline::after(TOOL_TIMEOUT), path);
+        let unmount = self.host.unmount(Deadline::never(), path);
         match unmount.in_phase(Phase::Unmount).await {
             Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
                 let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
@@ -92,7 +108,7 @@ impl Unmounter {
 
     /// Writes the cached data of a device, which other mounts may keep in use.
     pub(super) async fn flush(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let flushed = self.host.flush(Deadline::after(TOOL_TIMEOUT), device).await;
+        let flushed = self.host.flush(Deadline::never(), device).await;
         flushed.map(drop).map_err(call.failed())
     }
 
@@ -105,9 +121,9 @@ impl Unmounter {
         deadline: Deadline,
     ) -> Result<()> {
         loop {
-            let flush = self
-                .host
-                .flush_if_free(Deadline::after(TOOL_TIMEOUT), device);
+            let flush = self.host.flush_if_free(Deadline::never(), device);
+            let step = format!("flushing {device}");
+            let flush = self.observe_io(call, device, step, flush);
             let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
             if may_be_removed && self.device_check.is_removed(call, device).await? {
@@ -129,6 +145,83 @@ impl Unmounter {
                 let sought = Sought::device(device);
                 return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
             }
+        }
+    }
+
+    /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for it. On
+    /// a device that does not respond, such a call blocks in the kernel, where even SIGKILL does not end it.
+    ///
+    /// # Errors
+    /// [`Error::DiskHung`] shortly before the deadline.
+    pub(super) async fn check_responds(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let mut ticks = tokio::time::interval(IO_INTERVAL);
+        loop {
+            ticks.tick().await;
+            let Some(since) = self.hung_since(call, device).await else {
+                return Ok(());
+            };
+            if deadline.remaining() <= SEARCH_TIMEOUT {
+                return Err(Error::DiskHung {
+                    volume: call.id().clone(),
+                    device: device.to_string(),
+                    seconds: since.elapsed().as_secs(),
+                    progress: format!("{} waits for it", call.operation),
+                });
+            }
+        }
+    }
+
+    /// Runs a call that waits for the device. Meanwhile, other calls of the volume are told whether it completes I/O.
+    async fn observe_io<T>(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        step: String,
+        run: impl Future<Output = T>,
+    ) -> T {
+        let step = self.operations.step(call.id(), step);
+        let observe = async {
+            let mut ticks = tokio::time::interval(IO_INTERVAL);
+            loop {
+                ticks.tick().await;
+                let since = self.hung_since(call, device).await;
+                step.set_hung(since.map(|since| (device.to_string(), since)));
+            }
+        };
+        tokio::select! {
+            biased;
+            result = run => result,
+            never = observe => never,
+        }
+    }
+
+    /// Since when the device has had I/O in flight and completed none; `None` if it has completed some since the last
+    /// observation, or none is in flight.
+    async fn hung_since(&self, call: CallContext<'_>, device: &Device) -> Option<Instant> {
+        let text = self
+            .host
+            .block_setting(quick(), device, IoCounts::FILE)
+            .await;
+        let now = IoCounts::parse(&text.ok()??);
+        let mut all = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(now) = now.filter(|now| now.in_flight > 0) else {
+            all.remove(call.id());
+            return None;
+        };
+        let before = all.insert(call.id().clone(), (now.completed, Instant::now()));
+        match before {
+            Some((completed, since)) if completed == now.completed => {
+                all.insert(call.id().clone(), (completed, since));
+                Some(since)
+            }
+            Some(_) => None,
+            // The first observation: the next one decides.
+            None => Some(Instant::now()),
         }
     }
 

@@ -26,12 +26,12 @@ use super::release_candidates::ReleaseCandidates;
 use super::run::StepRunner;
 use super::stage::Stager;
 use super::staged::StagedRecords;
-use super::tool_memory::{self, ToolMemory};
+use super::tool_slots::ToolSlots;
 use super::tools::Tools;
 use super::unpublish::Unpublisher;
 use super::unstage::Unstager;
 use super::volume_operations::VolumeOperations;
-use crate::base::{LogOnce, Tasks};
+use crate::base::{LogOnce, SystemClock, Tasks};
 use crate::host::{Exec, Host, Records};
 use crate::model::{Bytes, DriverName};
 
@@ -50,7 +50,7 @@ pub struct NodeServices {
 }
 
 impl NodeServices {
-    /// `driver` is part of kubelet's staging paths. `tool_memory` limits the memory of all concurrent filesystem tools.
+    /// `driver` is part of kubelet's staging paths. `tool_memory` limits the memory of each filesystem tool.
     pub fn new(
         host: Arc<dyn Host>,
         exec: Arc<dyn Exec>,
@@ -61,7 +61,11 @@ impl NodeServices {
         let records = Records::new(settings.state_dir);
         let operations = VolumeOperations::default();
         let health_log = Arc::new(HealthLog::default());
-        let tools = Tools { exec };
+        let tools = Tools {
+            exec,
+            operations: operations.clone(),
+            memory: tool_memory,
+        };
         let observer = Observer {
             host: Arc::clone(&host),
             kubelet_dir: settings.kubelet_dir.clone(),
@@ -93,26 +97,29 @@ impl NodeServices {
         };
         let unmounter = Unmounter {
             host: Arc::clone(&host),
+            operations: operations.clone(),
+            hung: Arc::default(),
             device_check: device_check.clone(),
         };
         let block_settings = BlockSettingsApplier {
             host: Arc::clone(&host),
             device_check: device_check.clone(),
         };
-        let runner = StepRunner {
+        let formatter = Formatter {
             host: Arc::clone(&host),
             tools: tools.clone(),
             device_check: device_check.clone(),
+            records: format_records.clone(),
+        };
+        let runner = StepRunner {
+            host: Arc::clone(&host),
+            tools: tools.clone(),
+            device_check,
             checker: FilesystemChecker {
                 host: Arc::clone(&host),
                 tools: tools.clone(),
             },
-            formatter: Formatter {
-                host: Arc::clone(&host),
-                tools: tools.clone(),
-                device_check,
-                records: format_records.clone(),
-            },
+            formatter: formatter.clone(),
             mounter: Mounter {
                 host: Arc::clone(&host),
                 tools: tools.clone(),
@@ -126,12 +133,15 @@ impl NodeServices {
         Self {
             stager: Stager {
                 host: Arc::clone(&host),
+                clock: Arc::new(SystemClock),
                 operations: operations.clone(),
                 observer: observer.clone(),
+                mounts: mounts.clone(),
+                unmounter: unmounter.clone(),
                 finder: finder.clone(),
                 staged: staged.clone(),
                 format_records,
-                tool_memory: ToolMemory::new(tool_memory.unwrap_or(tool_memory::DEFAULT)),
+                tool_slots: ToolSlots::default(),
                 block_settings,
                 runner: runner.clone(),
             },
@@ -146,6 +156,7 @@ impl NodeServices {
                     device_dir: settings.device_dir.clone(),
                 },
                 unmounter: unmounter.clone(),
+                formatter,
                 staged: staged.clone(),
                 health_log: Arc::clone(&health_log),
             },

@@ -8,14 +8,16 @@ use super::block_settings::BlockSettingsApplier;
 use super::find::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::in_use::in_use;
+use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, PathState, device_node_mounts, mounts_of, quick};
 use super::plan::{self, DeviceStep, RequestedAccess, StageObservation, Step};
+use super::release::Unmounter;
 use super::request::{Access, StageRequest};
 use super::run::StepRunner;
 use super::staged::StagedRecords;
-use super::tool_memory::ToolMemory;
+use super::tool_slots::{ToolKind, ToolSlots};
 use super::volume_operations::VolumeOperations;
-use crate::base::{Deadline, InPhase, Phase};
+use crate::base::{Clock, Deadline, InPhase, Phase};
 use crate::host::{Capability, Content, Device, DeviceLock, Host, Sought};
 use crate::model::Bytes;
 
@@ -24,12 +26,15 @@ const OPERATION: &str = "staging";
 #[derive(Debug, Clone)]
 pub struct Stager {
     pub(super) host: Arc<dyn Host>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
+    pub(super) mounts: MountIdentifier,
+    pub(super) unmounter: Unmounter,
     pub(super) finder: DeviceFinder,
     pub(super) staged: StagedRecords,
     pub(super) format_records: FormatRecords,
-    pub(super) tool_memory: ToolMemory,
+    pub(super) tool_slots: ToolSlots,
     pub(super) block_settings: BlockSettingsApplier,
     pub(super) runner: StepRunner,
 }
@@ -42,7 +47,8 @@ impl Stager {
     pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
         let (stager, volume) = (self.clone(), request.volume.clone());
         let staged = async move { stager.stage_locked(&request, deadline).await };
-        self.operations.run(&volume, staged).await
+        let call = CallContext::new(&volume, OPERATION);
+        self.operations.run(call, deadline, staged).await
     }
 
     async fn stage_locked(&self, request: &StageRequest, deadline: Deadline) -> Result<()> {
@@ -64,6 +70,7 @@ impl Stager {
             let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
+        self.remove_dead_mounts(request, &disk, call).await?;
         let (seen, mut blank) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
@@ -80,21 +87,62 @@ impl Stager {
             };
             self.staged.put(volume, &disk, fsck).await;
         }
-        let size = seen.device.size;
-        let _room = match self.tool_memory.try_reserve(size, &steps) {
-            Some(room) => room,
-            None => {
-                // Release the device during the wait; mkfs locks and reads it again.
-                blank = None;
-                self.tool_memory
-                    .reserve(volume, size, &steps, deadline)
-                    .in_phase(Phase::ToolMemory)
-                    .await?
-            }
+        let _slot = match self.tool_kind(call, &seen.device, &steps).await? {
+            None => None,
+            Some(kind) => match self.tool_slots.try_acquire(kind) {
+                Some(slot) => Some(slot),
+                None => {
+                    // Release the device during the wait; mkfs locks and reads it again.
+                    blank = None;
+                    let slot = self.tool_slots.acquire(call.id(), kind, deadline);
+                    Some(slot.in_phase(Phase::ToolQueue).await?)
+                }
+            },
         };
         let settings = &request.tuning.block_settings;
         self.block_settings.apply(call, &disk, settings).await?;
         self.runner.run(call, &seen.device, &steps, blank).await
+    }
+
+    /// Removes mounts at the staging path whose device was removed, which an unstage would remove too.
+    async fn remove_dead_mounts(
+        &self,
+        request: &StageRequest,
+        disk: &Device,
+        call: CallContext<'_>,
+    ) -> Result<()> {
+        loop {
+            let mounts = self.observer.mounts(call).await?;
+            let path = self.observer.path_state(&request.staging, &mounts, call);
+            let state = path.await?;
+            let Some(mount) = state.mount.as_ref().filter(|mount| !mount.is_of(disk)) else {
+                return Ok(());
+            };
+            match self.mounts.identify(&state, mount, call).await {
+                Ok(OwnedMount::Dead) => self.unmounter.unmount_dead(call, &state.path).await?,
+                // The plan names what is mounted there.
+                Ok(OwnedMount::Device(_)) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    /// The slot that the tools of the steps need.
+    async fn tool_kind(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        steps: &[Step],
+    ) -> Result<Option<ToolKind>> {
+        let kind = ToolKind::of(steps, true);
+        if kind != Some(ToolKind::FullCheck) {
+            return Ok(kind);
+        }
+        let superblocks = self.host.superblocks(quick(), device).await;
+        let superblocks = superblocks.map_err(call.failed())?;
+        Ok(ToolKind::of(
+            steps,
+            superblocks.demands_full_check(self.clock.now()),
+        ))
     }
 
     async fn observe_stage(
@@ -194,9 +242,9 @@ impl Stager {
         call: CallContext<'_>,
     ) -> Result<Option<Bytes>> {
         match (&request.access, &staging.mount) {
-            (Access::Mount { filesystem, .. }, Some(mount)) if mount.is_of(device) => {
-                let superblocks = self.host.superblocks(quick(), device).await;
-                Ok(superblocks.map_err(call.failed())?.size(*filesystem))
+            (Access::Mount { .. }, Some(mount)) if mount.is_of(device) => {
+                let size = self.host.mounted_size(quick(), device, mount).await;
+                size.map_err(call.failed())
             }
             _ => Ok(None),
         }

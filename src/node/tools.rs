@@ -1,20 +1,22 @@
 //! Runs filesystem tools.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::observe::CallContext;
+use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Command, Exec, Output};
+use crate::model::Bytes;
 
-/// Timeout of filesystem tools and of unmounts. The caller's deadline does not stop them: an interrupted mkfs leaves an
-/// incomplete filesystem. Meanwhile, retries fail with [`Error::OperationPending`].
-pub(super) const TOOL_TIMEOUT: Duration = Duration::from_secs(3600);
-
+/// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated from
+/// its beginning takes as long again. Meanwhile, calls of the volume fail with [`Error::OperationPending`].
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
     pub(super) exec: Arc<dyn Exec>,
+    pub(super) operations: VolumeOperations,
+    /// The address space of each tool. A tool that needs more fails instead of exhausting the memory of the container.
+    pub(super) memory: Option<Bytes>,
 }
 
 impl Tools {
@@ -43,7 +45,9 @@ impl Tools {
         step: &'static str,
         command: &Command,
     ) -> Result<Output> {
-        let output = self.exec.run(command, Deadline::after(TOOL_TIMEOUT)).await;
+        let _step = self.operations.step(call.id(), command.to_string());
+        let command = command.clone().with_memory(self.memory);
+        let output = self.exec.run(&command, Deadline::never()).await;
         output.map_err(|source| Error::Tool {
             volume: call.id().clone(),
             step,

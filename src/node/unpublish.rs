@@ -36,7 +36,8 @@ impl Unpublisher {
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
         let (unpublisher, volume) = (self.clone(), request.volume.clone());
         let unpublished = async move { unpublisher.unpublish_locked(&request, deadline).await };
-        self.operations.run(&volume, unpublished).await
+        let call = CallContext::new(&volume, OPERATION);
+        self.operations.run(call, deadline, unpublished).await
     }
 
     async fn unpublish_locked(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<()> {
@@ -54,7 +55,9 @@ impl Unpublisher {
             match self.mounts.identify(&state, mount, call).await? {
                 OwnedMount::Dead => self.unmounter.unmount_dead(call, &state.path).await?,
                 OwnedMount::Device(device) => {
-                    self.unmounter.unmount(call, &state.path, deadline).await?;
+                    self.unmounter
+                        .unmount(call, &device, &state.path, deadline)
+                        .await?;
                     if matches!(state.entry, Entry::BlockDevice(_)) {
                         let others = device_node_mounts(&device, &mounts, &state.path);
                         self.release_node(&device, others.is_empty(), call).await?;

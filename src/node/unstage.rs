@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use super::format::Formatter;
 use super::health_log::HealthLog;
 use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
@@ -30,6 +31,7 @@ pub struct Unstager {
     pub(super) mounts: MountIdentifier,
     pub(super) candidates: ReleaseCandidates,
     pub(super) unmounter: Unmounter,
+    pub(super) formatter: Formatter,
     pub(super) staged: StagedRecords,
     pub(super) health_log: Arc<HealthLog>,
 }
@@ -43,7 +45,8 @@ impl Unstager {
     pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
         let (unstager, volume) = (self.clone(), request.volume.clone());
         let unstaged = async move { unstager.unstage_locked(&request, deadline).await };
-        self.operations.run(&volume, unstaged).await
+        let call = CallContext::new(&volume, OPERATION);
+        self.operations.run(call, deadline, unstaged).await
     }
 
     async fn unstage_locked(&self, request: &UnstageRequest, deadline: Deadline) -> Result<()> {
@@ -60,6 +63,11 @@ impl Unstager {
         for device in &devices {
             check_not_mounted(device, &mounts, call)?;
         }
+        for device in &devices {
+            self.formatter
+                .discard_incomplete(call, device, deadline)
+                .await?;
+        }
         // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount.
         match remove(&self.host, &state, call).await {
             // The staging directory belongs to kubelet, and its content is not part of the volume.
@@ -71,6 +79,9 @@ impl Unstager {
             other => other?,
         }
         for device in &devices {
+            self.unmounter
+                .check_responds(call, device, deadline)
+                .await?;
             self.unmounter.wait_released(call, device, deadline).await?;
         }
         self.health_log.forget(call.id());
@@ -105,7 +116,13 @@ impl Unstager {
                         .cloned()
                         .collect();
                     check_not_mounted(&device, &elsewhere, call)?;
-                    self.unmounter.unmount(call, &state.path, deadline).await?;
+                    // The last unmount writes all dirty pages.
+                    self.unmounter
+                        .check_responds(call, &device, deadline)
+                        .await?;
+                    self.unmounter
+                        .unmount(call, &device, &state.path, deadline)
+                        .await?;
                     if !devices.contains(&device) {
                         devices.push(*device);
                     }

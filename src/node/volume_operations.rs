@@ -1,41 +1,224 @@
-//! Runs at most one operation of a volume at a time, to its end even if the caller gives up.
+//! Runs at most one operation of a volume at a time, to its end even if the caller gives up. Callers that no longer wait,
+//! and those that come meanwhile, are told what the operation is doing and for how long.
 
+use std::collections::HashMap;
 use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::request::Volume;
+use tokio::time::Instant;
+
+use super::observe::CallContext;
 use super::{Error, Result};
-use crate::base::{KeyedLocks, Tasks};
+use crate::base::{Deadline, Tasks};
+use crate::model::DiskId;
+
+/// An error at the deadline that names what was waited for arrives within this time.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// The running operations. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VolumeOperations {
-    locks: KeyedLocks,
+    running: Arc<Mutex<HashMap<DiskId, Running>>>,
     tasks: Tasks,
 }
 
+#[derive(Debug)]
+struct Running {
+    operation: &'static str,
+    since: Instant,
+    /// The current step that can take long, and its start.
+    step: Option<(String, Instant)>,
+    /// The device that completes no I/O, and the start of that.
+    hung: Option<(String, Instant)>,
+}
+
+/// The operation of a volume, which ends when this is dropped.
+#[derive(Debug)]
+struct Guard {
+    operations: VolumeOperations,
+    volume: DiskId,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.operations.lock().remove(&self.volume);
+    }
+}
+
+/// A step of the running operation of a volume, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct StepGuard<'a> {
+    operations: &'a VolumeOperations,
+    volume: &'a DiskId,
+}
+
+impl StepGuard<'_> {
+    /// States since when the device has completed no I/O, or that it completes I/O.
+    pub(super) fn set_hung(&self, hung: Option<(String, Instant)>) {
+        if let Some(running) = self.operations.lock().get_mut(self.volume) {
+            running.hung = hung;
+        }
+    }
+}
+
+impl Drop for StepGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(running) = self.operations.lock().get_mut(self.volume) {
+            running.step = None;
+            running.hung = None;
+        }
+    }
+}
+
 impl VolumeOperations {
-    /// Runs an operation that changes the volume's state on this node.
+    /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline.
     ///
     /// # Errors
-    /// [`Error::OperationPending`] if another operation of the volume is running.
-    pub(super) async fn run<F, T>(&self, volume: &Volume, operation: F) -> Result<T>
+    /// [`Error::OperationPending`] or [`Error::DiskHung`] if another operation of the volume is running, or if this one
+    /// continues after the deadline.
+    pub(super) async fn run<F, T>(
+        &self,
+        call: CallContext<'_>,
+        deadline: Deadline,
+        operation: F,
+    ) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let guard = self.locks.try_lock(volume.id.as_str());
-        let guard = guard.ok_or_else(|| Error::OperationPending {
-            volume: volume.id.clone(),
-        })?;
+        let guard = self.begin(call)?;
         let locked = async move {
             let _guard = guard;
             operation.await
         };
-        self.tasks.run(locked).await
+        let mut task = pin!(self.tasks.run(locked));
+        if let Ok(result) = deadline.bound(&mut task).await {
+            return result;
+        }
+        match tokio::time::timeout(GRACE, task).await {
+            Ok(result) => result,
+            Err(_) => Err(pending(call.id(), self.lock().get(call.id()))),
+        }
+    }
+
+    fn begin(&self, call: CallContext<'_>) -> Result<Guard> {
+        let mut all = self.lock();
+        if let Some(running) = all.get(call.id()) {
+            return Err(pending(call.id(), Some(running)));
+        }
+        let running = Running {
+            operation: call.operation,
+            since: Instant::now(),
+            step: None,
+            hung: None,
+        };
+        all.insert(call.id().clone(), running);
+        Ok(Guard {
+            operations: self.clone(),
+            volume: call.id().clone(),
+        })
+    }
+
+    /// Names a step of the running operation that can take long.
+    pub(super) fn step<'a>(&'a self, volume: &'a DiskId, step: String) -> StepGuard<'a> {
+        if let Some(running) = self.lock().get_mut(volume) {
+            running.step = Some((step, Instant::now()));
+        }
+        StepGuard {
+            operations: self,
+            volume,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The tasks that the operations run on. Shutdown waits for them.
     pub(super) fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+}
+
+fn pending(volume: &DiskId, running: Option<&Running>) -> Error {
+    let volume = volume.clone();
+    let Some(running) = running else {
+        let progress = "it has just ended".to_owned();
+        return Error::OperationPending { volume, progress };
+    };
+    let seconds = |since: Instant| since.elapsed().as_secs();
+    let mut progress = format!("{} for {} s", running.operation, seconds(running.since));
+    if let Some((step, since)) = &running.step {
+        progress += &format!(", {step} for {} s", seconds(*since));
+    }
+    match &running.hung {
+        Some((device, since)) => Error::DiskHung {
+            volume,
+            device: device.clone(),
+            seconds: seconds(*since),
+            progress,
+        },
+        None => Error::OperationPending { volume, progress },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Volume;
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_are_told_the_step_and_its_duration() {
+        let operations = VolumeOperations::default();
+        let volume = Volume::new("d-bp1".parse().unwrap(), None);
+        let call = CallContext::new(&volume, "staging");
+        let inner = operations.clone();
+        let long = async move {
+            let volume: DiskId = "d-bp1".parse().unwrap();
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let step = inner.step(&volume, "`e2fsck -p /dev/vdb`".to_owned());
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            step.set_hung(Some(("/dev/vdb".to_owned(), Instant::now())));
+            tokio::time::sleep(Duration::from_secs(1000)).await;
+            Ok(())
+        };
+        let after = |seconds| Deadline::after(Duration::from_secs(seconds));
+        let error = operations.run(call, after(10), long).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "volume d-bp1: an operation is still running: staging for 10 s, `e2fsck -p /dev/vdb` for 7 s"
+        );
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        let again = operations.run(call, after(10), async { Ok(()) }).await;
+        let error = again.unwrap_err();
+        assert_eq!(error.failure(), crate::model::Failure::DiskHung);
+        assert!(
+            error
+                .to_string()
+                .contains("/dev/vdb has completed no I/O for 37 s"),
+            "{error}"
+        );
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+        let again = operations.run(call, after(10), async { Ok(()) }).await;
+        again.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_at_the_deadline_is_returned_instead_of_the_progress() {
+        let operations = VolumeOperations::default();
+        let volume = Volume::new("d-bp1".parse().unwrap(), None);
+        let call = CallContext::new(&volume, "staging");
+        let deadline = Deadline::after(Duration::from_secs(10));
+        let fails = async move {
+            let _ = deadline.bound(std::future::pending::<()>()).await;
+            Err::<(), _>(Error::NoToolSlot {
+                volume: "d-bp1".parse().unwrap(),
+                tools: "2 full filesystem checks".to_owned(),
+            })
+        };
+        let error = operations.run(call, deadline, fails).await.unwrap_err();
+        assert!(matches!(error, Error::NoToolSlot { .. }), "{error}");
     }
 }

@@ -37,6 +37,13 @@ async fn check_online_expansion(fs_type: &str, serial: &str) {
     }
     let after = world.total_bytes("target").await.unwrap();
     assert!(after - before > SIZE * 3 / 4, "{before} {after}");
+    world.stage(&capability).await.unwrap();
+    let grown = ["xfs_growfs", "btrfs filesystem resize"].map(|tool| world.exec.count(tool));
+    assert_eq!(
+        grown.iter().sum::<usize>(),
+        1,
+        "repeated calls grow nothing"
+    );
 }
 
 #[tokio::test]

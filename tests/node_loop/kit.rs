@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
 use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -16,7 +18,7 @@ use diskplugin::csi::proto::{
     NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest,
     NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
 };
-use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
+use diskplugin::host::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
 use diskplugin::model::DriverName;
 use diskplugin::node::{NodeServices, Settings};
 use tonic::{Request, Status};
@@ -42,10 +44,36 @@ pub(crate) async fn can_run() -> bool {
     crate::shell::can_run("node_loop", tools).await
 }
 
+/// Runs commands, and records them.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingExec {
+    commands: Mutex<Vec<String>>,
+}
+
+impl RecordingExec {
+    /// The number of commands that started with this text.
+    pub(crate) fn count(&self, start: &str) -> usize {
+        let commands = self.commands.lock().unwrap();
+        commands
+            .iter()
+            .filter(|command| command.starts_with(start))
+            .count()
+    }
+}
+
+#[async_trait]
+impl Exec for RecordingExec {
+    async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError> {
+        self.commands.lock().unwrap().push(command.to_string());
+        ProcessExec.run(command, deadline).await
+    }
+}
+
 /// A node with one disk. Dropping it unmounts and detaches everything, also after a panic.
 pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) serial: String,
+    pub(crate) exec: Arc<RecordingExec>,
     pub(crate) service: Service,
 }
 
@@ -60,8 +88,8 @@ impl World {
     pub(crate) fn without_device(serial: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("devices")).unwrap();
-        let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
-        let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
+        let exec = Arc::new(RecordingExec::default());
+        let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
         let settings = Settings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
@@ -75,12 +103,13 @@ impl World {
         let world = Self {
             service: Service::new(Arc::new(NodeServices::new(
                 host,
-                exec,
+                Arc::clone(&exec) as _,
                 settings,
                 DriverName::default(),
                 None,
             ))),
             serial: serial.to_owned(),
+            exec,
             dir,
         };
         let image = fs::File::create(world.image()).unwrap();

@@ -15,7 +15,7 @@ use super::{
     Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
-use crate::model::{Filesystem, MountFlags, Serial};
+use crate::model::{Bytes, Filesystem, MountFlags, Serial};
 
 mod exec;
 mod lock;
@@ -190,6 +190,15 @@ impl Host for FakeHost {
             ext_errors: state.has_errors,
             ..Superblocks::default()
         })
+    }
+
+    async fn mounted_size(
+        &self,
+        _deadline: Deadline,
+        _device: &Device,
+        _mount: &Mount,
+    ) -> Result<Option<Bytes>> {
+        Ok(self.state().stated_size)
     }
 
     async fn mount(&self, _deadline: Deadline, request: &MountDevice) -> Result<()> {

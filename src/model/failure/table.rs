@@ -373,14 +373,17 @@ failures! {
         "a settings file of the node plugin is invalid",
         "correct the field of the file in the message, or remove the flag";
     ToolQueueTimeout "TOOL_QUEUE_TIMEOUT" DeadlineExceeded
-        "filesystem tools of other volumes use the memory that is reserved for such tools",
-        "the caller retries automatically; if the error persists, raise the container's memory limit, and --tool-memory if it is set";
+        "as many filesystem tools or full checks of other volumes run as may run at once",
+        "the caller retries automatically; /debug/volumes of the node shows which volumes are being checked";
     ToolFailed "TOOL_FAILED" Internal
         "a filesystem tool failed",
-        "read its output in the message; check the node's kernel log";
+        "read its output in the message; check the node's kernel log; if it ran out of memory or was terminated by a signal, raise the container's memory limit, and --tool-memory if it is set";
     HostError "HOST_ERROR" Internal
         "a system call failed, or the content of the disk cannot be determined",
         "read the message; check the node's kernel log";
+    DiskHung "DISK_HUNG" DeadlineExceeded
+        "the disk does not respond: I/O is in flight, and none completes",
+        "check the disk in the console and the node's kernel log; the operation continues as soon as the disk responds (docs/guides/stuck-volume.md)";
     HostTimeout "HOST_TIMEOUT" DeadlineExceeded
         "the node did not complete the operation in time",
         "the caller retries automatically; if the error persists, check the node's kernel log";

@@ -1,5 +1,6 @@
 //! Tests of formatting: only blank devices are formatted, and an interrupted mkfs is repeated.
 
+use super::tool_slots::ToolKind;
 use super::*;
 
 /// The number of mkfs records.
@@ -37,6 +38,60 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
             "mount /staging"
         ]
     );
+    assert_eq!(records(&fake), 0);
+}
+
+/// On another node, nothing would prove that the content can be discarded.
+#[tokio::test(start_paused = true)]
+async fn an_incomplete_filesystem_is_wiped_before_the_disk_is_released() {
+    let (fake, node) = world(State {
+        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
+        ..with_disk(Content::Blank)
+    });
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
+    {
+        let mut state = fake.state();
+        state.content = Some(Content::Unknown { offset: 8192 });
+        state.calls.clear();
+    }
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+    assert_eq!(
+        fake.state().calls,
+        ["wipe /dev/vdb", "flush /dev/vdb"],
+        "the wipe is flushed with the release"
+    );
+    assert_eq!(records(&fake), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
+    let (fake, node) = world(State {
+        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
+        ..with_disk(Content::Blank)
+    });
+    node.stager
+        .stage(stage_request(), soon())
+        .await
+        .unwrap_err();
+    {
+        let mut state = fake.state();
+        state.content = Some(Content::Filesystem {
+            filesystem: Filesystem::Ext4,
+            size: None,
+        });
+        state.calls.clear();
+    }
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+    assert_eq!(fake.state().calls, ["flush /dev/vdb"]);
     assert_eq!(records(&fake), 0);
 }
 
@@ -111,19 +166,16 @@ async fn data_written_while_the_device_is_locked_is_not_overwritten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_written_while_mkfs_waits_for_memory_is_not_overwritten() {
+async fn data_written_while_mkfs_waits_for_other_tools_is_not_overwritten() {
     let (fake, node) = world(blank_on_first_read());
-    let check = [plan::DeviceStep::Check(Filesystem::Ext4, Fsck::Preen).into()];
-    let (one, all) = (volume(), Bytes(1 << 50));
-    let all = node
-        .stager
-        .tool_memory
-        .reserve(&one, all, &check, soon())
-        .await
-        .unwrap();
+    let slots = &node.stager.tool_slots;
+    let mut others = Vec::new();
+    while let Some(slot) = slots.try_acquire(ToolKind::Quick) {
+        others.push(slot);
+    }
     let release = async move {
         tokio::time::sleep(Duration::from_millis(60)).await;
-        drop(all);
+        drop(others);
     };
     tokio::join!(assert_not_formatted(&fake, &node), release);
 }

@@ -261,3 +261,21 @@ async fn an_unsupported_feature_is_named_with_the_kernel() {
         "{text}"
     );
 }
+
+/// The device of the mount was removed, and the disk has come back with another name.
+#[tokio::test(start_paused = true)]
+async fn a_dead_mount_at_the_staging_path_is_removed() {
+    let (fake, node) = world(State {
+        mounts: vec![mount_of(&disk("vdc", 32, "bp1"), "/staging", "rw")],
+        entries: [("/staging".into(), Entry::Directory)].into(),
+        ..with_disk(Content::Filesystem {
+            filesystem: Filesystem::Ext4,
+            size: None,
+        })
+    });
+    node.stager.stage(stage_request(), soon()).await.unwrap();
+    let calls = fake.state().calls.clone();
+    assert_eq!(calls.first().unwrap(), "unmount /staging", "{calls:?}");
+    assert_eq!(calls.last().unwrap(), "mount /staging", "{calls:?}");
+    assert_eq!(fake.state().mounts.len(), 1);
+}

@@ -89,6 +89,35 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
     }
 }
 
+/// Documentation/block/stat.rst: one I/O in flight.
+const HUNG: &str = "5 0 40 1 7 0 56 2 1 3 3";
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
+    let (fake, node) = world(staged());
+    let stat = |text: &str| {
+        let settings = &mut fake.state().block_settings;
+        settings.insert("stat".to_owned(), text.to_owned());
+    };
+    stat(HUNG);
+    for seconds in [4, 8] {
+        let deadline = soon();
+        let unstaged = node.unstager.unstage(unstage_request(), deadline).await;
+        assert!(!deadline.has_passed());
+        let error = unstaged.unwrap_err();
+        assert_eq!(error.failure(), crate::model::Failure::DiskHung);
+        let text =
+            format!("/dev/vdb (254:16) has completed no I/O for {seconds} s: unstaging waits");
+        assert!(error.to_string().contains(&text), "{error}");
+        assert!(fake.state().calls.is_empty());
+    }
+    stat("6 0 40 1 7 0 56 2 0 3 3");
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn unstage_fails_while_an_unmounted_device_is_in_use() {
     let (fake, node) = world(with_disk(Content::Blank));

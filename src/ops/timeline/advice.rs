@@ -24,9 +24,8 @@ pub(super) fn for_step(step: &str) -> Option<&'static str> {
             "Check in the console that the disk is attached to the instance, and with `lsblk -o NAME,SERIAL` on the node \
              that its device is there."
         }
-        Phase::ToolMemory => {
-            "Filesystem tools of other volumes use the memory. If this takes minutes, raise the memory limit of the node \
-             plugin."
+        Phase::ToolQueue => {
+            "Filesystem tools of other volumes are running: full checks of large filesystems can take hours."
         }
         Phase::Unmount | Phase::Release => {
             "A process uses the volume, or the disk does not respond: see docs/guides/stuck-volume.md."

@@ -1,0 +1,160 @@
+//! Limits how many filesystem tools run at once: twenty volumes are staged in parallel after a restart of the node. A full
+//! check reads the whole filesystem, for hours if it is large, and may need much memory. Full checks have slots of their
+//! own, so that mkfs and checks of clean filesystems never wait for them.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::plan::{DeviceStep, Step};
+use super::{Error, Result};
+use crate::base::Deadline;
+use crate::model::{DiskId, Fsck};
+
+/// Each needs about 10 MiB, whatever the size of the disk (measured up to 15 TiB, e2fsprogs 1.47).
+const QUICK_TOOLS: usize = 16;
+
+const FULL_CHECKS: usize = 2;
+
+/// The slot that the steps of a plan need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolKind {
+    /// mkfs, or the check of a clean filesystem.
+    Quick,
+    /// A check that reads the whole filesystem.
+    FullCheck,
+}
+
+impl ToolKind {
+    /// The slot for the steps; `None` if they run no such tool. `demands_full_check` states whether the superblock demands a
+    /// full check.
+    pub(super) fn of(steps: &[Step], demands_full_check: bool) -> Option<Self> {
+        let kinds = steps.iter().filter_map(|step| match step {
+            Step::Device(DeviceStep::GrowUnmounted(..)) => Some(Self::FullCheck),
+            Step::Device(DeviceStep::Check(_, Fsck::Preen)) if demands_full_check => {
+                Some(Self::FullCheck)
+            }
+            Step::Device(DeviceStep::Check(_, Fsck::Preen) | DeviceStep::Format { .. }) => {
+                Some(Self::Quick)
+            }
+            Step::Path(_) | Step::Device(_) => None,
+        });
+        kinds.max_by_key(|kind| *kind == Self::FullCheck)
+    }
+}
+
+/// Slots of concurrent tools. Waiting tools are served in order.
+#[derive(Debug, Clone)]
+pub(super) struct ToolSlots {
+    quick: Arc<Semaphore>,
+    full_checks: Arc<Semaphore>,
+}
+
+impl Default for ToolSlots {
+    fn default() -> Self {
+        Self {
+            quick: Arc::new(Semaphore::new(QUICK_TOOLS)),
+            full_checks: Arc::new(Semaphore::new(FULL_CHECKS)),
+        }
+    }
+}
+
+impl ToolSlots {
+    fn slots(&self, kind: ToolKind) -> Arc<Semaphore> {
+        Arc::clone(match kind {
+            ToolKind::Quick => &self.quick,
+            ToolKind::FullCheck => &self.full_checks,
+        })
+    }
+
+    /// A slot, if one is free.
+    pub(super) fn try_acquire(&self, kind: ToolKind) -> Option<OwnedSemaphorePermit> {
+        self.slots(kind).try_acquire_owned().ok()
+    }
+
+    /// Waits for a slot.
+    ///
+    /// # Errors
+    /// If the deadline passes first.
+    pub(super) async fn acquire(
+        &self,
+        volume: &DiskId,
+        kind: ToolKind,
+        deadline: Deadline,
+    ) -> Result<OwnedSemaphorePermit> {
+        let tools = match kind {
+            ToolKind::Quick => format!("{QUICK_TOOLS} filesystem tools"),
+            ToolKind::FullCheck => format!("{FULL_CHECKS} full filesystem checks"),
+        };
+        tracing::info!(disk.id = %volume, "waiting for one of the {tools} of other volumes");
+        let acquired = deadline.bound(self.slots(kind).acquire_owned()).await;
+        acquired
+            .ok()
+            // The semaphores are never closed.
+            .and_then(std::result::Result::ok)
+            .ok_or_else(|| Error::NoToolSlot {
+                volume: volume.clone(),
+                tools,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::{Filesystem, Tuning};
+
+    fn check(fsck: Fsck) -> Step {
+        DeviceStep::Check(Filesystem::Ext4, fsck).into()
+    }
+
+    fn format() -> Step {
+        let format = DeviceStep::Format {
+            filesystem: Filesystem::Xfs,
+            tuning: Tuning::default(),
+        };
+        format.into()
+    }
+
+    #[test]
+    fn only_a_check_that_the_superblock_demands_is_a_full_check() {
+        let grow: Step = DeviceStep::GrowUnmounted(Filesystem::Ext4, Fsck::None).into();
+        for (steps, is_demanded, kind) in [
+            (vec![check(Fsck::Preen)], false, Some(ToolKind::Quick)),
+            (vec![check(Fsck::Preen)], true, Some(ToolKind::FullCheck)),
+            (vec![check(Fsck::Journal)], true, None),
+            (vec![format()], false, Some(ToolKind::Quick)),
+            (
+                vec![check(Fsck::Preen), grow],
+                false,
+                Some(ToolKind::FullCheck),
+            ),
+            (vec![DeviceStep::Wipe.into()], false, None),
+        ] {
+            assert_eq!(ToolKind::of(&steps, is_demanded), kind, "{steps:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quick_tools_do_not_wait_for_full_checks() {
+        let slots = ToolSlots::default();
+        let volume: DiskId = "d-bp1".parse().unwrap();
+        let soon = || Deadline::after(Duration::from_secs(5));
+        let mut checks = Vec::new();
+        while let Some(slot) = slots.try_acquire(ToolKind::FullCheck) {
+            checks.push(slot);
+        }
+        assert_eq!(checks.len(), FULL_CHECKS);
+        let error = slots.acquire(&volume, ToolKind::FullCheck, soon());
+        let error = error.await.unwrap_err().to_string();
+        assert!(error.contains("2 full filesystem checks"), "{error}");
+        let quick = || slots.try_acquire(ToolKind::Quick).unwrap();
+        let quick: Vec<_> = std::iter::repeat_with(quick).take(QUICK_TOOLS).collect();
+        assert!(slots.try_acquire(ToolKind::Quick).is_none());
+        drop((checks.pop(), quick));
+        let acquired = slots.acquire(&volume, ToolKind::FullCheck, soon());
+        drop(acquired.await.unwrap());
+    }
+}
