@@ -18,7 +18,7 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
-use diskplugin::host::{Command, Exec, Host, Linux, ProcessExec, Roots, SearchQuery};
+use diskplugin::host::{Command, Exec, Host, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Serial};
 use diskplugin::node::{NodeServices, Settings};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -48,15 +48,12 @@ fn main() -> anyhow::Result<()> {
 async fn look() -> anyhow::Result<()> {
     const LOOKS: u32 = 200;
     let host = Linux::new(Arc::new(ProcessExec), Roots::default());
-    let query = SearchQuery {
-        serial: Serial::new("bench").context("a serial")?,
-        name: None,
-        directory: None,
-    };
+    let serial = Serial::new("bench").context("a serial")?;
     let count = host.devices(Deadline::after(PATIENCE)).await?.len();
     let start = Instant::now();
     for _ in 0..LOOKS {
-        host.search(Deadline::after(PATIENCE), &query).await?;
+        host.search(Deadline::after(PATIENCE), &serial, None)
+            .await?;
     }
     let each = start.elapsed() / LOOKS;
     println!("one look at the {count} block devices of this machine {each:>21.1?}");

@@ -42,8 +42,7 @@ pub use operator::{KubeconfigArgs, ProcessArgs};
 pub use orphans::Orphans;
 pub use output::OutputFormat;
 pub use program::{
-    Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, NodeRole, Role, parse,
-    parse_program,
+    Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role, parse, parse_program,
 };
 pub use timeline::Timeline;
 
@@ -54,7 +53,7 @@ use crate::cloud::rate_limit::{ConfiguredLimit, ConfiguredLimits};
 use crate::cloud::sign::Scheme;
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
-use crate::model::{Bytes, Category, ClusterId, DiskId, DriverName, RegionId, ZoneId};
+use crate::model::{Bytes, Category, ClusterId, DriverName, RegionId, ZoneId};
 
 #[derive(Debug, Args)]
 pub struct DriverArgs {
@@ -196,33 +195,6 @@ pub struct Node {
     /// fail to start. Default: a node that registers logs a warning.
     #[arg(long, env = "DISKPLUGIN_REQUIRE_SHARED_MOUNTS")]
     pub require_shared_mounts: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct MapDevice {
-    /// ID of the disk.
-    #[arg(required_unless_present = "list", conflicts_with = "list")]
-    pub disk: Option<DiskId>,
-
-    /// Device of the disk, such as /dev/vdb.
-    #[arg(required_unless_present_any = ["list", "remove"], conflicts_with_all = ["list", "remove"])]
-    pub device: Option<PathBuf>,
-
-    /// Remove the mapping of the disk; mounted volumes stay mounted.
-    #[arg(long, conflicts_with = "list")]
-    pub remove: bool,
-
-    /// List the mappings of this node and whether each is still valid.
-    #[arg(long)]
-    pub list: bool,
-
-    /// Directory of the state that the node needs after a restart, created on the first write.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_STATE_DIR",
-        default_value = "/var/lib/diskplugin"
-    )]
-    pub state_dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

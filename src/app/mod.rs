@@ -6,7 +6,7 @@ use self::process::Process;
 use self::telemetry::Telemetry;
 use crate::cli::{
     self, Cli, ConfigFile, ConfigSubcommand, ControllerCli, ControllerProgramRole, NodeCli,
-    NodeProgramRole, NodeRole, Role,
+    NodeProgramRole, Role,
 };
 
 mod all_in_one;
@@ -26,7 +26,6 @@ mod http;
 mod instance_types_config_map;
 mod kubeconfig;
 mod location;
-mod map;
 pub mod metrics;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
@@ -51,7 +50,7 @@ pub fn run(cli: Cli, config: Option<ConfigFile>) -> ExitCode {
     let process = Process::new(cli.program, cli.log);
     let telemetry = Telemetry::default();
     match cli.role {
-        Role::Node(role) => run_node_role(role, config, process),
+        Role::Node(args) => run_node_role(*args, config, process),
         Role::Controller(args) => run_controller_role(*args, config, process),
         Role::AllInOne(args) => process.serve(
             &telemetry,
@@ -95,19 +94,14 @@ fn run_controller_role(
 pub fn run_node(cli: NodeCli, config: Option<ConfigFile>) -> ExitCode {
     let process = Process::new("diskplugin-node", cli.log);
     match cli.role {
-        NodeProgramRole::Node(role) => run_node_role(role, config, process),
+        NodeProgramRole::Node(args) => run_node_role(*args, config, process),
         NodeProgramRole::Doctor(args) => process.quiet().report(doctor::run_on_node(args)),
     }
 }
 
-fn run_node_role(role: NodeRole, config: Option<ConfigFile>, process: Process) -> ExitCode {
-    match role {
-        NodeRole::Node(args) => {
-            let telemetry = Telemetry::default();
-            process.serve(&telemetry, node::run(*args, config, telemetry.clone()))
-        }
-        NodeRole::Map(args) => process.quiet().run(map::run(args)),
-    }
+fn run_node_role(args: cli::Node, config: Option<ConfigFile>, process: Process) -> ExitCode {
+    let telemetry = Telemetry::default();
+    process.serve(&telemetry, node::run(args, config, telemetry.clone()))
 }
 
 /// Whether this process may attach loop devices and mount. `/proc/self` belongs to the effective user.

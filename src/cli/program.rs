@@ -11,8 +11,8 @@ use super::config::{self, Failed};
 use super::kubectl;
 use super::log::{LOG_FORMAT, LogArgs};
 use super::{
-    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, MapDevice, Node,
-    NodeDoctor, Orphans, Timeline,
+    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node, NodeDoctor,
+    Orphans, Timeline,
 };
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
@@ -63,9 +63,8 @@ pub struct ControllerCli {
 pub enum Role {
     /// Serve the Controller service (container of the Deployment).
     Controller(Box<Controller>),
-    /// The roles of a node.
-    #[command(flatten)]
-    Node(NodeRole),
+    /// Serve the Node service (container of the DaemonSet).
+    Node(Box<Node>),
     /// Serve Controller and Node on one socket.
     AllInOne(Box<AllInOne>),
     /// Commands for configuration files.
@@ -95,22 +94,13 @@ pub enum ControllerProgramRole {
     Controller(Box<Controller>),
 }
 
-/// Roles of `diskplugin-node`.
+/// Roles of `diskplugin-node`. They call neither the ECS API nor the API server.
 #[derive(Debug, Subcommand)]
 pub enum NodeProgramRole {
-    #[command(flatten)]
-    Node(NodeRole),
-    /// Check this node, and report what will not work, and why.
-    Doctor(NodeDoctor),
-}
-
-/// Roles of a node. They call neither the ECS API nor the API server.
-#[derive(Debug, Subcommand)]
-pub enum NodeRole {
     /// Serve the Node service (container of the DaemonSet).
     Node(Box<Node>),
-    /// Map a device that has no serial to a disk.
-    Map(MapDevice),
+    /// Check this node, and report what will not work, and why.
+    Doctor(NodeDoctor),
 }
 
 /// The command line of this process and its configuration file, if there is one.

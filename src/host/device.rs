@@ -139,8 +139,8 @@ impl Device {
         }
     }
 
-    /// Whether the device is of a kind that is never a cloud disk, such as device mapper, RAID or RAM. Only a loop
-    /// device can be mapped to a disk.
+    /// Whether the device is of a kind that is never a cloud disk, such as device mapper, RAID or RAM. Only the fake
+    /// cloud uses loop devices as disks.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         is_virtual(&self.name)

@@ -1,7 +1,6 @@
 //! An incarnation of a block device: from its attachment to the machine until its removal or a reboot. Within one
 //! incarnation the disk cannot have been attached to, and changed by, another machine.
 
-use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::{fs, io};
@@ -43,15 +42,6 @@ impl DeviceSequence {
     }
 }
 
-impl fmt::Display for DeviceSequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Diskseq(number) => write!(f, "diskseq {number}"),
-            Self::SysfsInode(number) => write!(f, "sysfs inode {number}"),
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIncarnation {
     /// The boot ID (`/proc/sys/kernel/random/boot_id`).
@@ -72,19 +62,6 @@ impl DeviceIncarnation {
             number: device.number.to_string(),
             sequence: device.sequence?,
         })
-    }
-
-    /// The kernel's name of the device, such as `vdb`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Display for DeviceIncarnation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, number, sequence) = (&self.name, &self.number, self.sequence);
-        write!(f, "/dev/{name} ({number}, {sequence})")
     }
 }
 

@@ -18,12 +18,12 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
-    Holder, Host, Kernel, Link, Mount, MountDevice, SearchQuery, Sought, Superblocks, Vitals,
-    block_attribute, btrfs, content, device, device_lock, entry, flush, holder, kernel, mount,
-    mount_watch, mountinfo, search, vitals, walk, wipe,
+    Holder, Host, Kernel, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute,
+    btrfs, content, device, device_lock, entry, flush, holder, kernel, mount, mount_watch,
+    mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
-use crate::model::{Bytes, MountFlags};
+use crate::model::{Bytes, MountFlags, Serial};
 
 /// Where the kernel's file systems are.
 #[derive(Debug, Clone)]
@@ -94,11 +94,17 @@ impl Host for Linux {
         .await
     }
 
-    async fn search(&self, deadline: Deadline, query: &SearchQuery) -> Result<Candidates> {
+    async fn search(
+        &self,
+        deadline: Deadline,
+        serial: &Serial,
+        directory: Option<&Path>,
+    ) -> Result<Candidates> {
         let Roots { sys, dev, .. } = self.roots.clone();
-        let (path, serials, query) = (sys.clone(), self.serials.clone(), query.clone());
+        let (path, serials) = (sys.clone(), self.serials.clone());
+        let (serial, directory) = (serial.clone(), directory.map(Path::to_owned));
         blocking(deadline, "search", &path, move || {
-            search::search(&sys, &dev, &serials, &query)
+            search::search(&sys, &dev, &serials, &serial, directory.as_deref())
         })
         .await
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Bytes, MountFlags};
+use crate::model::{Bytes, MountFlags, Serial};
 
 mod block_attribute;
 mod blocking;
@@ -70,7 +70,7 @@ pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
 pub use record::Records;
-pub use search::{Candidates, Link, SearchQuery};
+pub use search::{Candidates, Link};
 pub use stats::{Amount, Usage};
 pub use superblock::Superblocks;
 pub use vitals::Vitals;
@@ -84,8 +84,13 @@ pub trait Host: Debug + Send + Sync {
     /// The whole block device that has this name now; none where no device has it.
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>>;
 
-    /// The devices that may be one disk.
-    async fn search(&self, deadline: Deadline, query: &SearchQuery) -> Result<Candidates>;
+    /// The devices that may be the disk with this serial. The directory may have a link of its name.
+    async fn search(
+        &self,
+        deadline: Deadline,
+        serial: &Serial,
+        directory: Option<&Path>,
+    ) -> Result<Candidates>;
 
     /// udev's links of disks that lead nowhere.
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;

@@ -13,16 +13,6 @@ use crate::model::Serial;
 /// What udev calls a disk with a serial, by transport.
 const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_Storage_"];
 
-/// What a disk may be known by on a machine.
-#[derive(Debug, Clone)]
-pub struct SearchQuery {
-    pub serial: Serial,
-    /// The name of a device that was said to be the disk.
-    pub name: Option<String>,
-    /// A directory with a link of the serial's name.
-    pub directory: Option<PathBuf>,
-}
-
 /// A symlink that claims to lead to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
@@ -41,12 +31,11 @@ impl Link {
 /// What a search gave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
-    /// The devices that show the serial or what is left of it when it is cut, that the clue names, or that a link leads to; and the other
-    /// ones of the same backing file.
+    /// The devices that report the serial or that a link leads to, and the others of the same backing file.
     pub devices: Vec<Device>,
     /// udev's links of the serial; not looked for where a device shows it.
     pub by_id: Vec<Link>,
-    /// The link in the clue's directory.
+    /// The link in the directory.
     pub device_dir_link: Option<Link>,
     /// Names of those of the devices that have no node, or that of another device.
     pub without_node: Vec<String>,
@@ -54,12 +43,13 @@ pub struct Candidates {
     pub pending: Vec<String>,
 }
 
-/// Searches sysfs below `sys` and device nodes below `dev`.
+/// Searches sysfs below `sys` and device nodes below `dev`. The directory may have a link of the serial's name.
 pub(super) fn search(
     sys: &Path,
     dev: &Path,
     serials: &Serials,
-    query: &SearchQuery,
+    serial: &Serial,
+    directory: Option<&Path>,
 ) -> Result<Candidates> {
     let block = block_dir(sys)?;
     let all = names(&block)?;
@@ -68,27 +58,22 @@ pub(super) fn search(
     let mut candidates = Candidates::default();
     for name in &all {
         match reported(&block.join(name), name, serials)? {
-            SerialState::Known(reported)
-                if reported == query.serial || reported.is_truncation_of(&query.serial) =>
-            {
-                wanted.push(name);
-            }
+            SerialState::Known(reported) if reported == *serial => wanted.push(name),
             SerialState::Pending => candidates.pending.push(name.clone()),
             SerialState::Known(_) | SerialState::None => {}
         }
     }
     if wanted.is_empty() {
         for prefix in LINK_PREFIXES {
-            let name = format!("{prefix}{}", query.serial);
+            let name = format!("{prefix}{serial}");
             candidates
                 .by_id
                 .extend(link_at(&dev.join("disk/by-id").join(name))?);
         }
     }
-    if let Some(directory) = &query.directory {
-        candidates.device_dir_link = link_at(&directory.join(query.serial.as_str()))?;
+    if let Some(directory) = directory {
+        candidates.device_dir_link = link_at(&directory.join(serial.as_str()))?;
     }
-    wanted.extend(query.name.as_deref());
     let links = candidates.by_id.iter().chain(&candidates.device_dir_link);
     wanted.extend(links.filter_map(Link::target_name));
     let file = device_dir_backing_file(&block, candidates.device_dir_link.as_ref())?;
@@ -194,14 +179,15 @@ mod tests {
             symlink(target, self.dir.path().join(path)).unwrap();
         }
 
-        fn search(&self, serial: &str, name: Option<&str>) -> Candidates {
-            let query = SearchQuery {
-                serial: Serial::new(serial).unwrap(),
-                name: name.map(str::to_owned),
-                directory: Some(self.dir.path().join("links")),
-            };
-            let (sys, dev) = (self.dir.path().join("sys"), self.dir.path().join("dev"));
-            search(&sys, &dev, &self.serials, &query).unwrap()
+        fn try_search(&self, serial: &str) -> Result<Candidates> {
+            let path = |name| self.dir.path().join(name);
+            let (sys, dev, links) = (path("sys"), path("dev"), path("links"));
+            let serial = Serial::new(serial).unwrap();
+            search(&sys, &dev, &self.serials, &serial, Some(&links))
+        }
+
+        fn search(&self, serial: &str) -> Candidates {
+            self.try_search(serial).unwrap()
         }
     }
 
@@ -221,30 +207,17 @@ mod tests {
             machine.disk(name, "259:1", 5);
             machine.file(&format!("sys/block/{name}/device/serial"), "bp2    \n");
         }
-        assert_eq!(names_of(&machine.search("bp1", None)), ["vdb", "vdc"]);
+        assert_eq!(names_of(&machine.search("bp1")), ["vdb", "vdc"]);
         // Two namespaces of one controller have its serial.
-        assert_eq!(
-            names_of(&machine.search("bp2", None)),
-            ["nvme1n1", "nvme1n2"]
-        );
-        assert_eq!(machine.search("bp3", None), Candidates::default());
-        assert_eq!(names_of(&machine.search("bp3", Some("vdd"))), ["vdd"]);
+        assert_eq!(names_of(&machine.search("bp2")), ["nvme1n1", "nvme1n2"]);
+        assert_eq!(machine.search("bp3"), Candidates::default());
     }
 
     #[test]
     fn a_missing_block_directory_is_an_error_and_not_the_absence_of_the_disk() {
         let machine = Machine::new();
         fs::remove_dir(machine.dir.path().join("sys/block")).unwrap();
-        let query = SearchQuery {
-            serial: Serial::new("bp1").unwrap(),
-            name: None,
-            directory: None,
-        };
-        let (sys, dev) = (
-            machine.dir.path().join("sys"),
-            machine.dir.path().join("dev"),
-        );
-        let error = search(&sys, &dev, &machine.serials, &query).unwrap_err();
+        let error = machine.try_search("bp1").unwrap_err();
         assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
     }
 
@@ -257,20 +230,15 @@ mod tests {
             machine.file(&format!("sys/block/{path}/hidden"), "1\n");
             machine.file(&format!("sys/block/{path}/device/serial"), "bp1");
         }
-        assert_eq!(names_of(&machine.search("bp1", None)), ["nvme0n1"]);
+        assert_eq!(names_of(&machine.search("bp1")), ["nvme0n1"]);
     }
 
     #[test]
-    fn a_device_that_shows_the_beginning_of_a_longer_serial_is_brought_along() {
+    fn a_device_that_reports_the_beginning_of_a_longer_serial_is_another_disk() {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp18um4r4f2fve24k7qz");
-        machine.virtio("vdc", "254:32", 3, "bp18um4r4f2fve24k7q");
-        let candidates = machine.search("bp18um4r4f2fve24k7qz1", None);
-        assert_eq!(names_of(&candidates), ["vdb"]);
-        assert_eq!(
-            machine.search("bp18um4r4f2fve24k7", None),
-            Candidates::default()
-        );
+        let candidates = machine.search("bp18um4r4f2fve24k7qz1");
+        assert_eq!(candidates, Candidates::default());
     }
 
     #[test]
@@ -289,10 +257,10 @@ mod tests {
     fn a_name_that_is_used_again_has_the_serial_of_the_new_disk() {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp1");
-        assert_eq!(names_of(&machine.search("bp1", None)), ["vdb"]);
+        assert_eq!(names_of(&machine.search("bp1")), ["vdb"]);
         machine.virtio("vdb", "254:16", 3, "bp2");
-        assert_eq!(machine.search("bp1", None), Candidates::default());
-        assert_eq!(names_of(&machine.search("bp2", None)), ["vdb"]);
+        assert_eq!(machine.search("bp1"), Candidates::default());
+        assert_eq!(names_of(&machine.search("bp2")), ["vdb"]);
     }
 
     #[test]
@@ -302,12 +270,12 @@ mod tests {
         machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
         let nvme = "dev/disk/by-id/nvme-Alibaba_Cloud_Elastic_Block_Storage_bp1";
         machine.link(nvme, "../../nvme1n1");
-        let candidates = machine.search("bp1", None);
+        let candidates = machine.search("bp1");
         let targets: Vec<_> = candidates.by_id.iter().map(Link::target_name).collect();
         assert_eq!(targets, [Some("vdb"), Some("nvme1n1")]);
         assert_eq!(names_of(&candidates), ["vdb"]);
         machine.virtio("vdb", "254:16", 3, "bp1");
-        assert_eq!(machine.search("bp1", None).by_id, []);
+        assert_eq!(machine.search("bp1").by_id, []);
     }
 
     #[test]
@@ -319,7 +287,7 @@ mod tests {
             machine.file(&path, &format!("/images/{file}.img\n"));
         }
         machine.link("links/bp1", "/dev/loop4");
-        let candidates = machine.search("bp1", None);
+        let candidates = machine.search("bp1");
         assert_eq!(names_of(&candidates), ["loop3", "loop4"]);
     }
 
@@ -327,6 +295,6 @@ mod tests {
     fn a_device_whose_node_is_missing_is_named() {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp1");
-        assert_eq!(machine.search("bp1", None).without_node, ["vdb"]);
+        assert_eq!(machine.search("bp1").without_node, ["vdb"]);
     }
 }

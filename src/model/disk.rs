@@ -35,19 +35,7 @@ impl Serial {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// Whether this is what a device shows of a longer serial, which it cuts without a word. Another
-    /// one that begins alike is shown in the same way.
-    #[must_use]
-    pub fn is_truncation_of(&self, whole: &Self) -> bool {
-        let is_longer = whole.0.len() > SHOWN;
-        is_longer && self.0.len() == SHOWN && whole.0.starts_with(&self.0)
-    }
 }
-
-/// Most characters of a serial that a device shows: virtio (`VIRTIO_BLK_ID_BYTES`) and NVMe (`SN`) both
-/// have 20 bytes for it.
-const SHOWN: usize = 20;
 
 impl fmt::Display for Serial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -246,21 +234,5 @@ mod tests {
             "In_Use".parse(),
             Ok(DiskStatus::Unknown("In_Use".to_owned()))
         );
-    }
-
-    #[test]
-    fn a_serial_of_more_than_twenty_characters_is_shown_cut() {
-        let serial = |text: &str| Serial::new(text).unwrap();
-        let twenty = serial("bp18um4r4f2fve24k7qz");
-        let longer = serial("bp18um4r4f2fve24k7qz1");
-        for (shown, whole, is_cut) in [
-            (&twenty, &longer, true),
-            (&twenty, &twenty, false),
-            (&longer, &longer, false),
-            (&serial("bp18"), &longer, false),
-            (&serial("bp18um4r4f2fve24k7qy"), &longer, false),
-        ] {
-            assert_eq!(shown.is_truncation_of(whole), is_cut, "{shown} {whole}");
-        }
     }
 }

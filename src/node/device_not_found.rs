@@ -2,7 +2,6 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use super::request::Volume;
 use crate::host::{Device, Entry, Host, Link};
 
 /// Maximum number of devices in the message; the others are counted.
@@ -48,7 +47,7 @@ impl ExistingDevices {
     }
 
     /// Describes them, after the notes of the last scan.
-    pub(super) fn describe(&self, volume: &Volume, notes: Vec<String>) -> String {
+    pub(super) fn describe(&self, notes: Vec<String>) -> String {
         let mut parts = notes;
         let disks = self.disks();
         if self.devices.is_empty() {
@@ -70,10 +69,9 @@ impl ExistingDevices {
         }
         if let Some(unidentified) = disks.first().filter(|device| is_unidentified(device)) {
             parts.push(format!(
-                "a disk without a serial must be mapped manually: if it is {path}, run \
-                 `diskplugin map {disk} {path}` on this node",
-                path = unidentified.path.display(),
-                disk = volume.id,
+                "{} has no serial: if it is this disk, which was then created before June 2020, take a snapshot of the disk, \
+                 create a new disk from the snapshot, and use the new disk",
+                unidentified.path.display()
             ));
         }
         if let Some(link) = self.dangling.first() {
@@ -106,17 +104,13 @@ mod tests {
     use super::*;
     use crate::host::fake::{disk, partition};
 
-    fn volume() -> Volume {
-        Volume::new("d-bp1".parse().unwrap(), None)
-    }
-
     fn describe_devices(devices: Vec<Device>) -> String {
         let existing = ExistingDevices {
             devices,
             has_nodes: true,
             dangling: Vec::new(),
         };
-        existing.describe(&volume(), Vec::new())
+        existing.describe(Vec::new())
     }
 
     fn without_serial(name: &str, minor: u64) -> Device {
@@ -147,19 +141,19 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_serial_is_listed_first_with_the_map_command() {
+    fn a_disk_without_serial_is_listed_first_with_the_way_out() {
         let message = describe_devices(vec![disk("vda", 0, "system"), without_serial("vdb", 16)]);
         assert_eq!(
             message,
             "existing devices: /dev/vdb (254:16) with no serial and 1073741824 bytes, /dev/vda (254:0) with serial system \
-             and 1073741824 bytes; a disk without a serial must be mapped manually: if it is /dev/vdb, run \
-             `diskplugin map d-bp1 /dev/vdb` on this node"
+             and 1073741824 bytes; /dev/vdb has no serial: if it is this disk, which was then created before June 2020, take \
+             a snapshot of the disk, create a new disk from the snapshot, and use the new disk"
         );
         let system = Device {
             partitions: vec![partition(&disk("vda", 0, ""))],
             ..without_serial("vda", 0)
         };
-        assert!(!describe_devices(vec![system]).contains("diskplugin map"));
+        assert!(!describe_devices(vec![system]).contains("snapshot"));
     }
 
     #[test]
@@ -183,7 +177,7 @@ mod tests {
             }],
         };
         assert_eq!(
-            existing.describe(&volume(), vec!["a note".to_owned()]),
+            existing.describe(vec!["a note".to_owned()]),
             "a note; existing devices: /dev/vda (254:0) with serial system and 1073741824 bytes; none of them has a device \
              node: check that /dev is the host's; dangling links of disks: 1, such as \
              /dev/disk/by-id/virtio-bp7"

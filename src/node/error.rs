@@ -37,7 +37,7 @@ pub enum Error {
         /// The devices that exist instead.
         existing: String,
     },
-    /// Devices, links or mappings contradict each other.
+    /// Devices or links contradict each other.
     #[error("volume {volume}: its device cannot be determined")]
     DeviceAmbiguous {
         volume: DiskId,

@@ -1,7 +1,5 @@
-//! Resolves a disk to its block device. A device is accepted by its serial or its recorded mapping, never by name or by
-//! a link alone.
+//! Resolves a disk to its block device. A device is accepted by its serial, never by name or by a link alone.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::device_not_found::ExistingDevices;
-use super::map::{self, Mapping};
 use super::observe::{CallContext, quick};
 use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{
-    Candidates, Device, DeviceChanges, DeviceIncarnation, Host, Link, Records, SearchQuery,
-};
-use crate::model::{DiskId, Serial};
+use crate::host::{Candidates, Device, DeviceChanges, Host, Link};
+use crate::model::Serial;
 
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
 const MARGIN: Duration = Duration::from_millis(50);
@@ -46,54 +41,31 @@ pub enum ResolveError {
         device: String,
         identity: String,
     },
-    /// A device reports a truncated serial that matches.
-    #[error(
-        "serial {serial} is longer than a device reports, so it is ambiguous: {devices}; if that is the disk, map it \
-         with `diskplugin map` on this node"
-    )]
-    TruncatedSerial { serial: Serial, devices: String },
-    /// The mapping contradicts the serial that the kernel reports.
-    #[error("{device} is mapped to this disk, but has serial {serial}: remove the mapping")]
-    MappingConflict { device: String, serial: Serial },
-    /// Two disks are mapped to the same device.
-    #[error("{device} is mapped to this disk and to {other}: remove the wrong mapping")]
-    MappedTwice { device: String, other: DiskId },
 }
 
-/// Determines the disk's device; `mapped` is the name of the device that the disk is mapped to, if
-/// the mapping is of its current incarnation.
+/// Determines the disk's device.
 ///
 /// # Errors
-/// If more than one device has the serial, a link points to another disk, or a mapping is contradicted.
+/// If more than one device has the serial, or a link points to another disk.
 pub fn resolve_device(
     serial: &Serial,
     candidates: &Candidates,
-    mapped: Option<&str>,
 ) -> std::result::Result<Lookup, ResolveError> {
-    let devices = &candidates.devices;
-    let mut matching: Vec<&Device> = devices
-        .iter()
-        .filter(|device| device.serial.as_ref() == Some(serial))
-        .collect();
-    if let Some(linked) = linked_device(serial, candidates)? {
-        let file = &linked.backing_file;
-        matching.extend(devices.iter().filter(|device| device.backing_file == *file));
-    }
-    if let Some(device) = mapped_device(serial, candidates, mapped)? {
-        matching.push(device);
-    }
-    // A link and a mapping may name the same device.
-    let mut seen = BTreeSet::new();
-    matching.retain(|device| seen.insert(device.number));
+    let linked = linked_device(serial, candidates)?;
+    let is_match = |device: &&Device| {
+        device.serial.as_ref() == Some(serial)
+            || linked.is_some_and(|linked| linked.backing_file == device.backing_file)
+    };
+    let matching: Vec<&Device> = candidates.devices.iter().filter(is_match).collect();
     match matching[..] {
-        [] => notes(serial, candidates).map(Lookup::NotFound),
+        [] => notes(candidates).map(Lookup::NotFound),
         [device] => Ok(match unready(device, candidates) {
             Some(reason) => Lookup::NotFound(vec![reason]),
             None => Lookup::Found(Box::new(device.clone())),
         }),
         _ => Err(ResolveError::DuplicateSerial {
             serial: serial.clone(),
-            devices: list(matching.into_iter()),
+            devices: list(&matching),
         }),
     }
 }
@@ -128,44 +100,9 @@ fn linked_device<'a>(
     }
 }
 
-/// The device that the disk is mapped to, unless its own serial matches anyway.
-fn mapped_device<'a>(
-    serial: &Serial,
-    candidates: &'a Candidates,
-    mapped: Option<&str>,
-) -> std::result::Result<Option<&'a Device>, ResolveError> {
-    let mut devices = candidates.devices.iter();
-    let Some(device) = mapped.and_then(|name| devices.find(|device| device.name == name)) else {
-        return Ok(None);
-    };
-    match &device.serial {
-        None => Ok(Some(device)),
-        Some(reported) if reported.is_truncation_of(serial) => Ok(Some(device)),
-        Some(reported) if reported == serial => Ok(None),
-        Some(reported) => Err(ResolveError::MappingConflict {
-            device: device.to_string(),
-            serial: reported.clone(),
-        }),
-    }
-}
-
 /// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a
 /// dangling link can precede its device.
-fn notes(
-    serial: &Serial,
-    candidates: &Candidates,
-) -> std::result::Result<Vec<String>, ResolveError> {
-    let is_truncated = |device: &&Device| {
-        let reported = device.serial.as_ref();
-        reported.is_some_and(|reported| reported.is_truncation_of(serial))
-    };
-    let mut truncated = candidates.devices.iter().filter(is_truncated).peekable();
-    if truncated.peek().is_some() {
-        return Err(ResolveError::TruncatedSerial {
-            serial: serial.clone(),
-            devices: list(truncated),
-        });
-    }
+fn notes(candidates: &Candidates) -> std::result::Result<Vec<String>, ResolveError> {
     let mut notes = Vec::new();
     for link in candidates.by_id.iter().chain(&candidates.device_dir_link) {
         match target(link, &candidates.devices) {
@@ -200,19 +137,16 @@ fn stale(link: &Link, device: &Device) -> ResolveError {
     }
 }
 
-fn list<'a>(devices: impl Iterator<Item = &'a Device>) -> String {
-    devices
-        .map(|device| format!("{device} with {}", device.identity()))
-        .collect::<Vec<_>>()
-        .join(", ")
+fn list(devices: &[&Device]) -> String {
+    let devices = devices.iter();
+    let described = devices.map(|device| format!("{device} with {}", device.identity()));
+    described.collect::<Vec<_>>().join(", ")
 }
 
 /// Finds the devices of volumes.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceFinder {
     pub(super) host: Arc<dyn Host>,
-    /// The directory of the mappings.
-    pub(super) records: Records,
     /// The device directory of the fake cloud.
     pub(super) device_dir: Option<PathBuf>,
 }
@@ -242,7 +176,7 @@ impl DeviceFinder {
                 return Err(Error::DeviceNotFound {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
-                    existing: existing.describe(volume, notes),
+                    existing: existing.describe(notes),
                 });
             }
         }
@@ -297,73 +231,13 @@ impl DeviceFinder {
 
     async fn lookup(&self, volume: &Volume, operation: &'static str) -> Result<Lookup> {
         let call = CallContext::new(volume, operation);
-        let mut query = SearchQuery {
-            serial: volume.serial.clone(),
-            name: None,
-            directory: self.device_dir.clone(),
-        };
-        // Few disks are mapped.
-        let (mapping, candidates) = tokio::join!(
-            map::get(&self.records, &volume.id),
-            self.host.search(quick(), &query)
-        );
-        let mapping = mapping.map_err(call.failed())?;
-        let mut candidates = candidates.map_err(call.failed())?;
-        if let Some(mapping) = &mapping {
-            query.name = Some(mapping.incarnation.name().to_owned());
-            let again = self.host.search(quick(), &query).await;
-            candidates = again.map_err(call.failed())?;
-        }
-        let ambiguous = |source| Error::DeviceAmbiguous {
+        let directory = self.device_dir.as_deref();
+        let found = self.host.search(quick(), &volume.serial, directory).await;
+        let candidates = found.map_err(call.failed())?;
+        resolve_device(&volume.serial, &candidates).map_err(|source| Error::DeviceAmbiguous {
             volume: volume.id.clone(),
             source,
-        };
-        let Some(mapping) = mapping else {
-            return resolve_device(&volume.serial, &candidates, None).map_err(ambiguous);
-        };
-        let is_current = self.is_current(&mapping, &candidates, call).await?;
-        if is_current && let Some(other) = self.other_mapping(&mapping, volume, call).await? {
-            let device = mapping.incarnation.to_string();
-            return Err(ambiguous(ResolveError::MappedTwice { device, other }));
-        }
-        let mapped = is_current.then(|| mapping.incarnation.name());
-        let mut lookup = resolve_device(&volume.serial, &candidates, mapped).map_err(ambiguous)?;
-        if let (false, Lookup::NotFound(notes)) = (is_current, &mut lookup) {
-            notes.push(format!(
-                "it was mapped to {}, which has been removed since",
-                mapping.incarnation
-            ));
-        }
-        Ok(lookup)
-    }
-
-    /// Whether the mapped device has not been removed since it was mapped.
-    async fn is_current(
-        &self,
-        mapping: &Mapping,
-        candidates: &Candidates,
-        call: CallContext<'_>,
-    ) -> Result<bool> {
-        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
-        let mut devices = candidates.devices.iter();
-        Ok(devices.any(|device| {
-            DeviceIncarnation::new(&boot, device).as_ref() == Some(&mapping.incarnation)
-        }))
-    }
-
-    /// Another disk that is mapped to the same device.
-    async fn other_mapping(
-        &self,
-        mapping: &Mapping,
-        volume: &Volume,
-        call: CallContext<'_>,
-    ) -> Result<Option<DiskId>> {
-        // Unreadable mappings do not count.
-        let (mappings, _) = map::all(&self.records).await.map_err(call.failed())?;
-        let mut others = mappings.into_iter().filter(|(disk, _)| *disk != volume.id);
-        Ok(others
-            .find(|(_, other)| other == mapping)
-            .map(|(disk, _)| disk))
+        })
     }
 }
 
@@ -405,7 +279,7 @@ mod tests {
     }
 
     fn resolve_bp1(candidates: &Candidates) -> std::result::Result<Lookup, ResolveError> {
-        resolve_device(&serial("bp1"), candidates, None)
+        resolve_device(&serial("bp1"), candidates)
     }
 
     fn loop_device(name: &str, minor: u64, file: &str) -> Device {
@@ -520,65 +394,6 @@ mod tests {
             loop_device("loop3", 3, "/images/bp1.img"),
         ]));
         assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
-    }
-
-    fn without_serial(name: &str, minor: u64) -> Device {
-        Device {
-            serial: None,
-            ..disk(name, minor, "x")
-        }
-    }
-
-    #[test]
-    fn a_disk_without_serial_is_accepted_only_if_mapped() {
-        let candidates = candidates(&[without_serial("vdb", 16)]);
-        let found = resolve_device(&serial("bp1"), &candidates, Some("vdb"));
-        assert_eq!(
-            found,
-            Ok(Lookup::Found(Box::new(without_serial("vdb", 16))))
-        );
-        for mapped in [None, Some("vdc")] {
-            let not_found = resolve_device(&serial("bp1"), &candidates, mapped);
-            assert_eq!(not_found, Ok(Lookup::NotFound(Vec::new())));
-        }
-    }
-
-    #[test]
-    fn a_mapping_that_contradicts_the_serial_is_an_error() {
-        let other = candidates(&[disk("vdb", 16, "bp2")]);
-        let error = resolve_device(&serial("bp1"), &other, Some("vdb"));
-        assert!(matches!(error, Err(ResolveError::MappingConflict { .. })));
-        let both = candidates(&[without_serial("vdb", 16), disk("vdc", 32, "bp1")]);
-        let error = resolve_device(&serial("bp1"), &both, Some("vdb"));
-        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
-        // A mapping that agrees with the serial is valid.
-        let same = candidates(&[disk("vdb", 16, "bp1")]);
-        let found = resolve_device(&serial("bp1"), &same, Some("vdb"));
-        assert!(matches!(found, Ok(Lookup::Found(_))));
-    }
-
-    #[test]
-    fn a_device_with_link_and_mapping_is_found_once() {
-        let device = loop_device("loop3", 3, "/images/bp1.img");
-        let candidates = with_device_link(std::slice::from_ref(&device));
-        let lookup = resolve_device(&serial("bp1"), &candidates, Some("loop3"));
-        assert_eq!(lookup.unwrap(), Lookup::Found(Box::new(device)));
-    }
-
-    #[test]
-    fn a_truncated_serial_requires_a_mapping() {
-        let (long, cut) = ("bp18um4r4f2fve24k7qz1", "bp18um4r4f2fve24k7qz");
-        let candidates = candidates(&[disk("vdb", 16, cut)]);
-        let error = resolve_device(&serial(long), &candidates, None).unwrap_err();
-        assert!(error.to_string().contains("/dev/vdb"), "{error}");
-        assert!(matches!(error, ResolveError::TruncatedSerial { .. }));
-        let found = resolve_device(&serial(long), &candidates, Some("vdb"));
-        assert!(matches!(found, Ok(Lookup::Found(_))));
-        // The disk whose complete serial it is resolves to the device.
-        let complete = resolve_device(&serial(cut), &candidates, None);
-        assert!(matches!(complete, Ok(Lookup::Found(_))));
-        let not_found = resolve_device(&serial(long), &Candidates::default(), None);
-        assert_eq!(not_found, Ok(Lookup::NotFound(Vec::new())));
     }
 
     #[test]

@@ -208,14 +208,12 @@ fn disk_user(
 /// The model of the cloud's NVMe disks. Local NVMe disks report the model of their manufacturer.
 const CLOUD_NVME_MODEL: &str = "Alibaba Cloud Elastic Block Storage";
 
-/// Whether it counts as an attachment. Local disks of the instance do not: an NVMe disk with another model, a virtio
-/// disk without serial. The system disk `vda` of old images has no serial either, but counts.
+/// Whether it counts as an attachment: every virtio disk, and every NVMe disk except those of another model, which are
+/// local disks of the instance.
 fn is_cloud_disk(device: &Device) -> bool {
-    if device.name.starts_with("nvme") {
-        return device.model.as_deref().map(str::trim) == Some(CLOUD_NVME_MODEL);
-    }
-    device.name == "vda"
-        || device.name.starts_with("vd") && (device.serial.is_some() || device.serial_pending)
+    let model = device.model.as_deref().map(str::trim);
+    device.name.starts_with("vd")
+        || device.name.starts_with("nvme") && model.is_none_or(|model| model == CLOUD_NVME_MODEL)
 }
 
 #[cfg(test)]
@@ -334,10 +332,8 @@ mod tests {
             ..device
         };
         let local = [
-            formatted(without_serial("vdb", 16)),
-            without_serial("vdc", 32),
             formatted(nvme("nvme0n1", 48, "Local NVMe SSD")),
-            nvme("nvme1n1", 64, ""),
+            nvme("nvme1n1", 64, "INTEL SSDPE2KX020T8"),
         ];
         let mut state = small(17);
         state.devices = vec![formatted(without_serial("vda", 0))];
@@ -351,12 +347,26 @@ mod tests {
             "Alibaba Cloud Elastic Block Storage     ",
         ));
         state.devices.extend(local);
-        state.devices.push(Device {
+        assert_eq!(limit(state).await, Some(15));
+    }
+
+    #[tokio::test]
+    async fn cloud_disks_without_a_serial_count() {
+        let without_serial = |name: &str, minor| Device {
             serial: None,
-            serial_pending: true,
-            ..disk("vdd", 112, "x")
-        });
-        assert_eq!(limit(state).await, Some(14));
+            ..disk(name, minor, "x")
+        };
+        let mut state = small(17);
+        state.devices = vec![
+            without_serial("vda", 0),
+            without_serial("vdb", 16),
+            Device {
+                serial_pending: true,
+                ..without_serial("vdc", 32)
+            },
+            without_serial("nvme0n1", 48),
+        ];
+        assert_eq!(limit(state).await, Some(13));
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! The owner of the mount at a volume's path, from the mount table and the device behind the mount. A stale link, a
-//! wrong mapping or a disk that does not respond therefore does not keep a mount in place.
+//! The owner of the mount at a volume's path, from the mount table and the device behind the mount. A stale link
+//! or a disk that does not respond therefore does not keep a mount in place.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The devices that may be a volume's disk, for unstage. A contradiction between links, mappings and serials does not
+//! The devices that may be a volume's disk, for unstage. A contradiction between links and serials does not
 //! matter here: every device that may be the disk must be free. But a device that cannot be identified is never taken as
 //! the absence of the disk, which would be detached while its filesystem is mounted.
 
@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::identify::Identifier;
-use super::map;
 use super::observe::{CallContext, quick};
 use super::plan::Identity;
 use super::{Error, Result};
-use crate::base::error_chain;
-use crate::host::{Candidates, Device, Host, Link, SearchQuery};
+use crate::host::{Candidates, Device, Host, Link};
 
 #[derive(Debug, Clone)]
 pub(super) struct ReleaseCandidates {
@@ -25,21 +23,11 @@ impl ReleaseCandidates {
     /// All devices that are the volume's. Empty if no device of the node can be the disk.
     ///
     /// # Errors
-    /// [`Error::DeviceUnidentified`] if none is the volume's, but one may be: it has not reported its serial, reports a
-    /// truncated one, or udev linked it to the serial.
+    /// [`Error::DeviceUnidentified`] if none is the volume's, but one may be: it has not reported its serial, or udev
+    /// linked it to the serial.
     pub(super) async fn list(&self, call: CallContext<'_>) -> Result<Vec<Device>> {
-        let mapping = map::get(&self.identifier.mappings, call.id()).await;
-        let mapping = mapping.unwrap_or_else(|error| {
-            let error = error_chain(&error);
-            tracing::warn!(disk.id = %call.id(), error, "the mapping of the disk is unreadable and ignored");
-            None
-        });
-        let query = SearchQuery {
-            serial: call.volume.serial.clone(),
-            name: mapping.map(|mapping| mapping.incarnation.name().to_owned()),
-            directory: self.device_dir.clone(),
-        };
-        let found = self.host.search(quick(), &query).await;
+        let (serial, directory) = (&call.volume.serial, self.device_dir.as_deref());
+        let found = self.host.search(quick(), serial, directory).await;
         let found = found.map_err(call.failed())?;
         let mut devices = Vec::new();
         let mut unidentified = Vec::new();

@@ -83,13 +83,11 @@ impl NodeServices {
         };
         let finder = DeviceFinder {
             host: Arc::clone(&host),
-            records: records.clone(),
             device_dir: settings.device_dir.clone(),
         };
         let identifier = Identifier {
             host: Arc::clone(&host),
             staged: staged.clone(),
-            mappings: records.clone(),
         };
         let mounts = MountIdentifier {
             host: Arc::clone(&host),

@@ -21,6 +21,7 @@ mod find;
 mod format;
 mod fsck;
 mod health;
+mod serial;
 mod stage;
 mod unmount;
 

@@ -6,10 +6,9 @@ use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
 use crate::page::read;
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 12] = [
+const ROLES: [&str; 11] = [
     "controller",
     "node",
-    "map",
     "all-in-one",
     "config",
     "explain",

@@ -57,7 +57,7 @@ class Started(unittest.TestCase):
     def test_the_nodes_program_has_the_roles_of_a_node_and_no_client_of_the_api_server(self):
         told = self.box.run("diskplugin-node", "--help").stdout
         roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
-        self.assertEqual({"node", "map", "doctor", "help"}, roles, told)
+        self.assertEqual({"node", "doctor", "help"}, roles, told)
         # Panics name the file of their crate: the client of the API server is in the one and not in the other.
         data, client = Image().data, b"/kube-client-"
         self.assertTrue(client in data["diskplugin"])

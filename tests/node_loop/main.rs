@@ -11,7 +11,6 @@ mod kit;
 mod lifecycle;
 #[path = "../common/loop_device.rs"]
 mod loop_device;
-mod map;
 mod publish;
 #[path = "../common/shell.rs"]
 mod shell;

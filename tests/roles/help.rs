@@ -24,7 +24,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
-    let roles: [(&str, &[&str]); 12] = [
+    let roles: [(&str, &[&str]); 11] = [
         ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
         (
             "node",
@@ -74,10 +74,6 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --prices --output \
                  --allow-unreferenced --delete --older-than --yes",
             ],
-        ),
-        (
-            "map",
-            &["--remove --list --state-dir --log-format --log-level"],
         ),
         (
             "mock-cloud",

@@ -24,7 +24,7 @@ const CONTROLLER: Program = Program {
 const NODE: Program = Program {
     name: "diskplugin-node",
     path: env!("CARGO_BIN_EXE_diskplugin-node"),
-    roles: &["node", "map"],
+    roles: &["node"],
     others: &["controller", "all-in-one", "orphans", "demo", "mock-cloud"],
 };
 

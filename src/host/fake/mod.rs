@@ -12,7 +12,7 @@ use super::device_changes::Notifications;
 use super::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
     Entry, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
-    Result, SearchQuery, Sought, Superblocks, Usage, Vitals,
+    Result, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -71,13 +71,22 @@ impl Host for FakeHost {
         Ok(devices.iter().find(|device| device.name == name).cloned())
     }
 
-    async fn search(&self, _deadline: Deadline, query: &SearchQuery) -> Result<Candidates> {
+    async fn search(
+        &self,
+        _deadline: Deadline,
+        serial: &Serial,
+        _directory: Option<&Path>,
+    ) -> Result<Candidates> {
         let mut state = self.state();
         state.searches += 1;
+        let links = state.by_id_links.iter();
+        let by_id: Vec<Link> = links
+            .filter(|link| link.path.ends_with(format!("virtio-{serial}")))
+            .cloned()
+            .collect();
         let is_candidate = |device: &&Device| {
-            let matches =
-                |serial: &Serial| *serial == query.serial || serial.is_truncation_of(&query.serial);
-            device.serial.as_ref().is_some_and(matches) || query.name.as_ref() == Some(&device.name)
+            let is_target = |link: &Link| link.target_name() == Some(device.name.as_str());
+            device.serial.as_ref() == Some(serial) || by_id.iter().any(is_target)
         };
         Ok(Candidates {
             devices: state.devices.iter().filter(is_candidate).cloned().collect(),
@@ -85,6 +94,7 @@ impl Host for FakeHost {
                 .filter(|device| device.serial_pending)
                 .map(|device| device.name.clone())
                 .collect(),
+            by_id,
             ..Candidates::default()
         })
     }

@@ -9,13 +9,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::host::feature::FeatureFlags;
-use crate::host::{Capabilities, Content, Device, Entry, Mount};
+use crate::host::{Capabilities, Content, Device, Entry, Link, Mount};
 use crate::model::{Bytes, Filesystem};
 
 /// The state of the host, and the recorded calls.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) devices: Vec<Device>,
+    /// Links in `/dev/disk/by-id`.
+    pub(crate) by_id_links: Vec<Link>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) entries: HashMap<PathBuf, Entry>,
     pub(crate) content: Option<Content>,

@@ -304,8 +304,8 @@ failures! {
         "the cloud has attached the disk, but its device has not appeared",
         "the caller retries automatically; if the error persists, check the node's kernel log, and whether /dev and /sys are the host's";
     DeviceAmbiguous "DEVICE_AMBIGUOUS" FailedPrecondition
-        "the device of the disk is not unique: two devices have its serial, a link or mapping contradicts the kernel, or the serial is too long",
-        "check the devices in the message; remove a wrong mapping; restart the node if one of the devices is stale";
+        "the device of the disk is not unique: two devices have its serial, or a link points to another disk",
+        "check the devices in the message; restart the node if one of the devices or links is stale";
     DeviceUnidentified "DEVICE_UNIDENTIFIED" Unavailable
         "a device that may be the disk has not reported its serial, so unmounting cannot be completed safely",
         "the caller retries automatically; if the error persists, check the disk in the console and the node's kernel log: the disk does not respond";

@@ -71,7 +71,7 @@ fn is_shut_down(path_state: &PathState, mount: &Mount) -> bool {
 }
 
 /// The name of the mount's disk, if this driver may have mounted it: always by its node under
-/// `/dev`, and only disks of kinds that have a serial or a mapping. The host's own filesystems have
+/// `/dev`, and only disks of kinds that have a serial or are the fake cloud's. The host's own filesystems have
 /// other sources, such as `/dev/root`, `/dev/mapper/…`, or none.
 pub(in crate::node) fn device_name(entry: Entry, mount: &Mount) -> Option<&str> {
     const KINDS: [&str; 3] = ["vd", "nvme", "loop"];

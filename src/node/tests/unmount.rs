@@ -268,45 +268,6 @@ async fn a_disk_of_another_staging_record_does_not_block_unstage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn contradicting_mappings_do_not_keep_a_dead_mount() {
-    let mapped = crate::host::Device {
-        serial: None,
-        ..disk("vdc", 32, "x")
-    };
-    let (fake, node) = world(State {
-        devices: vec![mapped],
-        ..State::default()
-    });
-    let state_dir = fake.state().state_dir.as_ref().unwrap().path().to_owned();
-    let mappings = Mappings::new(Arc::clone(&fake) as _, state_dir);
-    mappings
-        .add(&volume().id, "/dev/vdc".as_ref())
-        .await
-        .unwrap();
-    // The mapped device now reports the serial of another disk, and the staged device no longer exists.
-    fake.state().devices[0].serial = crate::model::Serial::new("bp2");
-    let staged = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw");
-    let mut published = staged.clone();
-    published.point = "/target".into();
-    fake.state().mounts = vec![staged, published];
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
-    assert_eq!(error.failure(), crate::model::Failure::DeviceAmbiguous);
-    node.unpublisher
-        .unpublish(unpublish_request(), soon())
-        .await
-        .unwrap();
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
-    assert!(fake.state().mounts.is_empty());
-}
-
-#[tokio::test(start_paused = true)]
 async fn the_staging_directory_is_removed_before_the_device_is_released() {
     // A mount namespace with a copy of the mount keeps the device in use until the directory is removed.
     let (fake, node) = world(State {

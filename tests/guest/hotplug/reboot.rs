@@ -1,16 +1,11 @@
 //! A node that loses power with staged and published volumes. Kubelet's directories and the driver's records are on a
 //! disk; the attached disks have other names after the boot.
 
-use std::time::Duration;
-
 use crate::disk::{Disk, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::{Node, Volume, block, filesystem};
 
 const SIZE: u64 = 320 * MIB;
-
-/// For a call that waits for a device in vain.
-const BRIEF: Duration = Duration::from_secs(2);
 
 /// Mounts the node's own disk; it is the first one that is attached.
 async fn mount_node_disk(guest: &Guest) {
@@ -44,9 +39,7 @@ async fn attach_and_wait(guest: &Guest, disk: &Disk) {
 struct World {
     guest: Guest,
     disks: Vec<Disk>,
-    /// A disk without serial that was mapped before the power loss, and is not attached after it.
-    mapped: Disk,
-    /// A blank disk without serial at the name of the mapped one.
+    /// A blank disk without serial that is attached after the power loss.
     stranger: Disk,
 }
 
@@ -87,7 +80,6 @@ fn text(volume: &Volume) -> String {
 async fn rebooted(test: &str) -> Option<World> {
     let mut guest = Guest::fresh(test).await?;
     let node_disk = guest.disk(Kind::Virtio, "nodedisk", 128 * MIB);
-    let mapped = guest.disk(Kind::Virtio, "", SIZE);
     let disks: Vec<Disk> = KINDS
         .iter()
         .map(|(serial, kind, _)| guest.disk(*kind, serial, SIZE))
@@ -100,20 +92,10 @@ async fn rebooted(test: &str) -> Option<World> {
         .sh("mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk")
         .await;
     mount_node_disk(&guest).await;
-    // The second disk has no serial, and an operator mapped it.
-    guest.attach(&mapped).await;
-    guest.sh(SECOND_EXISTS).await;
     for disk in &disks {
         attach_and_wait(&guest, disk).await;
     }
     let node = guest.node().await;
-    let mapped_volume = node.volume(&mapped, filesystem("ext4"));
-    let map = format!(
-        "udevadm settle; diskplugin map {} /dev/vdb",
-        mapped_volume.id
-    );
-    guest.sh(&map).await;
-    mapped_volume.come().await;
     let mut before = Vec::new();
     for (volume, (serial, _, fs_type)) in volumes(&node, &disks).iter().zip(KINDS) {
         volume.come().await;
@@ -134,7 +116,7 @@ async fn rebooted(test: &str) -> Option<World> {
     assert_ne!(guest.sh(boot).await, boot_before);
     guest.attach(&node_disk).await;
     mount_node_disk(&guest).await;
-    // Another blank disk without serial has the place of the mapped one.
+    // A blank disk without serial has the name of the first volume's disk.
     let stranger = guest.disk(Kind::Virtio, "", SIZE);
     guest.attach(&stranger).await;
     guest.sh(SECOND_EXISTS).await;
@@ -156,7 +138,6 @@ async fn rebooted(test: &str) -> Option<World> {
     Some(World {
         guest,
         disks,
-        mapped,
         stranger,
     })
 }
@@ -210,10 +191,6 @@ async fn after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths(
         return;
     };
     let node = world.guest.node().await;
-    // Its mapping is of the time before, when another disk had the name.
-    let mapped = node.volume(&world.mapped, filesystem("ext4"));
-    let error = mapped.stage_within(BRIEF).await.unwrap_err();
-    eprintln!("staging a disk with a stale mapping: {error}");
     let volumes = volumes(&node, &world.disks);
     for volume in &volumes {
         volume.come().await;
