@@ -24,7 +24,7 @@ impl ReleaseCandidates {
     ///
     /// # Errors
     /// [`Error::DeviceUnidentified`] if none is the volume's, but one may be: it has not reported its serial, or udev
-    /// linked it to the serial.
+    /// linked it to the serial and no other volume is recorded for it.
     pub(super) async fn list(&self, call: CallContext<'_>) -> Result<Vec<Device>> {
         let (serial, directory) = (&call.volume.serial, self.device_dir.as_deref());
         let found = self.host.search(quick(), serial, directory).await;
@@ -36,7 +36,10 @@ impl ReleaseCandidates {
                 Identity::Volume => devices.push(device),
                 Identity::Unknown => unidentified.push(device.to_string()),
                 Identity::Other if is_linked(&device, &found.by_id) => {
-                    unidentified.push(device.to_string());
+                    // A stale link may point to a disk that was staged for another volume.
+                    if self.identifier.recorded(&device, call).await?.is_none() {
+                        unidentified.push(device.to_string());
+                    }
                 }
                 Identity::Other => {}
             }
