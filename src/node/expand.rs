@@ -8,6 +8,7 @@ use super::observe::{CallContext, Observer, mounts_of, quick};
 use super::plan;
 use super::request::ExpandRequest;
 use super::run::StepRunner;
+use super::staged::StagedRecords;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
@@ -23,6 +24,7 @@ pub struct Expander {
     pub(super) observer: Observer,
     pub(super) finder: DeviceFinder,
     pub(super) runner: StepRunner,
+    pub(super) staged: StagedRecords,
 }
 
 impl Expander {
@@ -33,7 +35,11 @@ impl Expander {
     /// If the volume is not at the path, its device keeps its size, or growing fails.
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let (expander, volume) = (self.clone(), request.volume.clone());
-        let expanded = async move { expander.expand_locked(&request, deadline).await };
+        let expanded = async move {
+            let volume = expander.staged.volume(&request.volume.id).await;
+            let request = ExpandRequest { volume, ..request };
+            expander.expand_locked(&request, deadline).await
+        };
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, expanded).await
     }

@@ -39,7 +39,7 @@ impl HealthReporter {
         request: &HealthRequest,
         deadline: Deadline,
     ) -> Result<Vec<HealthIssue>> {
-        let volume = &request.volume;
+        let volume = &self.staged.volume(&request.volume.id).await;
         let call = CallContext::new(volume, OPERATION);
         let device = self.finder.lookup_device(volume, OPERATION).await?;
         let mounts = self.observer.mounts(call).await?;
@@ -58,7 +58,7 @@ impl HealthReporter {
         }
         for mount in candidates {
             let report = self
-                .check_health(request, device.as_ref(), mount, deadline)
+                .check_health(volume, device.as_ref(), mount, deadline)
                 .await?;
             if let Some(report) = report {
                 return Ok(report.health_issues);
@@ -80,29 +80,28 @@ impl HealthReporter {
     /// Checks the health of the volume at this mount and logs changes; `None` if the mount is not of the volume.
     pub(super) async fn check_health(
         &self,
-        request: &HealthRequest,
+        volume: &Volume,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
         let report = self
-            .check_mount_health(request, device, mount, deadline)
+            .check_mount_health(volume, device, mount, deadline)
             .await?;
         if let Some(report) = &report {
             self.log
-                .log_change(&request.volume.id, &mount.point, &report.health_issues);
+                .log_change(&volume.id, &mount.point, &report.health_issues);
         }
         Ok(report)
     }
 
     async fn check_mount_health(
         &self,
-        request: &HealthRequest,
+        volume: &Volume,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let volume = &request.volume;
         let gone = || VolumeStats {
             usage: None,
             health_issues: vec![HealthIssue::DeviceGone {

@@ -222,6 +222,7 @@ mod tests {
 
     use super::*;
     use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
+    use crate::node::observe::CallContext;
     use crate::node::{NodeServices, Settings};
 
     const FILE: &str = "/config/types.json";
@@ -255,10 +256,10 @@ mod tests {
         );
         // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
-        node.info
-            .staged
-            .put(&volume, &disk("vdz", 400, "recorded"), None)
-            .await;
+        let call = CallContext::new(&volume, "staging");
+        let device = disk("vdz", 400, "recorded");
+        let put = node.info.staged.put(call, &device, None);
+        put.await.unwrap();
         node.info.info().await
     }
 

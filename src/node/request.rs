@@ -18,8 +18,7 @@ impl Volume {
         Self { id, serial }
     }
 
-    /// Whether the serial is derived from the ID. Calls that carry only the ID cannot find a
-    /// volume with another serial.
+    /// Whether the serial is derived from the ID. Calls that carry only the ID need a record of another serial.
     #[must_use]
     pub fn has_default_serial(&self) -> bool {
         self.serial == Serial::from_disk_id(&self.id)

@@ -171,6 +171,7 @@ impl NodeServices {
                 mounts,
                 unmounter,
                 tools,
+                staged: staged.clone(),
             },
             expander: Expander {
                 host: Arc::clone(&host),
@@ -178,6 +179,7 @@ impl NodeServices {
                 observer: observer.clone(),
                 finder: finder.clone(),
                 runner,
+                staged: staged.clone(),
             },
             health: HealthReporter {
                 host: Arc::clone(&host),

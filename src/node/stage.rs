@@ -56,14 +56,6 @@ impl Stager {
         let call = CallContext::new(volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         self.observer.resolve_path(&request.staging, call).await?;
-        if !volume.has_default_serial() {
-            tracing::warn!(
-                disk.id = %volume.id,
-                serial = %volume.serial,
-                "the disk's serial is not its id without \"d-\": it can be staged and published, but must be \
-                 unmounted manually; move the data to a new disk"
-            );
-        }
         let found = self.finder.wait_for_device(volume, deadline);
         let mut disk = found.in_phase(Phase::DeviceWait).await?;
         if request.tuning.partition {
@@ -78,14 +70,17 @@ impl Stager {
             device_read_only: request.device_read_only,
         };
         let steps = plan::stage(requested, &request.tuning, &seen).map_err(call.refused())?;
-        // A volume that is already mounted was recorded before its mount.
+        // A volume that is already mounted was recorded before its mount, unless the record was lost.
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
-        if steps.iter().any(is_mount) || matches!(request.access, Access::Block) {
+        if steps.iter().any(is_mount)
+            || matches!(request.access, Access::Block)
+            || self.staged.volume(&volume.id).await != *volume
+        {
             let fsck = match request.access {
                 Access::Mount { .. } => Some(request.tuning.fsck),
                 Access::Block => None,
             };
-            self.staged.put(volume, &disk, fsck).await;
+            self.staged.put(call, &disk, fsck).await?;
         }
         let _slot = match self.tool_kind(call, &seen.device, &steps).await? {
             None => None,

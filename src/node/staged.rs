@@ -1,5 +1,6 @@
 //! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
-//! the incarnation of the device at the time of the mount. Mounts are never derived from these records.
+//! the incarnation of the device at the time of the mount. They also store the serial of the publish context for calls that
+//! carry only the volume ID. Mounts are never derived from these records.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::observe::{CallContext, quick};
 use super::request::Volume;
 use crate::base::error_chain;
 use crate::host::{Device, DeviceIncarnation, Host, Records};
-use crate::model::{DiskId, Fsck};
+use crate::model::{DiskId, Fsck, Serial};
 
 /// The kind of these records. Their key is the volume ID.
 const KIND: &str = "volume";
@@ -33,17 +34,39 @@ pub(super) struct StagedRecords {
 }
 
 impl StagedRecords {
-    /// Records that a volume is about to be staged. A failure is logged, and staging continues.
-    pub(super) async fn put(&self, volume: &Volume, device: &Device, fsck: Option<Fsck>) {
+    /// The volume of a call that carries only the ID: with the recorded serial, or the default one.
+    pub(super) async fn volume(&self, id: &DiskId) -> Volume {
+        let record = self.get(id.as_str()).await;
+        Volume::new(
+            id.clone(),
+            record.and_then(|record| Serial::new(&record.serial)),
+        )
+    }
+
+    /// Records that a volume is about to be staged.
+    ///
+    /// # Errors
+    /// If the record cannot be written and the serial cannot be derived from the ID, so that later calls would not find
+    /// the disk. For other volumes a failure is logged, and staging continues.
+    pub(super) async fn put(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        fsck: Option<Fsck>,
+    ) -> Result<()> {
         let record = StagedRecord {
-            serial: volume.serial.to_string(),
+            serial: call.volume.serial.to_string(),
             incarnation: self.incarnation(device).await,
             fsck,
         };
-        let key = volume.id.as_str();
-        if let Err(error) = self.records.put(quick(), KIND, key, &record).await {
-            let error = error_chain(&error);
-            tracing::warn!(disk.id = %volume.id, error, "cannot write the staging record");
+        let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
+        match put.await {
+            Err(error) if call.volume.has_default_serial() => {
+                let error = error_chain(&error);
+                tracing::warn!(disk.id = %call.id(), error, "cannot write the staging record");
+                Ok(())
+            }
+            put => put.map_err(call.failed()),
         }
     }
 

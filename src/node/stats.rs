@@ -4,7 +4,7 @@ use super::health::HealthReporter;
 use super::health_issue::HealthIssue;
 use super::kubelet_path::as_not_found;
 use super::observe::CallContext;
-use super::request::{HealthRequest, StatsRequest};
+use super::request::StatsRequest;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::Usage;
@@ -34,12 +34,8 @@ impl HealthReporter {
     /// # Errors
     /// The volume is not at the path, or the state of the host cannot be read.
     pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
-        let volume = &request.volume;
+        let volume = &self.staged.volume(&request.volume.id).await;
         let call = CallContext::new(volume, OPERATION);
-        let health = HealthRequest {
-            volume: volume.clone(),
-            paths: vec![request.path.clone()],
-        };
         let device = self.finder.lookup_device(volume, OPERATION).await?;
         let mounts = self.observer.mounts(call).await?;
         let path = self
@@ -59,7 +55,7 @@ impl HealthReporter {
             });
         };
         match self
-            .check_health(&health, device.as_ref(), mount, deadline)
+            .check_health(volume, device.as_ref(), mount, deadline)
             .await?
         {
             Some(report) => Ok(report),

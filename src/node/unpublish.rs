@@ -10,6 +10,7 @@ use super::plan::PlanError;
 use super::release::Unmounter;
 use super::request::UnpublishRequest;
 use super::run::set_read_only;
+use super::staged::StagedRecords;
 use super::tools::Tools;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
@@ -26,6 +27,7 @@ pub struct Unpublisher {
     pub(super) mounts: MountIdentifier,
     pub(super) unmounter: Unmounter,
     pub(super) tools: Tools,
+    pub(super) staged: StagedRecords,
 }
 
 impl Unpublisher {
@@ -35,7 +37,11 @@ impl Unpublisher {
     /// Another volume is mounted at the path, the path is not empty, or a step fails.
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
         let (unpublisher, volume) = (self.clone(), request.volume.clone());
-        let unpublished = async move { unpublisher.unpublish_locked(&request, deadline).await };
+        let unpublished = async move {
+            let volume = unpublisher.staged.volume(&request.volume.id).await;
+            let request = UnpublishRequest { volume, ..request };
+            unpublisher.unpublish_locked(&request, deadline).await
+        };
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unpublished).await
     }

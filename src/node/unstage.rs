@@ -44,7 +44,11 @@ impl Unstager {
     /// identified, or a step fails.
     pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
         let (unstager, volume) = (self.clone(), request.volume.clone());
-        let unstaged = async move { unstager.unstage_locked(&request, deadline).await };
+        let unstaged = async move {
+            let volume = unstager.staged.volume(&request.volume.id).await;
+            let request = UnstageRequest { volume, ..request };
+            unstager.unstage_locked(&request, deadline).await
+        };
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unstaged).await
     }

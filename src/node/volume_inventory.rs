@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Result;
 use super::health::HealthReporter;
 use super::observe::CallContext;
-use super::request::{HealthRequest, Volume};
+use super::request::Volume;
 use super::stats::VolumeStats;
 use crate::base::{Deadline, error_chain};
 use crate::host::Device;
@@ -69,7 +69,7 @@ impl HealthReporter {
     }
 
     async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
-        let volume = Volume::new(id, None);
+        let volume = self.staged.volume(&id).await;
         let device = self.finder.lookup_device(&volume, OPERATION).await;
         let device = device.ok().flatten();
         let io = match &device {
@@ -99,14 +99,10 @@ impl HealthReporter {
     ) -> Result<Option<VolumeStats>> {
         let call = CallContext::new(volume, OPERATION);
         let mounts = self.observer.mounts(call).await?;
-        let request = HealthRequest {
-            volume: volume.clone(),
-            paths: Vec::new(),
-        };
         let Some(device) = device else {
             // A mount whose device was removed, if there is one.
             for mount in &mounts {
-                let removed = self.check_health(&request, None, mount, deadline).await?;
+                let removed = self.check_health(volume, None, mount, deadline).await?;
                 if removed.is_some() {
                     return Ok(removed);
                 }
@@ -116,7 +112,7 @@ impl HealthReporter {
         let is_of = |mount: &&crate::host::Mount| mount.is_of(device) || mount.is_node_of(device);
         match mounts.iter().rfind(is_of) {
             Some(mount) => {
-                self.check_health(&request, Some(device), mount, deadline)
+                self.check_health(volume, Some(device), mount, deadline)
                     .await
             }
             None => Ok(None),

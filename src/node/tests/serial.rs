@@ -1,11 +1,112 @@
-//! Tests of disks without a serial.
+//! Tests of disks whose serial is not their ID without `d-`, and of disks without a serial.
 
 use super::*;
 use crate::host::Link;
-use crate::model::Failure;
+use crate::model::{Failure, Serial};
+
+fn stage_other_serial() -> StageRequest {
+    StageRequest {
+        volume: Volume::new(volume().id, Serial::new("zz9")),
+        ..stage_request()
+    }
+}
+
+fn with_other_serial() -> State {
+    State {
+        devices: vec![disk("vdb", 16, "zz9")],
+        ..with_disk(Content::Blank)
+    }
+}
 
 fn state_dir(fake: &FakeHost) -> PathBuf {
     fake.state().state_dir.as_ref().unwrap().path().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_carry_only_the_id_find_a_disk_with_another_serial() {
+    let (fake, node) = world(with_other_serial());
+    let request = stage_other_serial();
+    let publish = PublishRequest {
+        volume: request.volume.clone(),
+        ..publish_request(false)
+    };
+    node.stager.stage(request, soon()).await.unwrap();
+    node.publisher.publish(publish, soon()).await.unwrap();
+    let node = restarted(&fake, "/", &state_dir(&fake));
+    let expand = ExpandRequest {
+        volume: volume(),
+        path: "/staging".parse().unwrap(),
+        required: None,
+        limit: None,
+        block: false,
+    };
+    fake.state().stated_size = Some(Bytes(1 << 30));
+    node.expander.expand(expand, soon()).await.unwrap();
+    let stats = StatsRequest {
+        volume: volume(),
+        path: "/staging".parse().unwrap(),
+    };
+    let stats = node.health.stats(&stats, soon()).await.unwrap();
+    assert!(matches!(stats.usage, Some(VolumeUsage::Filesystem(_))));
+    let health = HealthRequest {
+        volume: volume(),
+        paths: Vec::new(),
+    };
+    let health = node.health.health(&health, soon()).await.unwrap();
+    assert_eq!(health, []);
+    let measured = node.health.staged_volumes(soon()).await;
+    assert!(measured.len() == 1 && measured[0].stats.is_some());
+    fake.state().calls.clear();
+    let unpublished = node.unpublisher.unpublish(unpublish_request(), soon());
+    unpublished.await.unwrap();
+    let unstaged = node.unstager.unstage(unstage_request(), soon());
+    unstaged.await.unwrap();
+    assert_eq!(
+        fake.state().calls,
+        [
+            "unmount /target",
+            "remove /target",
+            "unmount /staging",
+            "remove /staging",
+            "flush /dev/vdb"
+        ]
+    );
+    assert_eq!(node.health.staged_volumes(soon()).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_record_is_written_again_when_the_volume_is_staged_again() {
+    let (fake, node) = world(with_other_serial());
+    let staged = node.stager.stage(stage_other_serial(), soon());
+    staged.await.unwrap();
+    std::fs::remove_dir_all(state_dir(&fake).join("volume")).unwrap();
+    fake.state().in_use = true;
+    let unstaged = node.unstager.unstage(unstage_request(), soon());
+    unstaged.await.unwrap_err();
+    fake.state().in_use = false;
+    let staged = node.stager.stage(stage_other_serial(), soon());
+    staged.await.unwrap();
+    fake.state().calls.clear();
+    let unstaged = node.unstager.unstage(unstage_request(), soon());
+    unstaged.await.unwrap();
+    assert_eq!(
+        fake.state().calls,
+        ["unmount /staging", "remove /staging", "flush /dev/vdb"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_writable_state_directory_only_a_disk_with_another_serial_is_refused() {
+    for (state, request, is_staged) in [
+        (with_disk(Content::Blank), stage_request(), true),
+        (with_other_serial(), stage_other_serial(), false),
+    ] {
+        let (fake, node) = world(state);
+        std::fs::write(state_dir(&fake).join("volume"), "").unwrap();
+        let staged = node.stager.stage(request, soon()).await;
+        assert_eq!(staged.is_ok(), is_staged, "{staged:?}");
+        assert_eq!(fake.state().mounts.len(), usize::from(is_staged));
+    }
 }
 
 #[tokio::test(start_paused = true)]
