@@ -18,7 +18,7 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
-    Holder, Host, Kernel, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute,
+    Host, Kernel, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute,
     btrfs, content, device, device_lock, entry, flush, holder, kernel, mount, mount_watch,
     mountinfo, search, vitals, walk, wipe,
 };
@@ -297,13 +297,11 @@ impl Host for Linux {
         }
     }
 
-    async fn holders(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<Holder>> {
+    async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
         let Roots { sys, proc, .. } = self.roots.clone();
-        let (path, sought) = (proc.clone(), sought.clone());
-        // What was found by then is to be told, and takes a moment.
-        let end = Deadline::after(deadline.remaining() * 3 / 4);
-        blocking(deadline, "search", &path, move || {
-            Ok(holder::find(&proc, &sys, &sought, end))
+        let given = sought.clone();
+        blocking(deadline, "list the users of", &sought.node, move || {
+            Ok(holder::find(&proc, &sys, &given))
         })
         .await
     }

@@ -63,7 +63,7 @@ pub use entry::Entry;
 pub use error::{HostError, Result};
 pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
-pub use holder::{Holder, Sought};
+pub use holder::Sought;
 pub use io_progress::IoCounts;
 pub use kernel::{Kernel, KernelVersion};
 pub use linux::{Linux, Roots};
@@ -175,8 +175,8 @@ pub trait Host: Debug + Send + Sync {
     /// Waits until a mount has come or gone since the call, or until the deadline.
     async fn mounts_change(&self, deadline: Deadline) -> Result<()>;
 
-    /// Who keeps a mount or a device in use, as far as it was found by the deadline.
-    async fn holders(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<Holder>>;
+    /// The devices, mounts of this namespace and swap areas that use a mount or a device.
+    async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>>;
 
     /// Writes what the kernel holds for a device.
     async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;

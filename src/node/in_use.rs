@@ -18,9 +18,9 @@ pub(super) async fn in_use(
     resource: String,
     sought: &Sought,
 ) -> Error {
-    let by = match host.holders(Deadline::after(SEARCH_TIMEOUT), sought).await {
-        Ok(holders) => holder::list(&holders),
-        Err(error) => format!("an unknown holder ({})", error_chain(&error)),
+    let by = match host.users(Deadline::after(SEARCH_TIMEOUT), sought).await {
+        Ok(users) => holder::list(&users, sought),
+        Err(error) => format!("an unknown user ({})", error_chain(&error)),
     };
     Error::DeviceInUse {
         volume: call.id().clone(),

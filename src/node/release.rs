@@ -1,5 +1,5 @@
-//! Unmounts, and waits until the kernel no longer uses a device. Errors name the processes and devices that keep it in
-//! use.
+//! Unmounts, and waits until the kernel no longer uses a device. Errors name the devices and mounts that keep it in
+//! use, or how to find the process.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::device_changes::Notifications;
 use super::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
-    Entry, FlushOutcome, Holder, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
+    Entry, FlushOutcome, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
     Result, Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
@@ -315,8 +315,8 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    async fn holders(&self, _deadline: Deadline, _sought: &Sought) -> Result<Vec<Holder>> {
-        Ok(vec![Holder::Device("dm-7".to_owned())])
+    async fn users(&self, _deadline: Deadline, _sought: &Sought) -> Result<Vec<String>> {
+        Ok(vec!["device dm-7".to_owned()])
     }
 
     async fn flush(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
