@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use nix::mount::MntFlags;
 
 use super::blocking::blocking;
-use super::device_changes::ChangeNotifier;
 use super::error::{HostError, Result};
 use super::exec::Exec;
 use super::host_info::HostInfo;
@@ -49,7 +48,6 @@ pub struct Linux {
     exec: Arc<dyn Exec>,
     roots: Roots,
     serials: Serials,
-    notifier: ChangeNotifier,
     once: Once,
     host_info: HostInfo,
 }
@@ -62,7 +60,6 @@ impl Linux {
             exec,
             roots,
             serials: Serials::default(),
-            notifier: ChangeNotifier::default(),
             once: Once::default(),
             host_info: HostInfo::default(),
         }
@@ -115,8 +112,8 @@ impl Host for Linux {
         blocking(deadline, "list", &path, move || search::dangling(&dev)).await
     }
 
-    fn changes(&self, directory: Option<&Path>) -> DeviceChanges {
-        self.notifier.subscribe(&self.roots.proc, directory)
+    fn changes(&self, polls_directory: bool) -> DeviceChanges {
+        DeviceChanges::subscribe(&self.roots.proc, polls_directory)
     }
 
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>> {

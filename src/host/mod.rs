@@ -19,7 +19,6 @@ pub mod device;
 pub mod device_changes;
 pub mod device_incarnation;
 pub mod device_lock;
-mod directory_watch;
 pub mod entry;
 pub mod error;
 mod exclusive;
@@ -95,8 +94,8 @@ pub trait Host: Debug + Send + Sync {
     /// udev's links of disks that lead nowhere.
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
 
-    /// Subscribes to devices that are added, removed or resized, and to new entries in the directory.
-    fn changes(&self, directory: Option<&Path>) -> DeviceChanges;
+    /// Subscribes to devices that are added, removed or resized, which are polled if the fake cloud links them in a directory.
+    fn changes(&self, polls_directory: bool) -> DeviceChanges;
 
     /// The mount table, in the kernel's order.
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>>;

@@ -207,7 +207,7 @@ impl DeviceFinder {
         deadline: Deadline,
     ) -> bool {
         let Some(changes) = changes else {
-            *changes = Some(self.host.changes(self.device_dir.as_deref()));
+            *changes = Some(self.host.changes(self.device_dir.is_some()));
             return true;
         };
         let remaining = deadline.remaining().saturating_sub(MARGIN);

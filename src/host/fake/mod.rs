@@ -8,7 +8,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::device_changes::Notifications;
 use super::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
     Entry, FlushOutcome, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
@@ -29,14 +28,14 @@ pub(crate) use state::State;
 #[derive(Debug)]
 pub(crate) struct FakeHost {
     state: Mutex<State>,
-    notifier: watch::Sender<Notifications>,
+    notifier: watch::Sender<()>,
 }
 
 impl FakeHost {
     pub(crate) fn new(state: State) -> Self {
         Self {
             state: Mutex::new(state),
-            notifier: watch::Sender::new(Notifications::Available),
+            notifier: watch::Sender::new(()),
         }
     }
 
@@ -45,7 +44,7 @@ impl FakeHost {
     }
 
     pub(crate) fn send_uevent(&self) {
-        self.notifier.send_replace(Notifications::Available);
+        self.notifier.send_replace(());
     }
 
     fn act(&self, call: &'static str, path: &Path, change: impl FnOnce(&mut State)) -> Result<()> {
@@ -103,8 +102,8 @@ impl Host for FakeHost {
         Ok(Vec::new())
     }
 
-    fn changes(&self, _directory: Option<&Path>) -> DeviceChanges {
-        DeviceChanges::new(self.notifier.subscribe())
+    fn changes(&self, _polls_directory: bool) -> DeviceChanges {
+        DeviceChanges::fake(self.notifier.subscribe())
     }
 
     async fn mounts(&self, _deadline: Deadline) -> Result<Vec<Mount>> {
