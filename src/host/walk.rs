@@ -1,9 +1,5 @@
-//! Paths that pods can reach into are walked from the root, a component at a time, each through the
-//! descriptor of the one before; no symlink is followed. What a path led to when it was walked is what is
-//! mounted on, made or removed: exchanging a directory for a symlink meanwhile changes nothing.
-//!
-//! openat2(2) with `RESOLVE_NO_SYMLINKS` would do the same in one call, but not before Linux 5.6, and
-//! makes no directories on the way.
+//! Paths that pods can reach into are opened with `openat2` and `RESOLVE_NO_SYMLINKS`, and used through the descriptor: if
+//! a pod exchanges a directory for a symlink meanwhile, nothing is mounted on, made or removed elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,12 +8,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{Mode, SFlag, fstat, fstatat, mkdirat};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::sys::stat::{Mode, mkdirat};
 
 use super::error::{HostError, Result};
 
-/// What directories are made with; it is what kubelet gives its own.
+/// The mode of created directories; kubelet creates its own with it.
 const DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o750);
 
 /// The directory that a path is in, and the path's last part.
@@ -28,7 +24,7 @@ pub(super) struct Within {
 }
 
 impl Within {
-    /// A path that leads to the entry through the descriptor: its last part is looked up anew.
+    /// A path that leads to the entry through the descriptor: its last part is looked up again.
     pub(super) fn path(&self) -> PathBuf {
         through(&self.directory).join(&self.name)
     }
@@ -43,46 +39,34 @@ pub(super) fn through(descriptor: &OwnedFd) -> PathBuf {
 pub(super) fn within(step: &'static str, path: &Path) -> Result<Within> {
     let (parent, name) = split(step, path)?;
     Ok(Within {
-        directory: descend(step, parent, false)?,
+        directory: open(step, parent, OFlag::O_DIRECTORY)?,
         name: name.to_owned(),
     })
 }
 
-/// What is at the path, but for a symlink; the topmost mount there.
+/// What is at the path, except a symlink; the topmost mount there.
 pub(super) fn reach(step: &'static str, path: &Path) -> Result<OwnedFd> {
-    let found = look(step, path)?;
-    let kind = kind_of(&found).map_err(|errno| HostError::io(step, path, errno))?;
-    if kind == SFlag::S_IFLNK {
-        return Err(HostError::Symlink {
-            step,
-            path: path.to_owned(),
-            link: path.to_owned(),
-        });
-    }
-    Ok(found)
+    open(step, path, OFlag::empty())
 }
 
 /// What is at the path, also if that is a symlink.
 pub(super) fn look(step: &'static str, path: &Path) -> Result<OwnedFd> {
-    let Within { directory, name } = within(step, path)?;
-    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    openat(&directory, name.as_os_str(), flags, Mode::empty())
-        .map_err(|errno| HostError::io(step, path, errno))
+    open(step, path, OFlag::O_NOFOLLOW)
 }
 
 /// Makes the directory, and those above it.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
-    descend("make the directory", path, true).map(drop)
+    make("make the directory", path).map(drop)
 }
 
 /// Makes an empty file, and the directories above it.
 pub(super) fn make_file(path: &Path) -> Result<()> {
     const STEP: &str = "make the file";
     let (parent, name) = split(STEP, path)?;
-    let directory = descend(STEP, parent, true)?;
-    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW;
+    let directory = make(STEP, parent)?;
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let mode = Mode::from_bits_truncate(0o640);
-    openat(&directory, name, flags | OFlag::O_CLOEXEC, mode)
+    openat(&directory, name, flags, mode)
         .map(drop)
         .map_err(|errno| HostError::io(STEP, path, errno))
 }
@@ -96,56 +80,47 @@ pub(super) fn real(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The kind of file that a descriptor is of.
-pub(super) fn kind_of(descriptor: &OwnedFd) -> nix::Result<SFlag> {
-    Ok(SFlag::from_bits_truncate(fstat(descriptor)?.st_mode) & SFlag::S_IFMT)
-}
-
 fn split<'a>(step: &'static str, path: &'a Path) -> Result<(&'a Path, &'a OsStr)> {
     path.parent()
         .zip(path.file_name())
         .ok_or_else(|| HostError::io(step, path, Errno::EINVAL))
 }
 
-fn descend(step: &'static str, path: &Path, make: bool) -> Result<OwnedFd> {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let failed = |errno| HostError::io(step, path, errno);
-    let mut walked = PathBuf::from("/");
-    let mut at = open(&walked, flags, Mode::empty()).map_err(failed)?;
-    for part in path.components() {
-        let name = match part {
-            Component::RootDir | Component::CurDir => continue,
-            Component::Normal(name) => name,
-            Component::ParentDir | Component::Prefix(_) => return Err(failed(Errno::EINVAL)),
-        };
-        walked.push(name);
-        let mut next = openat(&at, name, flags, Mode::empty());
-        if make && matches!(next, Err(Errno::ENOENT)) {
-            match mkdirat(&at, name, DIRECTORY_MODE) {
-                Ok(()) | Err(Errno::EEXIST) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-            next = openat(&at, name, flags, Mode::empty());
-        }
-        at = match next {
-            Ok(next) => next,
-            Err(Errno::ENOTDIR | Errno::ELOOP) if is_symlink(&at, name) => {
-                return Err(HostError::Symlink {
-                    step,
-                    path: path.to_owned(),
-                    link: walked,
-                });
-            }
-            Err(errno) => return Err(failed(errno)),
-        };
+/// Opens the path itself (`O_PATH`).
+fn open(step: &'static str, path: &Path, flags: OFlag) -> Result<OwnedFd> {
+    let is_parent = |part| part == Component::ParentDir;
+    if !path.is_absolute() || path.components().any(is_parent) {
+        return Err(HostError::io(step, path, Errno::EINVAL));
     }
-    Ok(at)
+    let how = OpenHow::new()
+        .flags(flags | OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(AT_FDCWD, path, how).map_err(|errno| {
+        let mut links = path.ancestors().filter(|part| part.is_symlink());
+        match links.next().filter(|_| errno == Errno::ELOOP) {
+            Some(link) => HostError::Symlink {
+                step,
+                path: path.to_owned(),
+                link: links.last().unwrap_or(link).to_owned(),
+            },
+            None => HostError::io(step, path, errno),
+        }
+    })
 }
 
-fn is_symlink(directory: &OwnedFd, name: &OsStr) -> bool {
-    fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok_and(|found| {
-        SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT == SFlag::S_IFLNK
-    })
+/// Opens the directory; makes it, and those above it, if it does not exist.
+fn make(step: &'static str, path: &Path) -> Result<OwnedFd> {
+    let opened = open(step, path, OFlag::O_DIRECTORY);
+    let is_missing = |error: &HostError| error.io_kind() == Some(io::ErrorKind::NotFound);
+    if !opened.as_ref().is_err_and(is_missing) {
+        return opened;
+    }
+    let (parent, name) = split(step, path)?;
+    let parent = make(step, parent)?;
+    match mkdirat(&parent, name, DIRECTORY_MODE) {
+        Ok(()) | Err(Errno::EEXIST) => open(step, path, OFlag::O_DIRECTORY),
+        Err(errno) => Err(HostError::io(step, path, errno)),
+    }
 }
 
 #[cfg(test)]
