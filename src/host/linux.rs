@@ -17,8 +17,8 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
-    Host, Kernel, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute,
-    btrfs, content, device, device_lock, entry, flush, holder, kernel, mount, mount_watch,
+    Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals,
+    block_attribute, btrfs, content, device, device_lock, entry, flush, holder, mount, mount_watch,
     mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
@@ -204,9 +204,9 @@ impl Host for Linux {
     }
 
     async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()> {
-        let given = request.clone();
+        let (proc, given) = (self.roots.proc.clone(), request.clone());
         blocking(deadline, "mount on", &request.target, move || {
-            mount::mount_device(&given)
+            mount::mount_device(&proc, &given)
         })
         .await
     }
@@ -393,14 +393,6 @@ impl Host for Linux {
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
         self.host_info.boot_id(deadline, &self.roots.proc).await
-    }
-
-    async fn kernel(&self, deadline: Deadline) -> Result<Kernel> {
-        let proc = self.roots.proc.clone();
-        blocking(deadline, "read", &self.roots.proc, move || {
-            kernel::read(&proc)
-        })
-        .await
     }
 
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities> {

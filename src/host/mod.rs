@@ -23,14 +23,12 @@ pub mod entry;
 pub mod error;
 mod exclusive;
 pub mod exec;
-pub(crate) mod feature;
 pub mod filesystem;
 pub mod flush;
 mod hang;
 pub mod holder;
 mod host_info;
 mod io_progress;
-mod kernel;
 pub mod linux;
 pub mod memory;
 pub mod mount;
@@ -64,7 +62,6 @@ pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
 pub use holder::Sought;
 pub use io_progress::IoCounts;
-pub use kernel::{Kernel, KernelVersion};
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
@@ -220,9 +217,6 @@ pub trait Host: Debug + Send + Sync {
 
     /// The kernel's id of the machine's current start.
     async fn boot_id(&self, deadline: Deadline) -> Result<String>;
-
-    /// The running kernel.
-    async fn kernel(&self, deadline: Deadline) -> Result<Kernel>;
 
     /// The capabilities of this process.
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities>;

@@ -30,9 +30,9 @@ pub struct MountDevice {
 
 const NONE: Option<&str> = None;
 
-pub(super) fn mount_device(request: &MountDevice) -> Result<()> {
+pub(super) fn mount_device(proc: &Path, request: &MountDevice) -> Result<()> {
     const STEP: &str = "mount on";
-    let (mut flags, data) = translate(request.filesystem, &request.flags);
+    let (mut flags, data) = translate(request.filesystem, &request.flags, enforces_labels(proc));
     flags.set(MsFlags::MS_RDONLY, request.read_only);
     check_number(&request.device)?;
     let target = walk::reach(STEP, &request.target)?;
@@ -83,7 +83,11 @@ pub(super) fn restrict(existing: &Mount, flags: &MountFlags) -> Result<()> {
     remount("restrict", existing, added)
 }
 
-const OF_ONE_MOUNT: [(&str, MsFlags); 7] = [
+/// Since Linux 5.10.
+const MS_NOSYMFOLLOW: MsFlags = MsFlags::from_bits_retain(256);
+
+const OF_ONE_MOUNT: [(&str, MsFlags); 8] = [
+    ("nosymfollow", MS_NOSYMFOLLOW),
     ("ro", MsFlags::MS_RDONLY),
     ("nosuid", MsFlags::MS_NOSUID),
     ("nodev", MsFlags::MS_NODEV),
@@ -146,31 +150,40 @@ pub(super) fn check_number(device: &Device) -> Result<()> {
 }
 
 /// Splits options into those that the kernel takes as bits and those that the filesystem reads.
-fn translate(filesystem: Filesystem, flags: &MountFlags) -> (MsFlags, String) {
+fn translate(filesystem: Filesystem, flags: &MountFlags, selinux: bool) -> (MsFlags, String) {
     let mut bits = MsFlags::empty();
     let mut data: Vec<&str> = filesystem::default_mount_options(filesystem).to_vec();
     for flag in flags.iter() {
         match known(flag) {
             Some(Known::Set(bit)) => bits.insert(bit),
             Some(Known::Clear(bit)) => bits.remove(bit),
-            Some(Known::Comment) => {}
+            // As mount(8) does: kernels without SELinux reject labels.
+            None if MountFlags::is_label(flag) && !selinux => {}
             None => data.push(flag),
         }
     }
     (bits, data.join(","))
 }
 
+/// Whether the kernel has a policy of SELinux. Without one, the process has no label that contains colons.
+fn enforces_labels(proc: &Path) -> bool {
+    let contains = |file: &str, text: &str| {
+        fs::read_to_string(proc.join(file)).is_ok_and(|content| content.contains(text))
+    };
+    contains("filesystems", "selinuxfs") && contains("self/attr/current", ":")
+}
+
 enum Known {
     Set(MsFlags),
     Clear(MsFlags),
-    Comment,
 }
 
 /// The options of mount(8) that no filesystem reads ("filesystem-independent mount options").
 fn known(flag: &str) -> Option<Known> {
     Some(match flag {
-        // Read-only is decided by the caller of this module.
-        "ro" | "rw" | "defaults" | "_netdev" | "auto" | "noauto" | "nofail" => Known::Comment,
+        // `mount_device` sets it by the requested access.
+        "ro" => Known::Set(MsFlags::MS_RDONLY),
+        "rw" => Known::Clear(MsFlags::MS_RDONLY),
         "nosuid" => Known::Set(MsFlags::MS_NOSUID),
         "suid" => Known::Clear(MsFlags::MS_NOSUID),
         "nodev" => Known::Set(MsFlags::MS_NODEV),
@@ -190,10 +203,14 @@ fn known(flag: &str) -> Option<Known> {
         "nostrictatime" => Known::Clear(MsFlags::MS_STRICTATIME),
         "lazytime" => Known::Set(MsFlags::MS_LAZYTIME),
         "nolazytime" => Known::Clear(MsFlags::MS_LAZYTIME),
+        "nosymfollow" => Known::Set(MS_NOSYMFOLLOW),
+        "symfollow" => Known::Clear(MS_NOSYMFOLLOW),
+        "mand" => Known::Set(MsFlags::MS_MANDLOCK),
+        "nomand" => Known::Clear(MsFlags::MS_MANDLOCK),
         "silent" => Known::Set(MsFlags::MS_SILENT),
+        "loud" => Known::Clear(MsFlags::MS_SILENT),
         "iversion" => Known::Set(MsFlags::MS_I_VERSION),
         "noiversion" => Known::Clear(MsFlags::MS_I_VERSION),
-        comment if comment.starts_with("x-") => Known::Comment,
         _ => return None,
     })
 }
@@ -204,13 +221,34 @@ mod tests {
 
     #[test]
     fn options_are_split_between_the_kernel_and_the_filesystem() {
-        let flags = [
-            "noatime", "nodev", "discard", "dev", "x-y=z", "ro", "uquota",
-        ]
-        .map(str::to_owned);
-        let (bits, data) = translate(Filesystem::Xfs, &MountFlags::new(flags).unwrap());
-        assert_eq!(bits, MsFlags::MS_NOATIME);
+        let flags =
+            "noatime,nodev,discard,dev,x-y=z,ro,nosymfollow,uquota,context=\"a:b:c:s0:c1,c2\"";
+        let flags = MountFlags::new([flags.to_owned()]).unwrap();
+        let (bits, data) = translate(Filesystem::Xfs, &flags, false);
+        let expected = MsFlags::MS_NOATIME | MsFlags::MS_RDONLY | MS_NOSYMFOLLOW;
+        assert_eq!(bits, expected);
         assert_eq!(data, "nouuid,discard,uquota");
+        let (_, data) = translate(Filesystem::Xfs, &flags, true);
+        assert_eq!(data, "nouuid,discard,uquota,context=\"a:b:c:s0:c1,c2\"");
+    }
+
+    #[test]
+    fn labels_require_a_policy_of_selinux() {
+        for (filesystems, label, expected) in [
+            (
+                "nodev\tselinuxfs\n",
+                "system_u:system_r:container_t:s0\0",
+                true,
+            ),
+            ("nodev\tselinuxfs\n", "kernel\0", false),
+            ("\text4\n", "cri-containerd.apparmor.d (enforce)\n", false),
+        ] {
+            let proc = tempfile::tempdir().unwrap();
+            fs::create_dir_all(proc.path().join("self/attr")).unwrap();
+            fs::write(proc.path().join("filesystems"), filesystems).unwrap();
+            fs::write(proc.path().join("self/attr/current"), label).unwrap();
+            assert_eq!(enforces_labels(proc.path()), expected, "{label}");
+        }
     }
 
     /// A device whose node has another number than the one that was chosen; none where this machine
@@ -262,7 +300,7 @@ mod tests {
             flags: MountFlags::new(Vec::<String>::new()).unwrap(),
             read_only: true,
         };
-        let refused = mount_device(&request);
+        let refused = mount_device(Path::new("/proc"), &request);
         assert!(
             matches!(refused, Err(HostError::DeviceChanged { .. })),
             "{refused:?}"

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::feature::FeatureFlags;
-use super::kernel::KernelVersion;
 use crate::model::{Bytes, Filesystem};
 
 /// The superblocks on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Superblocks {
     pub(super) sizes: Vec<(Filesystem, Bytes)>,
-    pub(super) features: Vec<(Filesystem, FeatureFlags)>,
     /// The filesystem whose mkfs did not complete.
     pub(super) unfinished: Option<Filesystem>,
     /// The internal log of xfs, which statvfs(3) does not count.
@@ -23,6 +20,8 @@ pub struct Superblocks {
     pub(super) ext_stops_after_error: bool,
     /// When an ext filesystem was last mounted writable, since 1970.
     pub(super) ext_mounted: Option<Duration>,
+    /// Whether a btrfs has a log that must be replayed.
+    pub(super) btrfs_log: bool,
 }
 
 impl Superblocks {
@@ -31,19 +30,15 @@ impl Superblocks {
         let sizes = Filesystem::ALL
             .into_iter()
             .filter_map(|filesystem| Some((filesystem, stated_size(filesystem, head)?)));
-        let sizes: Vec<_> = sizes.collect();
-        let features = sizes
-            .iter()
-            .filter_map(|(of, _)| Some((*of, FeatureFlags::parse(*of, head)?)));
         Self {
-            features: features.collect(),
-            sizes,
+            sizes: sizes.collect(),
             unfinished: unfinished(head),
             xfs_log: xfs_log(head).map(Bytes),
             ext_errors: ext_errors(head).unwrap_or(false),
             ext_check: ExtCheck::parse(head),
             ext_stops_after_error: ext_stops_after_error(head).unwrap_or(false),
             ext_mounted: ext_mounted(head),
+            btrfs_log: btrfs_log(head).unwrap_or(false),
         }
     }
 
@@ -76,15 +71,10 @@ impl Superblocks {
         self.ext_check.is_some_and(|check| check.is_due(now))
     }
 
-    /// The features of this filesystem that the kernel does not support, with the first version that supports each.
+    /// Whether a btrfs has a log that must be replayed.
     #[must_use]
-    pub fn unsupported_features(
-        &self,
-        filesystem: Filesystem,
-        kernel: KernelVersion,
-    ) -> Vec<String> {
-        let flags = self.features.iter().find(|(of, _)| *of == filesystem);
-        flags.map_or_else(Vec::new, |(_, flags)| flags.unsupported(filesystem, kernel))
+    pub fn has_btrfs_log(&self) -> bool {
+        self.btrfs_log
     }
 }
 
@@ -204,6 +194,12 @@ fn btrfs_size(sb: &[u8]) -> Option<u64> {
         return None;
     }
     le(sb, 112, 8)
+}
+
+/// struct btrfs_super_block: log_root at 96.
+fn btrfs_log(head: &[u8]) -> Option<bool> {
+    let sb = head.get(64 << 10..)?;
+    Some(btrfs_size(sb).is_some() && le(sb, 96, 8)? != 0)
 }
 
 /// struct ext4_super_block: s_errors at 60, which is 2 for `EXT4_ERRORS_RO`.

@@ -1,63 +1,139 @@
-//! Mount flags, as a capability carries them: one option an entry.
+//! Mount options. The kernel decides which options a filesystem has. This list denies those that endanger data, the node or
+//! another volume.
 
-use std::borrow::Cow;
 use std::fmt;
 
-/// Options that were checked to be options and nothing else.
+/// Options that the driver passes to the kernel, each in an entry of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MountFlags(Vec<String>);
 
-/// A flag that cannot be passed on.
+/// An option that is not passed to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("mount flag {flag:?} is refused: {reason}")]
+#[error("mount option {option:?} is refused: {reason}")]
 pub struct InvalidMountFlag {
-    pub flag: String,
-    /// What is wrong with it.
-    pub reason: Cow<'static, str>,
+    pub option: String,
+    pub reason: &'static str,
 }
 
-/// Words that mount(8) does not pass on as options of a filesystem but acts on: they would turn one
-/// mount into another operation, on another device or with another reach.
-const OPERATIONS: [&str; 15] = [
-    "remount",
-    "bind",
-    "rbind",
-    "move",
-    "loop",
-    "shared",
-    "rshared",
-    "private",
-    "rprivate",
-    "slave",
-    "rslave",
-    "unbindable",
-    "runbindable",
-    "offset",
-    "sizelimit",
+/// Denied options, by name or with their value, and the reason.
+const DENIED: [(&[&str], &str); 13] = [
+    (
+        &["nobarrier", "barrier=0"],
+        "without write barriers, a crash of the host can damage the filesystem",
+    ),
+    (
+        &["data=writeback"],
+        "after a crash, files can contain old data of other files",
+    ),
+    (
+        &["errors=continue"],
+        "the filesystem would be written to after an error, which spreads the damage",
+    ),
+    (
+        &["errors=panic", "fatal_errors=panic"],
+        "an error of one volume would stop the node",
+    ),
+    (&["abort"], "it aborts the journal"),
+    (
+        &["sb"],
+        "another superblock is for the repair of a filesystem",
+    ),
+    (
+        &["device", "logdev", "rtdev", "journal_dev", "journal_path"],
+        "it names another device than the volume's",
+    ),
+    (&["degraded"], "a volume is one complete device"),
+    (
+        &["subvol", "subvolid"],
+        "the volume is the whole filesystem; use subPath for a directory of it",
+    ),
+    (
+        &["test_dummy_encryption"],
+        "it encrypts files with a known key, for tests of the kernel",
+    ),
+    (
+        &["remount", "bind", "rbind", "move"],
+        "it is an operation, not an option",
+    ),
+    (
+        &[
+            "shared",
+            "rshared",
+            "slave",
+            "rslave",
+            "private",
+            "rprivate",
+            "unbindable",
+            "runbindable",
+        ],
+        "mount propagation is a setting of the pod",
+    ),
+    (
+        &["loop", "offset", "sizelimit"],
+        "the volume is the whole device",
+    ),
 ];
 
-/// Options by which a filesystem opens another device: of btrfs, of xfs, and of ext3 and ext4. The
-/// driver answers for the volume's device only.
-const DEVICES: [&str; 5] = ["device", "logdev", "rtdev", "journal_path", "journal_dev"];
+/// Values of denied options that select the whole filesystem.
+const ALLOWED: [&str; 3] = ["subvol=/", "subvolid=5", "subvolid=0"];
+
+/// Options that skip the replay of the journal.
+const UNREPLAYED: [&str; 6] = [
+    "noload",
+    "norecovery",
+    "nologreplay",
+    "rescue",
+    "usebackuproot",
+    "recovery",
+];
+
+/// Options that mount(8) does not pass to the kernel, besides `x-*` and `X-*`.
+const USERSPACE: [&str; 14] = [
+    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser", "users",
+    "nousers", "owner", "noowner", "group", "nogroup",
+];
 
 impl MountFlags {
-    /// Validates flags from a request.
+    /// Options with an SELinux label for all files of a filesystem (mount(8)). Only their values are quoted.
+    pub const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
+
+    /// Reads the options of a request. Entries can have several options, separated by commas.
     ///
     /// # Errors
-    /// If a flag is empty, contains control characters or more than one option, names another device, or is an operation
-    /// instead of an option. [`MountFlags::fit`] checks whether a filesystem supports it.
-    pub fn new(flags: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
-        flags
-            .into_iter()
-            .map(|flag| match defect(&flag) {
-                Some(reason) => Err(InvalidMountFlag {
-                    flag,
-                    reason: reason.into(),
-                }),
-                None => Ok(flag),
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
+    /// The first denied option.
+    pub fn new(entries: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
+        let mut options: Vec<String> = Vec::new();
+        for entry in entries {
+            for option in split(&entry).filter(|option| !is_userspace(option)) {
+                let opposite = match option {
+                    "ro" => "rw",
+                    "rw" => "ro",
+                    _ => "",
+                };
+                let contradicts = options.iter().any(|given| given == opposite);
+                let contradiction =
+                    contradicts.then_some("\"ro\" and \"rw\" contradict each other");
+                if let Some(reason) = contradiction.or_else(|| defect(option)) {
+                    return Err(refused(option, reason));
+                }
+                options.push(option.to_owned());
+            }
+        }
+        Ok(Self(options))
+    }
+
+    /// Checks that a writable mount replays the journal.
+    ///
+    /// # Errors
+    /// The first option that skips it.
+    pub fn check_writable(&self) -> Result<(), InvalidMountFlag> {
+        match self.iter().find(|flag| UNREPLAYED.contains(&name(flag))) {
+            Some(option) => Err(refused(
+                option,
+                "it skips the replay of the journal, so the mount must be read-only",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// These and more, each once.
@@ -75,43 +151,68 @@ impl MountFlags {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether they ask for a read-only mount: the last of `ro` and `rw` counts.
+    /// Whether they request a read-only mount.
     #[must_use]
     pub fn read_only(&self) -> bool {
-        self.iter()
-            .rfind(|flag| matches!(*flag, "ro" | "rw"))
-            .is_some_and(|flag| flag == "ro")
+        self.iter().any(|flag| flag == "ro")
+    }
+
+    /// Whether the option sets an SELinux label.
+    #[must_use]
+    pub fn is_label(option: &str) -> bool {
+        Self::LABELS.contains(&name(option))
     }
 }
 
-/// The name of an option.
-pub(super) fn option(flag: &str) -> &str {
-    flag.split('=').next().unwrap_or_default()
+/// Splits at commas outside quotation marks, as mount(8) and SELinux in the kernel do.
+fn split(entry: &str) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    entry.split(move |c| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    })
 }
 
-fn defect(flag: &str) -> Option<&'static str> {
-    if flag.is_empty() {
-        Some("it is empty")
-    } else if flag.contains(char::is_control) {
-        Some("it holds a control character")
-    } else if !flag.matches('"').count().is_multiple_of(2) {
-        Some("a quotation mark is not closed")
-    } else if flag.split('"').step_by(2).any(|part| part.contains(',')) {
-        // A quoted comma belongs to the value: SELinux contexts have them.
-        Some("it holds a comma: give one option an entry")
-    } else if OPERATIONS.contains(&option(flag)) {
-        Some("it is an operation, not an option")
-    } else if flag.split(',').any(|part| DEVICES.contains(&option(part))) {
-        // Here a quotation mark protects nothing: btrfs and others split at every comma.
-        Some("it names another device than the volume's")
-    } else {
-        None
+fn name(option: &str) -> &str {
+    option.split('=').next().unwrap_or_default()
+}
+
+fn is_userspace(option: &str) -> bool {
+    option.is_empty()
+        || option.starts_with("x-")
+        || option.starts_with("X-")
+        || USERSPACE.contains(&name(option))
+}
+
+fn defect(option: &str) -> Option<&'static str> {
+    if option.contains(char::is_control) {
+        return Some("it contains a control character");
+    }
+    if !option.matches('"').count().is_multiple_of(2) {
+        return Some("a quotation mark is not closed");
+    }
+    // Filesystems split at every comma.
+    if option.contains('"') && !MountFlags::is_label(option) {
+        return Some("only the values of SELinux labels can be quoted");
+    }
+    let denies = |name_or_option: &&str| [option, name(option)].contains(name_or_option);
+    let denied = DENIED
+        .iter()
+        .find(|(list, _)| list.iter().any(|of| denies(&of)));
+    denied
+        .filter(|_| !ALLOWED.contains(&option))
+        .map(|(_, reason)| *reason)
+}
+
+fn refused(option: &str, reason: &'static str) -> InvalidMountFlag {
+    InvalidMountFlag {
+        option: option.to_owned(),
+        reason,
     }
 }
 
@@ -125,60 +226,133 @@ impl fmt::Display for MountFlags {
 mod tests {
     use super::*;
 
-    fn flags(list: &[&str]) -> Result<MountFlags, InvalidMountFlag> {
-        MountFlags::new(list.iter().map(|&flag| flag.to_owned()))
+    const LABEL: &str = "context=\"system_u:object_r:container_file_t:s0:c1,c2\"";
+
+    fn flags(list: &[&str]) -> Result<String, String> {
+        let flags = MountFlags::new(list.iter().map(|&flag| flag.to_owned()));
+        flags
+            .map(|flags| flags.to_string())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn an_option_that_hides_another_one_is_refused() {
-        for flag in [
-            "noatime,bind",
-            "bind",
-            "remount",
-            "offset=4096",
-            "a\0b",
-            "a\n",
-            "",
-            "context=\"x",
+    fn options_that_endanger_nothing_are_passed_to_the_kernel() {
+        for option in [
+            "noatime,nodiratime",
+            "attr2",
+            "ikeep",
+            "commit=600",
+            "commit=0",
+            "auto_da_alloc=1",
+            "nombcache",
+            "inode_readahead_blks=0",
+            "dax=never",
+            "stripe=131072",
+            "jqfmt=vfsv1",
+            "nobh",
+            "subvol=/",
+            "subvolid=5",
+            "compress=zstd:-3",
+            "max_inline=2047",
+            "nosymfollow",
+            "data=journal",
+            "errors=remount-ro",
+            "norecovery",
+            "an_option_of_a_later_kernel=1",
+            LABEL,
         ] {
-            assert!(flags(&[flag]).is_err(), "{flag:?}");
+            assert_eq!(flags(&[option]).as_deref(), Ok(option));
         }
-        let text = flags(&["noatime,rw"]).unwrap_err().to_string();
+        let several = [
+            "noatime,nodiratime",
+            &format!("{LABEL},discard"),
+            "",
+            "nodev,",
+        ];
         assert_eq!(
-            text,
-            "mount flag \"noatime,rw\" is refused: it holds a comma: give one option an entry"
+            flags(&several),
+            Ok(format!("noatime,nodiratime,{LABEL},discard,nodev"))
         );
     }
 
     #[test]
-    fn an_option_that_names_another_device_is_refused() {
-        for flag in [
-            "device=/dev/vda",
-            "logdev=/dev/vda",
-            "rtdev=/dev/vda",
-            "journal_path=/dev/vda",
-            "journal_dev=0x802",
-            "context=\"x,device=/dev/vda,y\"",
+    fn options_of_mount_itself_are_dropped() {
+        for option in [
+            "X-mount.mkdir",
+            "x-systemd.automount",
+            "comment=a",
+            "user",
+            "user=me",
+            "users",
+            "nouser",
+            "owner",
+            "group",
+            "auto",
+            "noauto",
+            "nofail",
+            "_netdev",
+            "defaults",
         ] {
-            let text = flags(&["noatime", flag]).unwrap_err().to_string();
+            assert_eq!(flags(&[option]).as_deref(), Ok(""));
+        }
+    }
+
+    #[test]
+    fn what_endangers_data_or_another_volume_is_refused_with_the_reason() {
+        for (option, reason) in [
+            ("nobarrier", "without write barriers"),
+            ("barrier=0", "without write barriers"),
+            ("data=writeback", "old data of other files"),
+            ("errors=continue", "spreads the damage"),
+            ("errors=panic", "stop the node"),
+            ("abort", "journal"),
+            ("sb=131072", "repair"),
+            ("device=/dev/vda", "another device"),
+            ("logdev=/dev/vda", "another device"),
+            ("rtdev=/dev/vda", "another device"),
+            ("journal_path=/dev/vda", "another device"),
+            ("journal_dev=0x802", "another device"),
+            ("degraded", "one complete device"),
+            ("subvol=@", "the whole filesystem"),
+            ("subvolid=256", "the whole filesystem"),
+            ("test_dummy_encryption=v2", "tests of the kernel"),
+            ("remount", "an operation"),
+            ("bind", "an operation"),
+            ("rshared", "mount propagation"),
+            ("offset=4096", "the whole device"),
+            ("context=\"x", "not closed"),
+            ("a=\"x,device=/dev/vda,y\"", "can be quoted"),
+            ("a\0b", "control character"),
+            ("a\n", "control character"),
+        ] {
+            let first = flags(&[&format!("noatime,{option}")]).unwrap_err();
+            let second = flags(&["nodev", option]).unwrap_err();
+            assert_eq!(first, second);
             assert!(
-                text.ends_with("names another device than the volume's"),
-                "{text}"
+                first.contains(reason) && first.contains(&format!("{option:?}")),
+                "{first}"
             );
         }
-        assert!(flags(&["nodev", "journal_checksum", "logbsize=256k"]).is_ok());
     }
 
     #[test]
-    fn a_quoted_comma_is_part_of_the_value() {
-        let context = "context=\"system_u:object_r:container_file_t:s0:c1,c2\"";
-        assert_eq!(flags(&[context, "noatime"]).unwrap().iter().count(), 2);
+    fn the_journal_is_skipped_by_read_only_mounts_only() {
+        for option in ["noload", "norecovery", "nologreplay", "rescue=nologreplay"] {
+            let flags = MountFlags::new([format!("noatime,{option}")]).unwrap();
+            let error = flags.check_writable().unwrap_err().to_string();
+            assert!(error.contains(option), "{error}");
+        }
+        let flags = MountFlags::new(["noatime".to_owned()]).unwrap();
+        assert_eq!(flags.check_writable(), Ok(()));
     }
 
     #[test]
-    fn the_last_of_ro_and_rw_counts() {
-        assert!(flags(&["rw", "noatime", "ro"]).unwrap().read_only());
-        assert!(!flags(&["ro", "rw"]).unwrap().read_only());
-        assert!(!flags(&[]).unwrap().read_only());
+    fn ro_contradicts_rw() {
+        for entries in [&["ro", "rw"][..], &["rw,noatime", "ro"]] {
+            let error = flags(entries).unwrap_err();
+            assert!(error.contains("contradict"), "{error}");
+        }
+        assert!(MountFlags::new(["ro,ro".to_owned()]).unwrap().read_only());
+        assert!(!MountFlags::new(["rw".to_owned()]).unwrap().read_only());
     }
 }

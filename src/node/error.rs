@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::find::ResolveError;
 use super::plan::PlanError;
 use crate::host::{ExecError, HostError};
-use crate::model::{Bytes, DiskId, InvalidTuning, MountFlags, Serial};
+use crate::model::{Bytes, DiskId, Filesystem, InvalidTuning, MountFlags, Serial};
 
 /// The result of a node operation.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -87,10 +87,12 @@ pub enum Error {
     /// A read-only disk has a filesystem that was not unmounted cleanly.
     #[error(
         "volume {volume}: its filesystem cannot be mounted: its journal must be replayed, but the disk is \
-         attached read-only"
+         attached read-only; mount it writable once, or set the mount option {option}"
     )]
     JournalNotReplayed {
         volume: DiskId,
+        /// The mount option that skips the replay.
+        option: &'static str,
         #[source]
         source: HostError,
     },
@@ -203,21 +205,27 @@ pub enum Error {
          lacks; grant it, or stage the volume again to grow it unmounted"
     )]
     CapabilityMissing { volume: DiskId },
-    /// The filesystem was created for newer kernels.
+    /// The kernel does not mount the filesystem.
     #[error(
-        "volume {volume}: its filesystem has features that the kernel of this node does not support: {unsupported}"
+        "volume {volume}: the kernel of this node cannot mount the {filesystem} on {device}; its log has the reason, \
+         such as features that it does not support"
     )]
-    FeaturesUnsupported {
+    Mount {
         volume: DiskId,
-        /// The device, the release of the running kernel, and the features with the first version that supports each.
-        unsupported: String,
+        device: String,
+        filesystem: Filesystem,
         #[source]
         source: HostError,
     },
     /// The kernel rejects the mount options.
-    #[error("volume {volume}: the kernel rejects the mount options \"{flags}\"")]
+    #[error(
+        "volume {volume}: the kernel of this node rejects the mount options \"{flags}\", or features of the \
+         {filesystem} on {device}; its log has the reason"
+    )]
     MountOptionsRejected {
         volume: DiskId,
+        device: String,
+        filesystem: Filesystem,
         flags: MountFlags,
         #[source]
         source: HostError,

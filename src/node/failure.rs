@@ -45,7 +45,7 @@ impl Error {
             Self::JournalNotReplayed { .. } => Failure::JournalNotReplayed,
             Self::CapabilityMissing { .. } => Failure::CapabilityMissing,
             Self::BlockSettingRejected { .. } => Failure::BlockSettingRejected,
-            Self::FeaturesUnsupported { .. } => Failure::FeaturesUnsupported,
+            Self::Mount { .. } => Failure::HostError,
             Self::MountOptionsRejected { .. } => Failure::MountOptionsRejected,
         }
     }

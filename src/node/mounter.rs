@@ -8,7 +8,7 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
-use crate::host::{Host, HostError, MountDevice, filesystem};
+use crate::host::{Device, Host, HostError, MountDevice, filesystem};
 use crate::model::Filesystem;
 
 #[derive(Debug, Clone)]
@@ -49,32 +49,23 @@ impl Mounter {
         self.host.mount(deadline, request).await
     }
 
-    /// The kernel rejects unsupported features with the same error as unsupported options.
     async fn explain(
         &self,
         call: CallContext<'_>,
         request: &MountDevice,
         error: HostError,
     ) -> Error {
-        if error.io_kind() != Some(ErrorKind::InvalidInput) {
-            return mount_failure::explain(call, request, error);
-        }
-        let (device, filesystem) = (&request.device, request.filesystem);
-        let superblocks = self.host.superblocks(quick(), device);
-        let (superblocks, kernel) = tokio::join!(superblocks, self.host.kernel(quick()));
-        let (Ok(superblocks), Ok(kernel)) = (superblocks, kernel) else {
-            return mount_failure::explain(call, request, error);
-        };
-        let unsupported = superblocks.unsupported_features(filesystem, kernel.version);
-        if unsupported.is_empty() {
-            return mount_failure::explain(call, request, error);
-        }
-        let (release, unsupported) = (kernel.release, unsupported.join(", "));
-        Error::FeaturesUnsupported {
-            volume: call.id().clone(),
-            unsupported: format!("{filesystem} on {device}, Linux {release}: {unsupported}"),
-            source: error,
-        }
+        // For btrfs, the kernel reports EIO.
+        let has_log = error.is_eio() && self.has_btrfs_log(&request.device).await;
+        mount_failure::explain(call, request, has_log, error)
+    }
+
+    /// Whether the device is read-only and has a btrfs whose log must be replayed.
+    async fn has_btrfs_log(&self, device: &Device) -> bool {
+        let read_only = self.host.block_setting(quick(), device, "ro").await;
+        let superblocks = self.host.superblocks(quick(), device).await;
+        read_only.is_ok_and(|value| value.as_deref() == Some("1"))
+            && superblocks.is_ok_and(|superblocks| superblocks.has_btrfs_log())
     }
 
     /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not

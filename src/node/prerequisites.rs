@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use super::observe::quick;
 use crate::base::error_chain;
-use crate::host::{Capability, Device, Entry, Host, KernelVersion, Mount, Records};
+use crate::host::{Capability, Device, Entry, Host, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
 
 /// The oldest kernel on which the driver is tested, and whose features new filesystems have.
-const OLDEST_KERNEL: KernelVersion = KernelVersion {
-    major: 5,
-    minor: 10,
-};
+const OLDEST_KERNEL: [u32; 2] = [5, 10];
+
+const KERNEL_RELEASE: &str = "/proc/sys/kernel/osrelease";
 
 /// Checks what the node plugin needs from its host.
 #[derive(Debug, Clone)]
@@ -44,15 +43,19 @@ impl Prerequisites {
     /// # Errors
     /// Describes the problem and its solution.
     pub async fn check_kernel(&self) -> Result<String, String> {
-        let kernel = self.host.kernel(quick()).await;
-        let kernel = kernel.map_err(|error| error_chain(&error))?;
-        if kernel.version < OLDEST_KERNEL {
+        let release = self.host.text(quick(), Path::new(KERNEL_RELEASE)).await;
+        let release = release.map_err(|error| error_chain(&error))?;
+        let release = release.unwrap_or_default().trim().to_owned();
+        let numbers = release.split(|c: char| !c.is_ascii_digit());
+        let version: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
+        let [major, minor] = OLDEST_KERNEL;
+        if version.as_slice() < &OLDEST_KERNEL {
             return Err(format!(
-                "Linux {} is not supported: upgrade the operating system of the node to Linux {OLDEST_KERNEL} or newer",
-                kernel.release
+                "Linux {release} is not supported: upgrade the operating system of the node to Linux {major}.{minor} \
+                 or newer"
             ));
         }
-        Ok(format!("Linux {}", kernel.release))
+        Ok(format!("Linux {release}"))
     }
 
     /// Checks that this process may mount filesystems. Returns what it may not do otherwise, if anything.
@@ -166,6 +169,9 @@ fn containing_mount<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
     use crate::host::fake::{State, disk, mount_of};
     use crate::host::{Capabilities, DeviceNumber, Entry, Mount};
     use crate::node::tests::world_below;
@@ -246,18 +252,18 @@ mod tests {
 
     #[tokio::test]
     async fn kernels_before_5_10_are_not_supported() {
-        let check = async |kernel_release| {
+        let check = async |release: &str| {
             let state = State {
-                kernel_release: Some(kernel_release),
+                files: HashMap::from([(KERNEL_RELEASE.into(), format!("{release}\n"))]),
                 ..State::default()
             };
             let (_, node) = world_below("/k", state);
             node.prerequisites.check_kernel().await
         };
-        for release in ["5.10.0-36-cloud-amd64", "6.1.192", "10.0.1"] {
+        for release in ["5.10.0-36-cloud-amd64", "6.1.192", "6.12-rc3", "10.0.1"] {
             assert_eq!(check(release).await, Ok(format!("Linux {release}")));
         }
-        for release in ["5.4.0-200-generic", "4.19.91-27.al7.x86_64"] {
+        for release in ["5.4.0-200-generic", "4.19.91-27.al7.x86_64", "unknown"] {
             let error = check(release).await.unwrap_err();
             assert!(
                 error.contains(release) && error.contains("Linux 5.10 or newer"),

@@ -1,5 +1,6 @@
 //! Tests of the operations on a fake host: the order of the steps, and the state after a failed step.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,8 @@ use super::*;
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
-use crate::host::feature::FeatureFlags;
 use crate::host::{Capabilities, Content, Entry};
-use crate::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
+use crate::model::{Bytes, DriverName, Failure, Filesystem, Fsck, MountFlags, Tuning};
 
 mod block_settings;
 mod btrfs;

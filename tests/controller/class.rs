@@ -89,7 +89,7 @@ async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
         ),
         (
             &[("mkfsOptions", "-F")],
-            &["mkfsOptions", "-F", "with ext4"],
+            &["mkfsOptions", "-F", "is denied"],
         ),
         (
             &[("fsType", "xfs"), ("bytesPerInode", "16k")],
@@ -112,9 +112,9 @@ async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
 async fn mount_options_that_the_node_would_reject_are_rejected_by_create_volume() {
     let stage = Stage::new(&[]);
     for (fs_type, flag, part) in [
-        ("ext4", "nobarrier", "without barriers"),
-        ("xfs", "data=journal", "not an option of xfs"),
-        ("btrfs", "compress=best", "compress of btrfs accepts"),
+        ("ext4", "nobarrier", "without write barriers"),
+        ("xfs", "logdev=/dev/vda", "another device"),
+        ("btrfs", "ro,rw", "contradict"),
     ] {
         let mut asked = request(&[("fsType", fs_type)], None);
         let access = asked.volume_capabilities[0].access_type.as_mut().unwrap();

@@ -11,6 +11,7 @@ mod kit;
 mod lifecycle;
 #[path = "../common/loop_device.rs"]
 mod loop_device;
+mod options;
 mod publish;
 #[path = "../common/shell.rs"]
 mod shell;

@@ -3,8 +3,9 @@
 use std::os::unix::fs::FileExt;
 
 use diskplugin::base::Deadline;
-use diskplugin::model::Filesystem::{self, Ext3, Ext4, Xfs};
-use diskplugin::model::{Fsck, Tuning};
+use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
+use diskplugin::model::{Fsck, MountFlags, Tuning};
+use diskplugin::node::Access;
 
 use super::kit::{TIMEOUT, World, can_run, error_text, is_mounted, sh};
 
@@ -111,6 +112,49 @@ async fn every_fsck_policy_replays_the_journal() {
         assert_eq!(file, "precious", "{filesystem} {fsck:?}");
         world.unstage().await;
     }
+}
+
+/// The disk is a copy of one that was mounted.
+#[tokio::test]
+async fn a_btrfs_with_a_log_is_mounted_from_a_read_only_device_with_an_option() {
+    if !can_run().await {
+        return;
+    }
+    let world = World::with_disk("fsckbtrfslog").await;
+    let (device, staging) = (world.device(), world.path("staging"));
+    let (image, staging) = (world.path("copy"), staging.display());
+    let image = image.display();
+    world.stage(Btrfs).await.unwrap();
+    sh(&format!(
+        "echo one > {staging}/file; sync -f {staging}
+         echo two | dd of={staging}/file oflag=append conv=notrunc,fsync status=none
+         dd if={device} of={image} bs=1M iflag=direct status=none"
+    ))
+    .await;
+    world.unstage().await;
+    sh(&format!(
+        "dd if={image} of={device} bs=1M conv=notrunc,fsync status=none"
+    ))
+    .await;
+    let mut request = world.request(Btrfs);
+    (request.read_only, request.device_read_only) = (true, true);
+    let stager = world.node().stager.clone();
+    let refused = stager
+        .stage(request.clone(), Deadline::after(TIMEOUT))
+        .await;
+    let error = error_text(refused.unwrap_err());
+    assert!(
+        error.starts_with("JOURNAL_NOT_REPLAYED") && error.contains("rescue=nologreplay"),
+        "{error}"
+    );
+    request.access = Access::Mount {
+        filesystem: Btrfs,
+        flags: MountFlags::new(["rescue=nologreplay".to_owned()]).unwrap(),
+    };
+    let staged = stager.stage(request, Deadline::after(TIMEOUT)).await;
+    staged.map_err(error_text).unwrap();
+    assert_eq!(sh(&format!("cat {staging}/file")).await, "one");
+    world.unstage().await;
 }
 
 #[tokio::test]

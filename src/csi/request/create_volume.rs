@@ -76,11 +76,11 @@ pub(crate) fn capacity(
     }
 }
 
-/// Checks mkfs options and mount flags, which the node would otherwise reject after the volume is bound.
+/// Checks mkfs options, which the node would otherwise reject after the volume is bound.
 pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result<()> {
     let default = class.fs_type.unwrap_or_default();
     for capability in capabilities {
-        if let Some(filesystem) = capability.mounted_with(default)? {
+        if let Some(filesystem) = capability.mounted_with(default) {
             class.check_mkfs_options(filesystem)?;
         }
     }

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use super::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
-    Entry, FlushOutcome, Host, HostError, Kernel, KernelVersion, Link, Mount, MountDevice,
-    Result, Sought, Superblocks, Usage, Vitals,
+    Entry, FlushOutcome, Host, HostError, Link, Mount, MountDevice, Result, 
+    Sought, Superblocks, Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
@@ -195,7 +195,7 @@ impl Host for FakeHost {
         let size = |filesystem| Some((filesystem, state.stated_size?));
         Ok(Superblocks {
             sizes: Filesystem::ALL.into_iter().filter_map(size).collect(),
-            features: state.features.into_iter().collect(),
+            btrfs_log: state.has_btrfs_log,
             ext_errors: state.has_errors,
             ..Superblocks::default()
         })
@@ -216,9 +216,9 @@ impl Host for FakeHost {
             let duplicate = io::Error::from(io::ErrorKind::AlreadyExists);
             return Err(HostError::io("mount on", &request.target, duplicate));
         }
-        if self.state().features.is_some() {
-            let invalid = io::Error::from(io::ErrorKind::InvalidInput);
-            return Err(HostError::io("mount on", &request.target, invalid));
+        if let Some(errno) = self.state().mount_errno {
+            let error = io::Error::from_raw_os_error(errno);
+            return Err(HostError::io("mount on", &request.target, error));
         }
         self.act("mount", &request.target, |state| {
             let point = request.target.display().to_string();
@@ -397,13 +397,6 @@ impl Host for FakeHost {
 
     async fn boot_id(&self, _deadline: Deadline) -> Result<String> {
         Ok("boot-1".to_owned())
-    }
-
-    async fn kernel(&self, _deadline: Deadline) -> Result<Kernel> {
-        let release = self.state().kernel_release.unwrap_or("6.1.0-fake");
-        let version = KernelVersion::parse(release).unwrap();
-        let release = release.to_owned();
-        Ok(Kernel { release, version })
     }
 
     async fn capabilities(&self, _deadline: Deadline) -> Result<Capabilities> {

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::host::feature::FeatureFlags;
 use crate::host::{Capabilities, Content, Device, Entry, Link, Mount};
-use crate::model::{Bytes, Filesystem};
+use crate::model::Bytes;
 
 /// The state of the host, and the recorded calls.
 #[derive(Debug, Default)]
@@ -59,10 +58,10 @@ pub(crate) struct State {
     pub(crate) mounts_another_device: bool,
     /// The devices of the mounted btrfs with the same UUID.
     pub(crate) same_uuid: Vec<String>,
-    /// The features in the superblock. With them, mounting fails with `EINVAL`.
-    pub(crate) features: Option<(Filesystem, FeatureFlags)>,
-    /// The release of the kernel; 6.1 if not set.
-    pub(crate) kernel_release: Option<&'static str>,
+    /// The errno with which mounting fails.
+    pub(crate) mount_errno: Option<i32>,
+    /// Whether the superblock shows a log of btrfs.
+    pub(crate) has_btrfs_log: bool,
     /// Number of mounts that fail with `EEXIST`.
     pub(crate) duplicate_mounts: u32,
     /// Number of waits after which mounts and devices are free; never if not set.

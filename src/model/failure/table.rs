@@ -353,7 +353,7 @@ failures! {
         "run the filesystem check manually, preferably on a disk that is restored from a snapshot";
     JournalNotReplayed "JOURNAL_NOT_REPLAYED" FailedPrecondition
         "the disk is attached read-only, and its filesystem was not unmounted cleanly",
-        "mount it writable once, or set the mount flag that ignores the journal: noload for ext3 and ext4, norecovery for xfs";
+        "mount it writable once, or set the mount flag that ignores the journal: noload for ext3 and ext4, norecovery for xfs, rescue=nologreplay for btrfs";
     ReadOnlyUnsupported "READ_ONLY_UNSUPPORTED" FailedPrecondition
         "a blank disk, or one that must be expanded, cannot be used read-only",
         "use it writable once";
@@ -364,11 +364,8 @@ failures! {
         "the kernel does not have a setting of `sysConfig`, or rejects its value for this device",
         "recreate the PersistentVolume without the setting, or use nodes with another kernel; for new volumes, use a class without it";
     MountOptionsRejected "MOUNT_OPTIONS_REJECTED" InvalidArgument
-        "the kernel rejects the mount options",
-        "correct mountOptions of the StorageClass or the volume";
-    FeaturesUnsupported "FEATURES_UNSUPPORTED" FailedPrecondition
-        "the filesystem has features that the kernel of this node does not support",
-        "move the pod to a node with a newer kernel; ext3 and ext4: or disable the features while the disk is not mounted (tune2fs -O ^FEATURE); if the class requests them in mkfsOptions, use a class without them for new volumes";
+        "the kernel rejects the mount options, or features of the filesystem",
+        "read the node's kernel log; correct mountOptions of the StorageClass or the volume, or move the pod to a node with a newer kernel";
     InvalidSettingsFile "INVALID_SETTINGS_FILE" FailedPrecondition
         "a settings file of the node plugin is invalid",
         "correct the field of the file in the message, or remove the flag";

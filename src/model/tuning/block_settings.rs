@@ -93,7 +93,7 @@ impl Allowed {
     fn admits(self, value: &str) -> bool {
         match self {
             Self::Number(from, to) => {
-                crate::model::mount_option::number(value).is_some_and(|n| (from..=to).contains(&n))
+                super::number(value).is_some_and(|n| (from..=to).contains(&n))
             }
             Self::Word(words) => words.contains(&value),
         }

@@ -218,13 +218,30 @@ fn power(text: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    super::mount_option::size(text)
-        .map(|bytes| bytes.0)
+    size(text)
         .filter(|n| n.is_power_of_two() && (least..=most).contains(n))
         .map(Some)
         .ok_or_else(|| {
             format!("a power of two from {least} to {most}, in bytes; k and m are allowed")
         })
+}
+
+/// Digits and nothing else: no sign, no space.
+fn number(text: &str) -> Option<u64> {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
+}
+
+/// A number of bytes, with k, m or g for the powers of 1024.
+fn size(text: &str) -> Option<u64> {
+    let unit = match text.bytes().last()?.to_ascii_lowercase() {
+        b'k' => 1 << 10,
+        b'm' => 1 << 20,
+        b'g' => 1 << 30,
+        _ => return number(text),
+    };
+    number(text.get(..text.len() - 1)?)?.checked_mul(unit)
 }
 
 fn label(text: &str) -> Result<Option<String>, &'static str> {

@@ -6,7 +6,6 @@ use super::request::Access;
 mod common;
 mod error;
 mod expand;
-mod mount_option;
 mod mount_owner;
 mod partition;
 mod publish;

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::common::{access_name, ensure_directory, incompatible, mount_points};
-use super::mount_option::{check_labels, missing_options};
 use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, RequestedAccess, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
@@ -42,6 +41,16 @@ pub(in crate::node) fn publish(
     Ok(steps)
 }
 
+/// Restrictive options of a mount, and their opposites.
+const RESTRICTIVE: [(&str, &str); 6] = [
+    ("nosuid", "suid"),
+    ("nodev", "dev"),
+    ("noexec", "exec"),
+    ("noatime", "atime"),
+    ("nodiratime", "diratime"),
+    ("nosymfollow", "symfollow"),
+];
+
 fn publish_mount(
     filesystem: Filesystem,
     flags: &MountFlags,
@@ -66,7 +75,6 @@ fn publish_mount(
     if staged.is_read_only() && !read_only {
         return Err(PlanError::StagedReadOnly { staging });
     }
-    check_labels(flags, staged, &observed.staging)?;
     let missing = missing_options(flags, staged, &observed.staging)?;
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
@@ -89,6 +97,33 @@ fn publish_mount(
         steps.push(PathStep::RemountReadOnly(target).into());
     }
     Ok(steps)
+}
+
+/// The requested restrictive options that the mount does not have. All other options belong to the filesystem; kubelet
+/// passes the same ones to NodeStageVolume.
+///
+/// # Errors
+/// A requested option contradicts one of the mount: a target is never less strict than the staging path.
+fn missing_options(
+    flags: &MountFlags,
+    mount: &Mount,
+    path_state: &PathState,
+) -> Result<MountFlags, PlanError> {
+    let mut missing = Vec::new();
+    for (restrictive, opposite) in RESTRICTIVE {
+        let last = flags
+            .iter()
+            .rfind(|flag| [restrictive, opposite].contains(flag));
+        let has = mount.has_option(restrictive);
+        match last {
+            Some(flag) if flag == restrictive && !has => missing.push(restrictive.to_owned()),
+            Some(flag) if flag == opposite && has => {
+                return Err(incompatible(path_state, restrictive.to_owned(), opposite));
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(MountFlags::new(missing).expect("constants are valid options"))
 }
 
 /// Also restricts an existing mount: an earlier call may have been interrupted before this step.

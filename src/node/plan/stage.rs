@@ -3,7 +3,6 @@
 use super::common::{
     access_name, ensure_directory, foreign_data, grow_mounted, incompatible, needs_growth,
 };
-use super::mount_option::check_labels;
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
 use crate::host::filesystem::{can_grow_unmounted, has_check};
@@ -71,8 +70,7 @@ fn stage_access(
         } else {
             PlanError::path_in_use(&observed.staging, mount)
         }),
-        (Access::Mount { filesystem, flags }, Some(mount)) => {
-            check_labels(flags, mount, &observed.staging)?;
+        (Access::Mount { filesystem, .. }, Some(mount)) => {
             stage_mounted(*filesystem, requested.read_only, mount, observed)
         }
         (Access::Mount { filesystem, flags }, None) => {

@@ -237,29 +237,63 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_unsupported_feature_is_named_with_the_kernel() {
-    let content = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 30)),
-    };
-    let (_, node) = world(State {
-        features: Some((Filesystem::Ext4, FeatureFlags::ORPHAN_FILE)),
-        kernel_release: Some("5.10.0-36-cloud-amd64"),
-        ..with_disk(content)
-    });
+/// The error of staging an existing filesystem.
+async fn stage_error(filesystem: Filesystem, flag: &str, read_only: bool, state: State) -> Error {
+    let (_, node) = world(state);
     let mut request = stage_request();
     request.access = Access::Mount {
-        filesystem: Filesystem::Ext4,
-        flags: MountFlags::new(["noatime".to_owned()]).unwrap(),
+        filesystem,
+        flags: MountFlags::new([flag.to_owned()]).unwrap(),
     };
-    let error = node.stager.stage(request, soon()).await.unwrap_err();
-    assert_eq!(error.failure(), crate::model::Failure::FeaturesUnsupported);
-    let text = error.to_string();
-    assert!(
-        text.contains("orphan_file (Linux 5.15)") && text.contains("5.10.0-36-cloud-amd64"),
-        "{text}"
-    );
+    request.read_only = read_only;
+    node.stager.stage(request, soon()).await.unwrap_err()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_mount_options_are_named_and_the_kernel_log_has_the_reason() {
+    for (flag, failure, part) in [
+        ("commit=x", Failure::MountOptionsRejected, "\"commit=x\""),
+        ("", Failure::HostError, "cannot mount the ext4 on /dev/vdb"),
+    ] {
+        let content = Content::Filesystem {
+            filesystem: Filesystem::Ext4,
+            size: Some(Bytes(1 << 30)),
+        };
+        let state = State {
+            mount_errno: Some(nix::errno::Errno::EINVAL as i32),
+            ..with_disk(content)
+        };
+        let error = stage_error(Filesystem::Ext4, flag, false, state).await;
+        assert_eq!(error.failure(), failure);
+        let text = error_chain(&error);
+        for part in [part, "its log has the reason", "Invalid"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_btrfs_with_a_log_on_a_read_only_device_is_told_with_the_option() {
+    for (device_is_read_only, has_btrfs_log, failure) in [
+        ("1", true, Failure::JournalNotReplayed),
+        ("1", false, Failure::HostError),
+        ("0", true, Failure::HostError),
+    ] {
+        let content = Content::Filesystem {
+            filesystem: Filesystem::Btrfs,
+            size: Some(Bytes(1 << 30)),
+        };
+        let state = State {
+            mount_errno: Some(nix::errno::Errno::EIO as i32),
+            has_btrfs_log,
+            block_settings: HashMap::from([("ro".to_owned(), device_is_read_only.to_owned())]),
+            ..with_disk(content)
+        };
+        let error = stage_error(Filesystem::Btrfs, "noatime", true, state).await;
+        assert_eq!(error.failure(), failure);
+        let is_named = error.to_string().contains("rescue=nologreplay");
+        assert_eq!(is_named, failure == Failure::JournalNotReplayed, "{error}");
+    }
 }
 
 /// The device of the mount was removed, and the disk has come back with another name.

@@ -72,11 +72,11 @@ pub(super) fn parse(
     }
     let mut mount_options = Vec::new();
     for (n, option) in class.mount_options.iter().flatten().enumerate() {
-        let one = Draft {
-            mount_options: vec![option.clone()],
+        let with_option = Draft {
+            mount_options: [mount_options.clone(), vec![option.clone()]].concat(),
             ..plain.clone()
         };
-        match one.new_disk(&parameters, settings) {
+        match with_option.new_disk(&parameters, settings) {
             Ok(_) => mount_options.push(option.clone()),
             Err(error) => to.reject(format!("mountOptions[{n}]"), &error),
         }

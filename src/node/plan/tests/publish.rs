@@ -191,3 +191,25 @@ fn publish_adds_mount_options_that_the_staging_mount_lacks() {
     observed.target.mount = Some(staged);
     assert_eq!(plan(&observed), Ok(Vec::new()));
 }
+
+#[test]
+fn a_target_is_at_least_as_strict_as_the_staging_mount() {
+    for (requested_flags, expected) in [
+        ("noexec,discard", Some(&["bind"][..])),
+        ("exec,noexec", Some(&["bind"])),
+        ("noatime,atime", Some(&["bind"])),
+        ("nosymfollow", Some(&["bind", "restrict"])),
+        ("noexec,exec", None),
+    ] {
+        let access = Access::Mount {
+            filesystem: Ext4,
+            flags: MountFlags::new([requested_flags.to_owned()]).unwrap(),
+        };
+        let mut observed = publish_observation(path_state("/target", Entry::Directory, None), None);
+        let staged = mount_of(&observed.device, "/staging", "rw,noexec,relatime");
+        observed.staging = path_state("/staging", Entry::Directory, Some(staged));
+        let steps = publish(requested(&access, false), false, &observed).ok();
+        let names = steps.map(|steps| step_names(&steps));
+        assert_eq!(names.as_deref(), expected, "{requested_flags}");
+    }
+}
