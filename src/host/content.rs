@@ -253,9 +253,11 @@ fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content
             description: format!("a {table} partition table"),
         },
         (Some(kind), None) => {
+            // The kernel mounts ext2, which is ext4 without its features, as ext4, but not as ext3.
+            let name = if kind == "ext2" { "ext4" } else { kind };
             let known = Filesystem::ALL
                 .into_iter()
-                .find(|filesystem| filesystem.as_str() == kind)
+                .find(|filesystem| filesystem.as_str() == name)
                 .filter(|_| value("USAGE") == Some("filesystem"));
             match known {
                 // blkid also accepts an xfs that is incomplete according to its superblock.
@@ -384,6 +386,14 @@ mod tests {
             let content = classify(&output(Some(0), export, ""), &scan_with(Some(0)));
             assert_eq!(content.unwrap().to_string(), what);
         }
+    }
+
+    #[test]
+    fn ext2_is_mounted_as_ext4() {
+        let export = output(Some(0), "TYPE=ext2\nUSAGE=filesystem\n", "");
+        let content = classify(&export, &scan_with(Some(0))).unwrap();
+        let (filesystem, size) = (Filesystem::Ext4, None);
+        assert_eq!(content, Content::Filesystem { filesystem, size });
     }
 
     #[test]

@@ -27,6 +27,12 @@ pub struct UnknownFilesystem {
 impl Filesystem {
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
 
+    /// Whether the kernel mounts a filesystem of type `found` as this one.
+    #[must_use]
+    pub fn mounts(self, found: Self) -> bool {
+        self == found || (self, found) == (Self::Ext4, Self::Ext3)
+    }
+
     /// The name, as the kernel and blkid spell it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,8 +1,8 @@
-//! Mount options.
+//! Mount options, and filesystems that the driver did not create.
 
 use tonic::Code;
 
-use crate::kit::{World, can_run, sh, with_flags, writer_capability};
+use crate::kit::{SIZE, World, can_run, sh, with_flags, writer_capability};
 
 /// Options of each filesystem, of which some kernels know only a part.
 const OPTIONS: [(&str, &[&str]); 3] = [
@@ -68,5 +68,38 @@ async fn the_kernel_decides_about_mount_options() {
             eprintln!("{fs_type} {option}: {expected}");
             world.unstage().await.unwrap();
         }
+    }
+}
+
+/// The kernel mounts both as ext4.
+#[tokio::test]
+async fn ext3_and_ext2_are_used_as_ext4() {
+    if !can_run().await {
+        return;
+    }
+    for kind in ["ext3", "ext2"] {
+        let world = World::new(&format!("nodeloop{kind}")).await;
+        let (device, target) = (world.device().display().to_string(), world.text("target"));
+        sh(&format!("mkfs.{kind} -q {device} 200M")).await;
+        let capability = writer_capability("ext4");
+        for _ in 0..2 {
+            world.stage(&capability).await.unwrap();
+            world.publish(&capability, "target", false).await.unwrap();
+        }
+        let found = sh(&format!("findmnt -rno FSTYPE -M {target}")).await;
+        assert_eq!(found, "ext4");
+        sh(&format!("echo text > {target}/file")).await;
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+        world.grow_device(2 * SIZE).await;
+        world.stage(&capability).await.unwrap();
+        world.publish(&capability, "target", false).await.unwrap();
+        assert_eq!(sh(&format!("cat {target}/file")).await, "text");
+        world.expand("target", 2 * SIZE).await.unwrap();
+        let total = world.total_bytes("target").await.unwrap();
+        assert!(total > SIZE * 3 / 2, "{kind}: {total}");
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+        sh(&format!("e2fsck -fn {device} > /dev/null 2>&1")).await;
     }
 }

@@ -281,8 +281,8 @@ fn fingerprint(image: &Path) -> u64 {
 async fn check_rejected(name: &str, world: &World) {
     let before = fingerprint(&world.image());
     world.attach().await;
-    // The same type would be mounted.
-    let filesystem = if name.starts_with("ext4") && !name.contains("wiped") {
+    // The same type would be mounted, and ext3 and ext2 as ext4.
+    let filesystem = if name.starts_with("ext") && !name.contains("wiped") {
         Xfs
     } else {
         Ext4

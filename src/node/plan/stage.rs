@@ -154,7 +154,7 @@ fn stage_unmounted(
         Some(Content::Blank) => steps.push(format().into()),
         Some(Content::Filesystem {
             filesystem: found, ..
-        }) if *found != filesystem => {
+        }) if !filesystem.mounts(*found) => {
             return Err(PlanError::FilesystemMismatch {
                 device: device.to_string(),
                 found: *found,

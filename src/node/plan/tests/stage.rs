@@ -19,6 +19,14 @@ fn the_content_of_a_disk_determines_the_steps() {
             false,
             &["check", "grow-unmounted", "mount"],
         ),
+        // The kernel mounts ext3 as ext4.
+        (
+            filesystem_content(Ext3, GIB / 2),
+            ext4(),
+            false,
+            &["check", "grow-unmounted", "mount"],
+        ),
+        (filesystem_content(Ext3, GIB), ext4(), true, &["mount-ro"]),
         (
             filesystem_content(Xfs, GIB / 2),
             mount_access(Xfs),
@@ -163,15 +171,14 @@ fn staging_as_a_block_device_removes_the_format_record() {
 
 #[test]
 fn the_error_of_a_filesystem_mismatch_names_both_types() {
-    let error = stage(
-        requested(&ext4(), false),
-        &stage_observation(filesystem_content(Xfs, GIB)),
-    )
-    .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "/dev/vdb (254:16) has xfs, but ext4 was requested"
-    );
+    for (found, access, text) in [
+        (Xfs, ext4(), "has xfs, but ext4 was requested"),
+        (Ext4, mount_access(Ext3), "has ext4, but ext3 was requested"),
+    ] {
+        let observed = stage_observation(filesystem_content(found, GIB));
+        let error = stage(requested(&access, false), &observed).unwrap_err();
+        assert_eq!(error.to_string(), format!("/dev/vdb (254:16) {text}"));
+    }
 }
 
 #[test]
