@@ -75,12 +75,6 @@ pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     }
 }
 
-/// Whether [`check`] returns a command.
-#[must_use]
-pub fn has_check(filesystem: Filesystem) -> bool {
-    matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
-}
-
 /// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8 and
 /// higher that the check could not be done.
 #[must_use]
@@ -124,12 +118,6 @@ pub fn grow_mounted(filesystem: Filesystem, device: &Path, mount_point: &Path) -
 #[must_use]
 pub fn forget_btrfs_devices() -> Command {
     Command::new("btrfs").args(["device", "scan", "--forget"])
-}
-
-/// Whether the filesystem can grow while unmounted.
-#[must_use]
-pub fn can_grow_unmounted(filesystem: Filesystem) -> bool {
-    matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3)
 }
 
 /// Mount options that are always set.

@@ -76,41 +76,28 @@ pub(super) fn remount_read_only(existing: &Mount) -> Result<()> {
 
 /// Adds options of one mount, and leaves the others as they are. Options of the filesystem are passed over.
 pub(super) fn restrict(existing: &Mount, flags: &MountFlags) -> Result<()> {
-    let mut added = MsFlags::empty();
-    for (option, flag) in OF_ONE_MOUNT {
-        added.set(flag, flags.iter().any(|given| given == option));
-    }
-    remount("restrict", existing, added)
+    let has = |option: &str| flags.iter().any(|given| given == option);
+    remount("restrict", existing, of_one_mount(has))
 }
-
-/// Since Linux 5.10.
-const MS_NOSYMFOLLOW: MsFlags = MsFlags::from_bits_retain(256);
-
-const OF_ONE_MOUNT: [(&str, MsFlags); 8] = [
-    ("nosymfollow", MS_NOSYMFOLLOW),
-    ("ro", MsFlags::MS_RDONLY),
-    ("nosuid", MsFlags::MS_NOSUID),
-    ("nodev", MsFlags::MS_NODEV),
-    ("noexec", MsFlags::MS_NOEXEC),
-    ("noatime", MsFlags::MS_NOATIME),
-    ("nodiratime", MsFlags::MS_NODIRATIME),
-    ("relatime", MsFlags::MS_RELATIME),
-];
 
 /// The system call sets all options of a mount at once.
 fn remount(step: &'static str, existing: &Mount, added: MsFlags) -> Result<()> {
-    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | added;
-    for (option, flag) in OF_ONE_MOUNT {
-        if existing.has_option(option) {
-            flags.insert(flag);
-        }
-    }
+    let kept = of_one_mount(|option| existing.has_option(option));
+    let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | added | kept;
     if flags.contains(MsFlags::MS_NOATIME) {
         flags.remove(MsFlags::MS_RELATIME);
     }
     let reached = walk::reach(step, &existing.point)?;
     mount(NONE, &walk::through(&reached), NONE, flags, NONE)
         .map_err(|errno| HostError::io(step, &existing.point, errno))
+}
+
+fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
+    let of_one = FLAGS[..OF_ONE_MOUNT].iter();
+    of_one
+        .filter(|(option, ..)| has(option))
+        .map(|(.., flag)| *flag)
+        .collect()
 }
 
 /// A descriptor of the mount itself would keep it in use, so its last name is looked up anew, below
@@ -149,20 +136,43 @@ pub(super) fn check_number(device: &Device) -> Result<()> {
     })
 }
 
-/// Splits options into those that the kernel takes as bits and those that the filesystem reads.
-fn translate(filesystem: Filesystem, flags: &MountFlags, selinux: bool) -> (MsFlags, String) {
-    let mut bits = MsFlags::empty();
+/// Options that are flags of mount(2), and their opposites. The first ones belong to one mount.
+const FLAGS: [(&str, &str, MsFlags); 15] = [
+    ("ro", "rw", MsFlags::MS_RDONLY),
+    ("nosuid", "suid", MsFlags::MS_NOSUID),
+    ("nodev", "dev", MsFlags::MS_NODEV),
+    ("noexec", "exec", MsFlags::MS_NOEXEC),
+    ("noatime", "atime", MsFlags::MS_NOATIME),
+    ("nodiratime", "diratime", MsFlags::MS_NODIRATIME),
+    ("relatime", "norelatime", MsFlags::MS_RELATIME),
+    // MS_NOSYMFOLLOW, since Linux 5.10.
+    ("nosymfollow", "symfollow", MsFlags::from_bits_retain(256)),
+    ("sync", "async", MsFlags::MS_SYNCHRONOUS),
+    ("dirsync", "", MsFlags::MS_DIRSYNC),
+    ("strictatime", "nostrictatime", MsFlags::MS_STRICTATIME),
+    ("lazytime", "nolazytime", MsFlags::MS_LAZYTIME),
+    ("mand", "nomand", MsFlags::MS_MANDLOCK),
+    ("silent", "loud", MsFlags::MS_SILENT),
+    ("iversion", "noiversion", MsFlags::MS_I_VERSION),
+];
+const OF_ONE_MOUNT: usize = 8;
+
+/// Splits options into flags and those that the filesystem reads.
+fn translate(filesystem: Filesystem, options: &MountFlags, selinux: bool) -> (MsFlags, String) {
+    let mut flags = MsFlags::empty();
     let mut data: Vec<&str> = filesystem::default_mount_options(filesystem).to_vec();
-    for flag in flags.iter() {
-        match known(flag) {
-            Some(Known::Set(bit)) => bits.insert(bit),
-            Some(Known::Clear(bit)) => bits.remove(bit),
+    for option in options.iter() {
+        let flag = FLAGS
+            .iter()
+            .find(|(on, off, _)| [*on, *off].contains(&option));
+        match flag {
+            Some((on, _, flag)) => flags.set(*flag, option == *on),
             // As mount(8) does: kernels without SELinux reject labels.
-            None if MountFlags::is_label(flag) && !selinux => {}
-            None => data.push(flag),
+            None if MountFlags::is_label(option) && !selinux => {}
+            None => data.push(option),
         }
     }
-    (bits, data.join(","))
+    (flags, data.join(","))
 }
 
 /// Whether the kernel has a policy of SELinux. Without one, the process has no label that contains colons.
@@ -171,48 +181,6 @@ fn enforces_labels(proc: &Path) -> bool {
         fs::read_to_string(proc.join(file)).is_ok_and(|content| content.contains(text))
     };
     contains("filesystems", "selinuxfs") && contains("self/attr/current", ":")
-}
-
-enum Known {
-    Set(MsFlags),
-    Clear(MsFlags),
-}
-
-/// The options of mount(8) that no filesystem reads ("filesystem-independent mount options").
-fn known(flag: &str) -> Option<Known> {
-    Some(match flag {
-        // `mount_device` sets it by the requested access.
-        "ro" => Known::Set(MsFlags::MS_RDONLY),
-        "rw" => Known::Clear(MsFlags::MS_RDONLY),
-        "nosuid" => Known::Set(MsFlags::MS_NOSUID),
-        "suid" => Known::Clear(MsFlags::MS_NOSUID),
-        "nodev" => Known::Set(MsFlags::MS_NODEV),
-        "dev" => Known::Clear(MsFlags::MS_NODEV),
-        "noexec" => Known::Set(MsFlags::MS_NOEXEC),
-        "exec" => Known::Clear(MsFlags::MS_NOEXEC),
-        "sync" => Known::Set(MsFlags::MS_SYNCHRONOUS),
-        "async" => Known::Clear(MsFlags::MS_SYNCHRONOUS),
-        "dirsync" => Known::Set(MsFlags::MS_DIRSYNC),
-        "noatime" => Known::Set(MsFlags::MS_NOATIME),
-        "atime" => Known::Clear(MsFlags::MS_NOATIME),
-        "nodiratime" => Known::Set(MsFlags::MS_NODIRATIME),
-        "diratime" => Known::Clear(MsFlags::MS_NODIRATIME),
-        "relatime" => Known::Set(MsFlags::MS_RELATIME),
-        "norelatime" => Known::Clear(MsFlags::MS_RELATIME),
-        "strictatime" => Known::Set(MsFlags::MS_STRICTATIME),
-        "nostrictatime" => Known::Clear(MsFlags::MS_STRICTATIME),
-        "lazytime" => Known::Set(MsFlags::MS_LAZYTIME),
-        "nolazytime" => Known::Clear(MsFlags::MS_LAZYTIME),
-        "nosymfollow" => Known::Set(MS_NOSYMFOLLOW),
-        "symfollow" => Known::Clear(MS_NOSYMFOLLOW),
-        "mand" => Known::Set(MsFlags::MS_MANDLOCK),
-        "nomand" => Known::Clear(MsFlags::MS_MANDLOCK),
-        "silent" => Known::Set(MsFlags::MS_SILENT),
-        "loud" => Known::Clear(MsFlags::MS_SILENT),
-        "iversion" => Known::Set(MsFlags::MS_I_VERSION),
-        "noiversion" => Known::Clear(MsFlags::MS_I_VERSION),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -225,7 +193,8 @@ mod tests {
             "noatime,nodev,discard,dev,x-y=z,ro,nosymfollow,uquota,context=\"a:b:c:s0:c1,c2\"";
         let flags = MountFlags::new([flags.to_owned()]).unwrap();
         let (bits, data) = translate(Filesystem::Xfs, &flags, false);
-        let expected = MsFlags::MS_NOATIME | MsFlags::MS_RDONLY | MS_NOSYMFOLLOW;
+        let nosymfollow = MsFlags::from_bits_retain(256);
+        let expected = MsFlags::MS_NOATIME | MsFlags::MS_RDONLY | nosymfollow;
         assert_eq!(bits, expected);
         assert_eq!(data, "nouuid,discard,uquota");
         let (_, data) = translate(Filesystem::Xfs, &flags, true);

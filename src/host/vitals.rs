@@ -81,7 +81,7 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
 /// Whether errors since the mount of an ext filesystem stopped all writes; `by_default` is the mode in its superblock,
 /// which the mount table does not repeat.
 fn has_ext_stopped(errors: Option<&str>, mount: &Mount, by_default: bool) -> bool {
-    let is_ext = matches!(mount.kind.parse(), Ok(Filesystem::Ext4 | Filesystem::Ext3));
+    let is_ext = mount.kind.parse().is_ok_and(Filesystem::is_ext);
     let stops = mount.has_super_option("errors=remount-ro")
         || by_default && !mount.has_super_option("errors=continue");
     // A filesystem that was mounted read-only keeps the errors of its last writable mount.

@@ -27,6 +27,12 @@ pub struct UnknownFilesystem {
 impl Filesystem {
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
 
+    /// Whether e2fsck checks it, and resize2fs can grow it while it is unmounted.
+    #[must_use]
+    pub fn is_ext(self) -> bool {
+        matches!(self, Self::Ext4 | Self::Ext3)
+    }
+
     /// Whether the kernel mounts a filesystem of type `found` as this one.
     #[must_use]
     pub fn mounts(self, found: Self) -> bool {

@@ -203,7 +203,7 @@ fn defect(option: &str) -> Option<&'static str> {
     let denies = |name_or_option: &&str| [option, name(option)].contains(name_or_option);
     let denied = DENIED
         .iter()
-        .find(|(list, _)| list.iter().any(|of| denies(&of)));
+        .find(|(list, _)| list.iter().any(|of| denies(of)));
     denied
         .filter(|_| !ALLOWED.contains(&option))
         .map(|(_, reason)| *reason)

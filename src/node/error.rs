@@ -219,13 +219,11 @@ pub enum Error {
     },
     /// The kernel rejects the mount options.
     #[error(
-        "volume {volume}: the kernel of this node rejects the mount options \"{flags}\", or features of the \
-         {filesystem} on {device}; its log has the reason"
+        "volume {volume}: the kernel of this node rejects the mount options \"{flags}\", or features of the filesystem; \
+         its log has the reason"
     )]
     MountOptionsRejected {
         volume: DiskId,
-        device: String,
-        filesystem: Filesystem,
         flags: MountFlags,
         #[source]
         source: HostError,

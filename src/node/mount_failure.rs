@@ -48,8 +48,6 @@ pub(super) fn explain(
     if kind == ErrorKind::InvalidInput && !request.flags.is_empty() {
         return Error::MountOptionsRejected {
             volume,
-            device,
-            filesystem,
             flags: request.flags.clone(),
             source: error,
         };

@@ -139,7 +139,7 @@ impl StepRunner {
         filesystem: Filesystem,
         grown: Result<()>,
     ) -> Result<()> {
-        if grown.is_err() && filesystem::can_grow_unmounted(filesystem) {
+        if grown.is_err() && filesystem.is_ext() {
             let capabilities = self.host.capabilities(quick()).await;
             if capabilities.is_ok_and(|has| !has.has(Capability::SysResource)) {
                 return Err(Error::CapabilityMissing {

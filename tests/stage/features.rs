@@ -1,8 +1,9 @@
 //! Features of filesystems: those of new ones, and those that the kernel does not support.
 
+use diskplugin::base::Deadline;
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
 
-use super::kit::{World, can_run, sh};
+use super::kit::{TIMEOUT, World, can_run, error_text, sh};
 
 /// A command that prints the features of the filesystem on the device.
 fn features_command(filesystem: Filesystem) -> &'static str {
@@ -67,6 +68,31 @@ async fn the_log_of_the_kernel_names_a_feature_that_it_does_not_support() {
             error.starts_with("HOST_ERROR")
                 && error.contains("its log has the reason, such as features")
                 && error.contains("Invalid argument"),
+            "{error}"
+        );
+    }
+}
+
+/// mkfs judges options that the driver does not deny.
+#[tokio::test]
+async fn the_message_of_mkfs_about_an_option_is_in_the_error() {
+    if !can_run().await {
+        return;
+    }
+    for (filesystem, options, message) in [
+        (Ext4, "-O no_such_feature", "no_such_feature"),
+        (Xfs, "-m no_such_key=1", "no_such_key"),
+        (Btrfs, "--data raid1", "raid1"),
+    ] {
+        let world = World::with_disk(&format!("options{filesystem}")).await;
+        let mut request = world.request(filesystem);
+        let taken = request.tuning.take("mkfsOptions", options);
+        assert_eq!(taken, Ok(true));
+        let node = world.node();
+        let staged = node.stager.stage(request, Deadline::after(TIMEOUT));
+        let error = error_text(staged.await.unwrap_err());
+        assert!(
+            error.starts_with("TOOL_FAILED") && error.contains(message),
             "{error}"
         );
     }

@@ -77,7 +77,7 @@ fn reason(filesystem: Filesystem, option: &str) -> Option<&'static str> {
     let is = |of: &&str| *of == option || option.starts_with("--") && of.starts_with(option);
     let mut denied = denied(filesystem).iter();
     denied
-        .find(|(list, _)| list.iter().any(|of| is(&of)))
+        .find(|(list, _)| list.iter().any(|of| is(of)))
         .map(|(_, reason)| *reason)
 }
 
@@ -113,19 +113,17 @@ impl Tuning {
         }
         let format = matches!(self.discard, Discard::Format | Discard::Both);
         let mut words = vec!["-q".to_owned()];
-        match filesystem {
-            Filesystem::Ext4 | Filesystem::Ext3 => {
-                // No blocks are kept back for root: the volume belongs to one workload.
-                if !self.mkfs_options.iter().any(|word| word.starts_with("-m")) {
-                    given.add("-m", "0");
-                }
-                given.add("-E", if format { "discard" } else { "nodiscard" });
-                // The default, `continue`, lets damage spread while the pod writes.
-                given.add("-e", "remount-ro");
+        if filesystem.is_ext() {
+            // No blocks are kept back for root: the volume belongs to one workload.
+            if !self.mkfs_options.iter().any(|word| word == "-m") {
+                given.add("-m", "0");
             }
+            given.add("-E", if format { "discard" } else { "nodiscard" });
+            // The default, `continue`, lets damage spread while the pod writes.
+            given.add("-e", "remount-ro");
+        } else if !format {
             // A blank disk has nothing to discard, and large ones take minutes.
-            Filesystem::Xfs | Filesystem::Btrfs if !format => words.push("-K".to_owned()),
-            Filesystem::Xfs | Filesystem::Btrfs => {}
+            words.push("-K".to_owned());
         }
         self.typed(filesystem, &mut given)?;
         self.free(filesystem, &mut given)?;
@@ -143,7 +141,6 @@ impl Tuning {
             let allowed = format!("with {filesystem}, {allowed}");
             Err(InvalidTuning::new(key, value, &allowed))
         };
-        let is_ext = matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3);
         if let Some(size) = self.block_size {
             // The kernel does not mount ext with blocks larger than a page; xfs with smaller blocks has no checksums.
             let (option, value, allowed) = match filesystem {
@@ -174,7 +171,7 @@ impl Tuning {
             given.add(option, &value);
         }
         if let Some(ratio) = self.bytes_per_inode {
-            if !is_ext {
+            if !filesystem.is_ext() {
                 let allowed = "none: it makes inodes as they are needed";
                 return refuse(BYTES_PER_INODE, &ratio.to_string(), allowed);
             }
@@ -200,65 +197,50 @@ impl Tuning {
                 // It needs no preparation.
                 Filesystem::Xfs => {}
                 Filesystem::Ext3 | Filesystem::Btrfs => {
-                    return refuse(
-                        PROJECT_QUOTA,
-                        "true",
-                        "\"false\": ext4 and xfs have project quota",
-                    );
+                    let allowed = "\"false\": ext4 and xfs have project quota";
+                    return refuse(PROJECT_QUOTA, "true", allowed);
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds `mkfsOptions`, except what would format anything but the volume's device, and that completely. mkfs rejects what
-    /// it does not know.
+    /// Adds `mkfsOptions`. mkfs rejects what it does not know.
     fn free(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
         let refuse = |why: String| {
-            let given = self.mkfs_options.join(" ");
-            InvalidTuning::new(
-                crate::model::context::MKFS_OPTIONS,
-                &given,
-                &format!(
-                    "options of mkfs.{filesystem} and their values, separated by spaces; {why}"
-                ),
-            )
+            let allowed = format!("options of mkfs.{filesystem} and their values; {why}");
+            let value = self.mkfs_options.join(" ");
+            InvalidTuning::new(crate::model::context::MKFS_OPTIONS, &value, &allowed)
+        };
+        let denied = |part: &str| match reason(filesystem, part) {
+            Some(why) => Err(refuse(format!("{part:?} is denied: {why}"))),
+            None => Ok(()),
         };
         let mut words = self.mkfs_options.iter().peekable();
         while let Some(word) = words.next() {
+            let is_long = word.starts_with("--");
             let (option, attached) = match word.split_once('=') {
-                Some((option, value)) if option.starts_with("--") => (option, Some(value)),
+                Some((option, value)) if is_long => (option, Some(value)),
                 _ => (word.as_str(), None),
             };
-            let is_option = option.starts_with("--") && option.len() > 2
-                || option.starts_with('-') && option.len() == 2 && option != "--";
-            if !is_option {
+            let is_short = word.starts_with('-') && word.len() == 2;
+            if is_long == is_short {
                 return Err(refuse(format!("{word:?} is not an option")));
             }
-            if let Some(why) = reason(filesystem, option) {
-                return Err(refuse(format!("{option:?} is denied: {why}")));
-            }
+            denied(option)?;
             if switches(filesystem).contains(&option) {
                 given.add(option, "");
                 continue;
             }
-            let next = || {
-                words
-                    .next_if(|word| !word.starts_with('-'))
-                    .map(String::as_str)
-            };
-            let Some(value) = attached.or_else(next) else {
+            let next = words.next_if(|word| attached.is_none() && !word.starts_with('-'));
+            let Some(value) = attached.or(next.map(String::as_str)) else {
                 return Err(refuse(format!("{option:?} needs a value")));
             };
-            let mut keys = value
-                .split(',')
-                .map(|part| part.split('=').next().unwrap_or_default());
-            let denied = keys.find_map(|key| Some((key, reason(filesystem, key)?)));
-            let path = value.contains('/').then_some((value, OTHER_PLACE));
-            if let Some((part, why)) = denied.or(path) {
-                return Err(refuse(format!(
-                    "{part:?} in \"{option} {value}\" is denied: {why}"
-                )));
+            for part in value.split(',') {
+                denied(part.split('=').next().unwrap_or_default())?;
+            }
+            if value.contains('/') {
+                return Err(refuse(format!("{value:?} is denied: {OTHER_PLACE}")));
             }
             given.add(option, value);
         }
@@ -359,6 +341,7 @@ mod tests {
             (Ext4, "-E", "needs a value"),
             (Ext4, "-E -F", "needs a value"),
             (Ext4, "/dev/vda", "not an option"),
+            (Ext4, "- vda", "not an option"),
             (Ext4, "-q 1g", "not an option"),
             (Ext4, "-m 1 1g", "not an option"),
             (Ext4, "-m 1 -- /dev/vda", "not an option"),

@@ -5,7 +5,6 @@ use super::common::{
 };
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
-use crate::host::filesystem::{can_grow_unmounted, has_check};
 use crate::host::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 use crate::node::format_record::FormatRecord;
@@ -37,7 +36,7 @@ impl StageObservation {
     /// resize, so an interruption is harmless. An interrupted resize2fs of an unmounted filesystem
     /// leaves damage that `e2fsck -p` does not repair.
     fn grows_mounted(&self, filesystem: Filesystem) -> bool {
-        self.ext_grows_mounted || !can_grow_unmounted(filesystem)
+        self.ext_grows_mounted || !filesystem.is_ext()
     }
 }
 
@@ -168,7 +167,7 @@ fn stage_unmounted(
         Some(Content::Filesystem { size, .. }) => {
             // The mkfs completed before its record was removed.
             steps.extend(remove_format_record(observed));
-            if has_check(filesystem) && tuning.fsck != Fsck::None {
+            if filesystem.is_ext() && tuning.fsck != Fsck::None {
                 steps.push(DeviceStep::Check(filesystem, tuning.fsck).into());
             }
             if observed.partition_grows {

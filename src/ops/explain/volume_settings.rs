@@ -90,10 +90,9 @@ fn add_filesystem(parsed: &Parsed, to: &mut Explained) {
     if !options.is_empty() {
         to.set("mountOptions", options.join(","));
     }
-    let is_ext = matches!(filesystem, Filesystem::Ext4 | Filesystem::Ext3);
     let fsck = class.tuning.fsck;
     let effect = match fsck {
-        _ if !is_ext => "only ext3 and ext4 are checked",
+        _ if !filesystem.is_ext() => "only ext3 and ext4 are checked",
         Fsck::Preen => "e2fsck -p before each writable mount",
         Fsck::Journal => "the mount replays the journal; a filesystem with errors is rejected",
         Fsck::None => "no check",
