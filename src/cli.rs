@@ -20,6 +20,7 @@ mod node;
 mod operator;
 mod orphans;
 mod output;
+mod pre_stop_hook;
 mod program;
 mod rate_limits;
 mod timeline;
@@ -41,6 +42,7 @@ pub use node::{NodeArgs, NodeDirectoryArgs};
 pub use operator::{KubeconfigArgs, ProcessArgs};
 pub use orphans::Orphans;
 pub use output::OutputFormat;
+pub use pre_stop_hook::PreStopHook;
 pub use program::{
     Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role, parse, parse_program,
 };

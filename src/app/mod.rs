@@ -32,6 +32,7 @@ mod mock_cloud;
 mod node;
 mod node_checks;
 mod orphans;
+mod pre_stop_hook;
 mod process;
 mod reregistration;
 mod signal;
@@ -64,6 +65,7 @@ pub fn run(cli: Cli, config: Option<ConfigFile>) -> ExitCode {
         Role::Bundle(args) => process.quiet().run(Box::pin(bundle::run(*args))),
         Role::Doctor(args) => process.quiet().report(doctor::run(*args)),
         Role::Orphans(args) => process.quiet().report(orphans::run(*args)),
+        Role::PreStopHook(args) => process.run(pre_stop_hook::run(args)),
         #[cfg(feature = "mock-cloud")]
         Role::MockCloud(args) => process.run(mock_cloud::run(*args)),
         #[cfg(feature = "mock-cloud")]

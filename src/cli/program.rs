@@ -11,8 +11,8 @@ use super::config::{self, Failed};
 use super::kubectl;
 use super::log::{LOG_FORMAT, LogArgs};
 use super::{
-    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node, NodeDoctor,
-    Orphans, Timeline,
+    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node,
+    NodeDoctor, Orphans, PreStopHook, Timeline,
 };
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
@@ -79,6 +79,8 @@ pub enum Role {
     Doctor(Box<Doctor>),
     /// Report disks and snapshots that Kubernetes does not use, and delete named ones.
     Orphans(Box<Orphans>),
+    /// Wait until a drained node has no attached volumes (preStop hook of the DaemonSet).
+    PreStopHook(PreStopHook),
     /// Serve the fake ECS API over HTTP.
     #[cfg(feature = "mock-cloud")]
     MockCloud(Box<MockCloud>),

@@ -1,5 +1,5 @@
-//! Kubernetes: what the controller reads of the cluster and writes to it. Nodes have no part in it: what they must know
-//! reaches them as a file (`node.instanceTypes` and [`facts`]).
+//! Kubernetes: what the controller reads of the cluster and writes to it. The node plugin does not call the API server: what
+//! it must know reaches it as a file (`node.instanceTypes` and [`instance_types`]). Only its preStop hook does ([`node_drain`]).
 //!
 //! Nothing here is needed for a volume. While the API server is away, what is known goes on being used, and what could
 //! not be written is written later.
@@ -14,6 +14,7 @@ pub mod inspection;
 pub mod instance_types;
 pub mod lease;
 mod list;
+pub mod node_drain;
 pub mod nodes;
 mod objects;
 pub mod pod_report;

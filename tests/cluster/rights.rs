@@ -22,7 +22,9 @@ type Right = (String, String);
 /// No ServiceAccount of the chart can read Secrets, and the one of the node cannot access volumes either.
 pub(crate) async fn secrets(scene: &Scene<'_>) {
     let mut asked = vec![
-        (NODE, "get", "nodes"),
+        (NODE, "list", "nodes"),
+        (NODE, "patch", "nodes"),
+        (NODE, "get", "volumeattachments"),
         (NODE, "list", "persistentvolumes"),
         (NODE, "patch", "volumeattachments"),
     ];

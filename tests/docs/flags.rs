@@ -6,7 +6,7 @@ use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
 use crate::page::read;
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 11] = [
+const ROLES: [&str; 12] = [
     "controller",
     "node",
     "all-in-one",
@@ -16,6 +16,7 @@ const ROLES: [&str; 11] = [
     "bundle",
     "doctor",
     "orphans",
+    "pre-stop-hook",
     "mock-cloud",
     "demo",
 ];

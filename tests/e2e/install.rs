@@ -83,11 +83,14 @@ pub(crate) async fn ready(cluster: &Cluster) {
     })
     .await;
     let daemon = grouped("apps", NAMESPACE, &format!("daemonsets/{NODE}"));
-    until("the node's pod is ready", async || {
+    until("the nodes' pods are ready", async || {
         let daemon = api.get(&daemon).await?;
         let status = &daemon["status"];
         let now = status["observedGeneration"] == daemon["metadata"]["generation"];
-        (now && status["updatedNumberScheduled"] == 1 && status["numberReady"] == 1).then_some(())
+        let all = &status["desiredNumberScheduled"];
+        let is_everywhere =
+            status["updatedNumberScheduled"] == *all && status["numberReady"] == *all;
+        (now && *all != 0 && is_everywhere).then_some(())
     })
     .await;
     registered(cluster, cluster.worker.name).await;

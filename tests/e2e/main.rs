@@ -67,6 +67,7 @@ mod upstream;
 mod worker;
 
 mod disturb;
+mod drained;
 mod keep;
 mod moved;
 mod share;
@@ -101,6 +102,7 @@ fn main() -> std::process::ExitCode {
         "upgraded" => disturb::upgraded,
         "killed" => disturb::killed_in_mid_stage,
         "moved" => moved::to_another_node,
+        "drained" => drained::its_pod_starts_elsewhere,
         "uninstalled" => disturb::uninstalled,
     ];
     suite::run(vec![together, alone])

@@ -140,13 +140,32 @@ impl Worker {
 
     /// Kills kubelet and starts it again.
     pub(crate) async fn restart_kubelet(&self) {
+        self.off().await;
+        self.on().await;
+    }
+
+    /// Kills kubelet: nobody hears of the node any more.
+    pub(crate) async fn off(&self) {
         let mut kubelet = self.kubelet.lock().await;
         kubelet.signal(Signal::SIGKILL);
         until("kubelet has ended", async || {
             kubelet.is_over().then_some(())
         })
         .await;
-        *kubelet = self.make.kubelet().spawn();
+    }
+
+    /// Starts kubelet again.
+    pub(crate) async fn on(&self) {
+        *self.kubelet.lock().await = self.make.kubelet().spawn();
+    }
+
+    /// How often kubelet reports the node's status, from its next start on.
+    pub(crate) fn set_status_frequency(&self, frequency: &str) {
+        let file = self.make.own.join("kubelet.json");
+        let text = std::fs::read_to_string(&file).expect("kubelet runs with it");
+        let mut settings: Value = serde_json::from_str(&text).expect("it was written as JSON");
+        settings["nodeStatusUpdateFrequency"] = json!(frequency);
+        write(&file, &settings.to_string());
     }
 
     /// The lines of kubelet's log.

@@ -175,6 +175,9 @@ fn permissions(objects: &[Object], of: &Object) -> String {
         verbs.iter().any(|verb| !reads.contains(verb))
     });
     let written: BTreeSet<String> = written.map(|(resource, _)| resource).collect();
+    if written.is_empty() {
+        return "read only, see [API permissions](#api-permissions)".to_owned();
+    }
     format!(
         "{} resources, see [API permissions](#api-permissions)",
         written.len()

@@ -3,13 +3,33 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use clap::Parser as _;
+use diskplugin::cli::{Cli, Role};
 use serde_json::{Value, json};
 
 use crate::render::{Object, all, list, read, text, texts, variant};
 use crate::report;
+use crate::rights::{is_role, rules};
+
+/// The command of the preStop hook, which is the only part of a node pod that calls the API server.
+fn hook(node: &Object) -> Option<Vec<&str>> {
+    let containers = node.containers();
+    let found = containers.iter().find_map(|container| {
+        let command = "/lifecycle/preStop/exec/command";
+        container.body.pointer(command)
+    })?;
+    Some(
+        found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap())
+            .collect(),
+    )
+}
 
 #[test]
-fn node_pods_have_no_secret_token_or_permission() {
+fn node_pods_have_no_secret_and_only_the_hook_has_a_token_and_permissions() {
     let objects = all();
     let nodes = objects.iter().filter(|object| object.kind == "DaemonSet");
     let mut problems = Vec::new();
@@ -23,7 +43,9 @@ fn node_pods_have_no_secret_token_or_permission() {
             // The certificate of the HTTP port, and no other Secret.
             let is_certificate =
                 name == "tls" && volume.pointer("/secret/secretName") == Some(&json!("disk-tls"));
+            let is_token = name == "api" && hook(node).is_some();
             if !is_certificate
+                && !is_token
                 && (volume.get("secret").is_some() || volume.get("projected").is_some())
             {
                 problems.push(format!("{at}: volume {name} is a Secret or a token"));
@@ -36,7 +58,11 @@ fn node_pods_have_no_secret_token_or_permission() {
             for variable in list(container.body, "/env") {
                 let name = text(variable, "/name").to_uppercase();
                 let secret = ["KEY", "SECRET", "TOKEN", "CREDENTIAL", "ROLE"];
-                if variable.get("valueFrom").is_some() || secret.iter().any(|s| name.contains(s)) {
+                let is_node = name == "DISKPLUGIN_NODE_NAME"
+                    && variable.pointer("/valueFrom/fieldRef/fieldPath")
+                        == Some(&json!("spec.nodeName"));
+                let is_reference = variable.get("valueFrom").is_some() && !is_node;
+                if is_reference || secret.iter().any(|s| name.contains(s)) {
                     problems.push(format!("{}: variable {name}", container.at()));
                 }
             }
@@ -54,15 +80,65 @@ fn node_pods_have_no_secret_token_or_permission() {
         });
         for binding in bindings {
             let subjects = list(&binding.body, "/subjects");
-            if subjects
-                .iter()
-                .any(|subject| text(subject, "/name") == account)
+            let of_hook = hook(node).is_some() && binding.name.ends_with("-diskplugin-node");
+            if !of_hook
+                && subjects
+                    .iter()
+                    .any(|subject| text(subject, "/name") == account)
             {
                 problems.push(format!("{}: grants permissions to {account}", binding.at()));
             }
         }
     }
     report(problems);
+}
+
+#[test]
+fn the_hook_of_the_node_plugin_has_a_valid_command_and_minimal_permissions() {
+    let expected = [
+        ("nodes".to_owned(), vec!["get"]),
+        (
+            "volumeattachments.storage.k8s.io".to_owned(),
+            vec!["list", "watch"],
+        ),
+    ];
+    // With node-driver-registrar, kubelet could not call the driver any more.
+    for (name, waits) in [
+        ("minimal", true),
+        ("production", true),
+        ("off", false),
+        ("full", false),
+    ] {
+        let objects = variant(name);
+        let node = objects
+            .iter()
+            .find(|object| object.kind == "DaemonSet")
+            .unwrap();
+        let role = |object: &&Object| is_role(object) && object.name.ends_with("-node");
+        let role = objects.iter().find(role);
+        assert_eq!(
+            (hook(node).is_some(), role.is_some()),
+            (waits, waits),
+            "{name}"
+        );
+        let (Some(command), Some(role)) = (hook(node), role) else {
+            continue;
+        };
+        assert_eq!(rules(role), expected);
+        assert_eq!(command[0], "/diskplugin");
+        let cli = Cli::try_parse_from(command.into_iter().chain(["--node-name=n"])).unwrap();
+        let Role::PreStopHook(hook) = cli.role else {
+            panic!("{name}: not the hook");
+        };
+        let pod = node.pod().unwrap();
+        let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+        // Afterwards, running calls finish.
+        let drain = Duration::from_secs(25);
+        assert!(
+            Duration::from_secs(grace) > hook.timeout + drain,
+            "{name}: {grace} s"
+        );
+    }
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn condition(row: &Row, minimal: &[Row]) -> &'static str {
         ("driver", "events.events.k8s.io") => "`events.enabled`",
         ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
         ("driver", "nodes") => "`instanceTypes.publish`",
+        ("node", _) => "`node.waitForVolumeDetach.enabled`",
         (_, "configmaps") => "`instanceTypes.publish`; restricted to one name",
         (
             "all (namespace)",

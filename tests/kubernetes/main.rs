@@ -18,6 +18,7 @@ mod http_access;
 mod kit;
 mod leader;
 mod orphans;
+mod pre_stop_hook;
 mod store;
 mod taint;
 mod timeline;

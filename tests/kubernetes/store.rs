@@ -60,6 +60,13 @@ impl Store {
         Ok(self.put(place, object))
     }
 
+    /// Deletes an object that exists.
+    pub(crate) fn remove(&mut self, place: &str) {
+        let object = self.objects.remove(place).unwrap();
+        self.version += 1;
+        self.note(place, "DELETED", &object);
+    }
+
     /// What is directly below a place, and at which version.
     pub(crate) fn list(&self, below: &str) -> (u64, Vec<Value>) {
         let objects = self.objects.iter();

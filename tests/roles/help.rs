@@ -24,7 +24,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
-    let roles: [(&str, &[&str]); 11] = [
+    let roles: [(&str, &[&str]); 12] = [
         ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
         (
             "node",
@@ -73,6 +73,12 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 CLOUD,
                 "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --prices --output \
                  --allow-unreferenced --delete --older-than --yes",
+            ],
+        ),
+        (
+            "pre-stop-hook",
+            &[
+                "--node-name --timeout --log-file --kubeconfig --driver-name --log-format --log-level",
             ],
         ),
         (

@@ -32,8 +32,8 @@
 {{- end }}
 {{- end }}
 
-{{/* Volumes of the controller and of its checks: the token for the API server, and the credentials. */}}
-{{- define "diskplugin.cloudVolumes" -}}
+{{/* Volume of the token for the API server. */}}
+{{- define "diskplugin.apiVolume" -}}
 # The same as automountServiceAccountToken would mount into every container.
 - name: api
   projected:
@@ -52,6 +52,11 @@
             - path: namespace
               fieldRef:
                 fieldPath: metadata.namespace
+{{- end }}
+
+{{/* Volumes of the controller and of its checks: the token for the API server, and the credentials. */}}
+{{- define "diskplugin.cloudVolumes" -}}
+{{ include "diskplugin.apiVolume" . }}
 {{- if eq .Values.credentials.source "secret" }}
 # A directory without subPath, so that kubelet updates it in the running pod.
 - name: credentials

@@ -56,6 +56,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "diskplugin.image" (dict "root" . "image" .Values.image "repository" $repository "fallback" .Chart.AppVersion "key" "image") }}
 {{- end }}
 
+{{/* "true" if the preStop hook of the node plugin waits for the detach of volumes. node-driver-registrar has no such hook: it
+     ends at once, and kubelet can no longer call the driver. */}}
+{{- define "diskplugin.waitsForVolumeDetach" -}}
+{{- if and .Values.node.waitForVolumeDetach.enabled (not .Values.sidecars.registrar.enabled) -}}
+true
+{{- end -}}
+{{- end }}
+
 {{- define "diskplugin.controllerAccount" -}}
 {{- .Values.controller.serviceAccount.name | default (printf "%s-controller" (include "diskplugin.fullname" .)) }}
 {{- end }}

@@ -1,0 +1,99 @@
+//! A node that is being drained for termination, and the VolumeAttachments that keep its volumes from other nodes.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use tokio::sync::watch;
+
+use super::access::ask;
+use super::follow::{WatchEvent, follow};
+use super::list::list_selected;
+use super::{Cluster, Error, Result};
+use crate::model::DriverName;
+
+/// Taints of nodes that are drained or shut down: kubectl and Kubernetes, cluster autoscaler, Karpenter 1.x and 0.x.
+const TAINTS: [&str; 6] = [
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+];
+
+/// The message that kubelet sets in the condition Ready during a graceful node shutdown.
+const SHUTTING_DOWN: &str = "node is shutting down";
+
+/// Whether the node is drained, shuts down, or no longer exists.
+///
+/// # Errors
+/// The API server does not respond, or forbids it.
+pub async fn is_leaving(cluster: &Cluster, node: &str) -> Result<bool> {
+    let api: Api<Node> = Api::all(cluster.client());
+    let found = ask(&format!("read the Node {node}"), api.get_opt(node)).await?;
+    Ok(found.is_none_or(|node| is_drained(&node)))
+}
+
+fn is_drained(node: &Node) -> bool {
+    let spec = node.spec.as_ref();
+    let is_cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
+    let mut taints = spec
+        .and_then(|spec| spec.taints.as_ref())
+        .into_iter()
+        .flatten();
+    let status = node.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let mut ready = conditions
+        .into_iter()
+        .flatten()
+        .filter(|condition| condition.type_ == "Ready");
+    is_cordoned
+        || taints.any(|taint| TAINTS.contains(&taint.key.as_str()))
+        || ready.any(|ready| {
+            let message = ready.message.as_deref().unwrap_or_default();
+            ready.status != "True" && message.contains(SHUTTING_DOWN)
+        })
+}
+
+/// Returns when no volume of the driver is attached to the node. A watch that fails is restarted; only the first list must
+/// succeed.
+///
+/// # Errors
+/// The API server does not respond, or forbids it.
+pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -> Result<()> {
+    let api: Api<VolumeAttachment> = Api::all(cluster.client());
+    let is_own =
+        |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
+    let all = list_selected(&api, &ListParams::default()).await;
+    let all = all.map_err(|outcome| Error::of("list VolumeAttachments", outcome))?;
+    let own = all
+        .iter()
+        .filter(|one| is_own(one))
+        .map(ResourceExt::name_any);
+    let own: BTreeSet<String> = own.collect();
+    tracing::info!(
+        node,
+        volumes = own.len(),
+        "waiting until no volume is attached to the node"
+    );
+    let (sender, mut attached) = watch::channel(own);
+    let watched = follow("VolumeAttachments", api, is_own, |event| {
+        sender.send_modify(|own| match event {
+            WatchEvent::All(all) => {
+                let all = all.into_iter().filter(|(_, is_own)| *is_own);
+                *own = all.map(|(name, _)| name).collect();
+            }
+            WatchEvent::Applied(name, true) => drop(own.insert(name)),
+            WatchEvent::Applied(name, false) | WatchEvent::Deleted(name) => drop(own.remove(&name)),
+        });
+    });
+    tokio::select! {
+        () = watched => {}
+        _ = attached.wait_for(BTreeSet::is_empty) => {}
+    }
+    tracing::info!(node, "no volume is attached to the node");
+    Ok(())
+}
