@@ -116,6 +116,7 @@ impl Driver {
                 node: Some(checks),
                 registration: self.registration.clone(),
                 leadership: None,
+                unknown_location: None,
             },
         };
         let services = Services::new(driver_name)

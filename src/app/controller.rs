@@ -73,6 +73,7 @@ pub(crate) async fn run(
         node: None,
         registration: None,
         leadership: leadership.clone(),
+        unknown_location: None,
     };
     let tasks = Tasks::default();
     let (activate, active) = oneshot::channel();

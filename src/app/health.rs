@@ -25,7 +25,7 @@ use crate::model::Failure;
 /// How long calls must have failed before the cloud is reported as unreachable.
 const UNREACHABLE_AFTER: Duration = Duration::from_mins(1);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Health {
     pub(crate) endpoint: Endpoint,
     /// Set for roles that call the cloud.
@@ -36,6 +36,8 @@ pub(crate) struct Health {
     pub(crate) registration: Option<Registration>,
     /// Set if replicas elect a leader.
     pub(crate) leadership: Option<watch::Receiver<Leadership>>,
+    /// Why a node does not know which instance it is. Until then it serves no socket.
+    pub(crate) unknown_location: Option<String>,
 }
 
 /// The cloud API and the credentials for it.
@@ -61,6 +63,9 @@ impl Health {
         if self.is_standby() {
             return standby_check();
         }
+        if self.unknown_location.is_some() {
+            return Check::new("socket", Ok("not served yet".to_owned()));
+        }
         let outcome = match probe(&self.endpoint).await {
             Ok(()) => Ok("it responds".to_owned()),
             Err(ProbeError::Stopping) => Ok(STOPPING.to_owned()),
@@ -71,6 +76,12 @@ impl Health {
 
     /// Whether it can serve requests.
     pub(crate) async fn ready(&self) -> Readiness {
+        if let Some(problem) = &self.unknown_location {
+            return Readiness {
+                ready: false,
+                checks: vec![Check::new("location", Err(problem.clone()))],
+            };
+        }
         let (socket, credentials, node) =
             tokio::join!(self.socket(), self.credentials(), self.node());
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());

@@ -10,7 +10,7 @@ use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
 use crate::node::info::InstanceTypeSource;
 
-/// How long startup waits for an unresponsive metadata service; then kubelet restarts the container.
+/// How long startup waits for an unresponsive metadata service.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Resolves the location of this process, and collects the problems of its settings.
@@ -31,6 +31,14 @@ impl<'a> Location<'a> {
             metadata: None,
             deadline: Deadline::after(METADATA_TIMEOUT),
             problems: Vec::new(),
+        }
+    }
+
+    /// As [`Self::new`], with a single attempt of each request.
+    pub(crate) fn without_retries(args: &'a LocationArgs) -> Self {
+        Self {
+            deadline: Deadline::after(Duration::ZERO),
+            ..Self::new(args)
         }
     }
 

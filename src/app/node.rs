@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::config::Reload;
 use super::health::Health;
@@ -20,11 +22,15 @@ use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
 use crate::host::{Linux, ProcessExec, Roots, memory};
-use crate::model::{Bytes, DriverName};
+use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
+use crate::node::info::InstanceTypeSource;
 use crate::node::{NodeServices, Settings};
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
+
+/// Pause between two requests to a metadata service that did not respond at the start.
+const METADATA_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Memory of the cgroup limit that is reserved for this process, which uses about a third of it.
 pub(crate) const OWN_MEMORY: u64 = 32 << 20;
@@ -34,37 +40,60 @@ pub(crate) async fn run(
     config: Option<ConfigFile>,
     telemetry: Telemetry,
 ) -> anyhow::Result<()> {
-    let stop = signal::stop()?;
+    let mut stop = pin!(signal::stop()?);
     let mut location = Location::new(&args.location);
     let max_volumes = location.checked(max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok()));
     let registration = location.checked(registration(&args.node, &args.server));
-    let id = location.node(args.node.node_id).await;
-    let zone = location.zone(args.location.zone.clone()).await;
-    let instance_types = location
-        .instance_type_source(args.node.instance_type, args.node.instance_types_file)
-        .await;
-    let (Some(id), Some(zone), Some(max_volumes), Some(registration)) =
-        (id, zone, max_volumes, registration)
-    else {
+    let (Some(max_volumes), Some(registration)) = (max_volumes, registration) else {
         return Err(location.into_error().into());
     };
-    // Drops the HTTP client of the metadata service.
-    drop(location);
+    let port = http::bind(&args.server.http).await?;
+    let site = |metrics, health| Site {
+        health,
+        metrics,
+        telemetry: telemetry.clone(),
+        status: None,
+        disks: None,
+        // The node plugin does not use the API server.
+        authorizer: Authorizer::default(),
+        pages: http::page_limit(),
+    };
+    let mut health = Health {
+        endpoint: args.server.endpoint.clone(),
+        cloud: None,
+        node: None,
+        registration: None,
+        leadership: None,
+        unknown_location: None,
+    };
+    let identity = match identify(location, &args).await {
+        Ok(identity) => identity,
+        Err(missing) => {
+            let problem = no_instance(&missing);
+            tracing::warn!("{problem}");
+            health.unknown_location = Some(problem);
+            let metrics = Metrics::new("node", &telemetry.metrics, Vec::new());
+            tokio::select! {
+                identity = wait_identity(&args) => identity,
+                never = http::serve(port.as_ref(), site(metrics, health.clone())) => match never {},
+                () = &mut stop => return Ok(()),
+            }
+        }
+    };
     if let Some(dir) = args.device_dir.as_deref().filter(|dir| !dir.is_dir()) {
         tracing::warn!("{}", missing_device_dir(dir));
     }
     let settings = Settings {
-        id,
-        zone,
+        id: identity.id,
+        zone: identity.zone,
         max_volumes,
         categories: args.node.instance_categories,
-        instance_types,
+        instance_types: identity.instance_types,
         device_dir: args.device_dir,
         kubelet_dir: args.node.directories.kubelet_dir,
         state_dir: args.node.directories.state_dir,
     };
     let server = args.server;
-    let port = http::bind(&server.http).await?;
     let driver = server.driver.driver_name.clone();
     protect_from_oom();
     let node = node(settings, driver, args.node.tool_memory);
@@ -81,22 +110,13 @@ pub(crate) async fn run(
         rate_limiter: None,
     };
     let metrics = Metrics::new("node", &telemetry.metrics, vec![Box::new(gauges)]);
-    let site = Site {
-        metrics: metrics.with_config(reload.start(config)),
-        telemetry,
-        status: None,
-        disks: None,
-        // A node does not use the API server.
-        authorizer: Authorizer::default(),
-        pages: http::page_limit(),
-        health: Health {
-            endpoint: server.endpoint.clone(),
-            cloud: None,
-            node: Some(checks),
-            registration: registration.clone(),
-            leadership: None,
-        },
+    health = Health {
+        node: Some(checks),
+        registration: registration.clone(),
+        unknown_location: None,
+        ..health
     };
+    let site = site(metrics.with_config(reload.start(config)), health);
     if let Some(registration) = registration.clone() {
         // Separate tasks: shutdown does not wait for it.
         Tasks::default().spawn(reregistration::run(Arc::clone(&node), registration));
@@ -120,6 +140,54 @@ fn protect_from_oom() {
             "cannot set the OOM score: if filesystem tools exhaust the memory of the container, this process may be terminated too"
         );
     }
+}
+
+/// What the node reports to kubelet.
+#[derive(Debug)]
+struct Identity {
+    id: InstanceId,
+    zone: ZoneId,
+    instance_types: InstanceTypeSource,
+}
+
+async fn identify(
+    mut location: Location<'_>,
+    args: &cli::Node,
+) -> Result<Identity, InvalidSettings> {
+    let id = location.node(args.node.node_id.clone()).await;
+    let zone = location.zone(args.location.zone.clone()).await;
+    let (Some(id), Some(zone)) = (id, zone) else {
+        return Err(location.into_error());
+    };
+    let node = &args.node;
+    let instance_types = location
+        .instance_type_source(node.instance_type.clone(), node.instance_types_file.clone())
+        .await;
+    Ok(Identity {
+        id,
+        zone,
+        instance_types,
+    })
+}
+
+/// Returns when the metadata service responds. A restart of the process would not help.
+async fn wait_identity(args: &cli::Node) -> Identity {
+    loop {
+        tokio::time::sleep(METADATA_INTERVAL).await;
+        if let Ok(identity) = identify(Location::without_retries(&args.location), args).await {
+            return identity;
+        }
+    }
+}
+
+fn no_instance(missing: &InvalidSettings) -> String {
+    let seconds = METADATA_INTERVAL.as_secs();
+    format!(
+        "this machine is not an ECS instance, or its metadata service does not respond: {}. The node plugin is not ready and \
+         requests the metadata every {seconds} s; it registers with kubelet as soon as it has them. Exclude nodes that are not \
+         ECS instances (`node.excludedNodeLabels` of the chart)",
+        missing.0.join(". ")
+    )
 }
 
 /// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a warning if the

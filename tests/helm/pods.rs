@@ -142,6 +142,48 @@ fn the_hook_of_the_node_plugin_has_a_valid_command_and_minimal_permissions() {
 }
 
 #[test]
+fn nodes_that_are_not_instances_are_excluded_from_every_term_of_the_affinity() {
+    let terms = |name: &str| {
+        let objects = variant(name);
+        let node = objects
+            .iter()
+            .find(|object| object.kind == "DaemonSet")
+            .unwrap();
+        let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        let terms = list(node.pod().unwrap(), required).into_iter();
+        terms.cloned().collect::<Vec<Value>>()
+    };
+    let virtual_node = json!({"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]});
+    assert_eq!(
+        terms("minimal"),
+        [json!({"matchExpressions": [virtual_node]})]
+    );
+    assert_eq!(terms("off"), [] as [Value; 0]);
+    let zone =
+        json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["cn-beijing-c"]});
+    let hybrid = json!({"key": "example.com/on-premises", "operator": "DoesNotExist"});
+    let name = json!([{"key": "metadata.name", "operator": "In", "values": ["worker-1"]}]);
+    assert_eq!(
+        terms("full"),
+        [
+            json!({"matchExpressions": [zone, hybrid, virtual_node]}),
+            json!({"matchFields": name, "matchExpressions": [hybrid, virtual_node]}),
+        ]
+    );
+    let ack = terms("ack");
+    let keys = list(&ack[0], "/matchExpressions").into_iter();
+    let keys: Vec<&str> = keys.map(|one| text(one, "/key")).collect();
+    assert_eq!(
+        keys,
+        [
+            "alibabacloud.com/is-edge-worker",
+            "alibabacloud.com/lingjun-worker",
+            "type"
+        ]
+    );
+}
+
+#[test]
 fn only_the_node_plugin_is_privileged_and_all_others_are_restricted() {
     let objects = all();
     let expected = [

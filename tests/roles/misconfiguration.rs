@@ -207,7 +207,13 @@ async fn the_last_line_of_a_failed_start_has_the_reason() {
             &["--region is not set", "http://127.0.0.1:9", "set it, or"],
         ),
         (
-            &["node", "--node-id=i-1", NO_METADATA],
+            &[
+                "all-in-one",
+                "--cluster-id=c",
+                "--node-id=i-1",
+                "--region=cn-beijing",
+                NO_METADATA,
+            ],
             &["--zone is not set", "http://127.0.0.1:9", "set it, or"],
         ),
         (

@@ -100,10 +100,12 @@ async fn other_roles_are_rejected_and_the_own_ones_are_listed() {
 async fn an_invalid_setting_is_reported_in_the_name_of_the_program() {
     for (program, args, problem) in [
         (CONTROLLER, vec!["controller"], "--cluster-id is not set"),
-        (NODE, vec!["node", "--node-id=i-one"], "--zone is not set"),
+        (NODE, vec!["node"], "MAX_VOLUMES_PERNODE is \"0\""),
     ] {
         let start = program.start(&args);
-        let start = start.args(["--metadata-endpoint=http://127.0.0.1:9"]);
+        let start = start
+            .args(["--metadata-endpoint=http://127.0.0.1:9"])
+            .env("MAX_VOLUMES_PERNODE", "0");
         let ended = start.ended().await;
         assert_eq!(ended.code, Some(64), "{}", ended.stderr);
         let prefix = format!("{}: missing or invalid settings", program.name);

@@ -316,3 +316,65 @@ async fn a_node_registers_again_when_its_categories_become_known() {
     logs(&process, "registered with kubelet").await;
     assert_eq!(process.stderr().matches("registering again").count(), 1);
 }
+
+/// A machine outside of the cloud, or an instance whose network is not available yet: a restart would not help.
+#[tokio::test]
+async fn a_node_without_metadata_stays_alive_and_registers_when_they_are_available() {
+    let kubelet = Kubelet::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let metadata = free.local_addr().unwrap();
+    drop(free);
+    let registry = format!("--registration-dir={}", kubelet.registry().display());
+    let start = || {
+        diskplugin([
+            "node",
+            "--http-address=127.0.0.1:0",
+            &format!("--metadata-endpoint=http://{metadata}/imds/i-one"),
+            &endpoint(&kubelet.csi()),
+            &registry,
+        ])
+    };
+    let mut node = start().spawn();
+    let http = address(&node).await;
+    let ready = until("/readyz is served", SOON, async || {
+        let ready = get(&http, "/readyz").await;
+        (ready.status == 503).then_some(ready)
+    })
+    .await;
+    assert_eq!(ready.names(), ["location"]);
+    for part in [
+        "not an ECS instance",
+        "--node-id is not set",
+        &metadata.to_string(),
+        "node.excludedNodeLabels",
+    ] {
+        assert!(ready.text.contains(part), "no {part:?}: {ready:?}");
+    }
+    assert_eq!(get(&http, "/healthz").await.status, 200);
+    assert_eq!(get(&http, "/metrics").await.status, 200);
+    let sockets = [kubelet.csi(), kubelet.socket(NAME)];
+    assert!(sockets.iter().all(|socket| !socket.exists()));
+    assert!(!node.is_over(), "{}", node.stderr());
+
+    let listen = format!("--listen={metadata}");
+    let _cloud = diskplugin(["mock-cloud", &listen, "--nodes=i-one=cn-beijing-b"]).spawn();
+    let channel = node.ready(&kubelet.csi()).await;
+    assert_eq!(info(&channel).await.unwrap().node_id, "i-one");
+    kubelet.discover(NAME).await;
+    let ready = get(&http, "/readyz").await;
+    assert_eq!(ready.is_ok("location"), None, "{ready:?}");
+    assert_eq!(ready.is_ok("socket"), Some(true), "{ready:?}");
+    let log = node.stderr();
+    assert_eq!(log.matches("not an ECS instance").count(), 1, "{log}");
+    drop(node);
+
+    // Nothing responds there.
+    let metadata = "--metadata-endpoint=http://127.0.0.1:9";
+    let node = diskplugin(["node", metadata, &endpoint(&kubelet.csi())]).spawn();
+    until("the log names the reason", SOON, async || {
+        node.stderr().contains("not an ECS instance").then_some(())
+    })
+    .await;
+    node.signal(Signal::SIGTERM);
+    assert_eq!(node.ended().await.code, Some(0));
+}

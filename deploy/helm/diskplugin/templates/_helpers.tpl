@@ -56,6 +56,32 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- include "diskplugin.image" (dict "root" . "image" .Values.image "repository" $repository "fallback" .Chart.AppVersion "key" "image") }}
 {{- end }}
 
+{{/* Affinity of the node plugin: the operator's, with the excluded nodes in each required term, of which one must match. */}}
+{{- define "diskplugin.nodeAffinity" -}}
+{{- $excluded := list }}
+{{- range $label, $values := .Values.node.excludedNodeLabels }}
+{{- if $values }}
+{{- $excluded = append $excluded (dict "key" $label "operator" "NotIn" "values" $values) }}
+{{- else }}
+{{- $excluded = append $excluded (dict "key" $label "operator" "DoesNotExist") }}
+{{- end }}
+{{- end }}
+{{- $affinity := deepCopy .Values.node.affinity }}
+{{- if $excluded }}
+{{- $node := $affinity.nodeAffinity | default dict }}
+{{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
+{{- $terms := list }}
+{{- range $required.nodeSelectorTerms | default (list dict) }}
+{{- $terms = append $terms (set . "matchExpressions" (concat (.matchExpressions | default list) $excluded)) }}
+{{- end }}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $node }}
+{{- end }}
+{{- with $affinity }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* "true" if the preStop hook of the node plugin waits for the detach of volumes. node-driver-registrar has no such hook: it
      ends at once, and kubelet can no longer call the driver. */}}
 {{- define "diskplugin.waitsForVolumeDetach" -}}
