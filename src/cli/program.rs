@@ -11,8 +11,8 @@ use super::config::{self, Failed};
 use super::kubectl;
 use super::log::{LOG_FORMAT, LogArgs};
 use super::{
-    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node,
-    NodeDoctor, Orphans, PreStopHook, Timeline,
+    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node, NodeDoctor,
+    Orphans, PreStopHook, Timeline,
 };
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};

@@ -9,10 +9,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use tokio::process::Child;
+use tokio::time::Instant;
 
 /// Read-locked while a command is started. Open files belong to the process, and so does the lock.
 static STARTING: RwLock<()> = RwLock::new(());

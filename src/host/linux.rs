@@ -17,9 +17,9 @@ use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
-    Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals,
-    block_attribute, btrfs, content, device, device_lock, entry, flush, holder, mount, mount_watch,
-    mountinfo, search, vitals, walk, wipe,
+    Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content,
+    device, device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk,
+    wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use super::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
-    Entry, FlushOutcome, Host, HostError, Link, Mount, MountDevice, Result, 
-    Sought, Superblocks, Usage, Vitals,
+    Entry, FlushOutcome, Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks,
+    Usage, Vitals,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
