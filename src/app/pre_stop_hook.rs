@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use crate::base::{Deadline, Elapsed};
 use crate::cli;
 use crate::cluster::{Cluster, node_drain};
+use crate::host::standard_error;
 
 /// Returns when the pod may stop. A failure is logged and does not delay the shutdown.
 pub(crate) async fn run(args: cli::PreStopHook) -> anyhow::Result<()> {
@@ -15,7 +16,7 @@ pub(crate) async fn run(args: cli::PreStopHook) -> anyhow::Result<()> {
         .map(|file| OpenOptions::new().append(true).open(file));
     if let Some(log) = log {
         // Otherwise the lines go to standard error.
-        let _ = log.map(nix::unistd::dup2_stderr);
+        let _ = log.and_then(standard_error::redirect);
     }
     match Deadline::after(args.timeout).bound(wait(&args)).await {
         Ok(Ok(())) => {}

@@ -40,6 +40,7 @@ pub mod record;
 mod samples;
 pub mod search;
 mod serial;
+pub mod standard_error;
 pub mod stats;
 mod superblock;
 mod uevent;
