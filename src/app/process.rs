@@ -21,6 +21,9 @@ const UNAVAILABLE: u8 = 69;
 /// Stack size of threads for system calls. Only touched pages use memory.
 const STACK: usize = 512 << 10;
 
+/// How long an idle thread for system calls is kept. Disks are attached in bursts, and each thread keeps memory.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
 /// How long the last spans may take to be exported.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -113,6 +116,7 @@ impl Process {
         Builder::new_current_thread()
             // System calls need little; each thread keeps the stack pages that it has touched.
             .thread_stack_size(STACK)
+            .thread_keep_alive(KEEP_ALIVE)
             .enable_all()
             .build()
     }

@@ -1,85 +1,231 @@
-//! Runs blocking system calls outside the async runtime.
+//! Blocking system calls, which may never return if a device is dead, and cannot be cancelled. Therefore:
+//!
+//! * Calls with the same key, which is usually their path, run one after the other.
+//! * A call whose caller does not wait any more keeps its thread until it returns. Until then, other calls with its key
+//!   fail immediately, so that a dead device keeps few threads, and other devices are not affected.
+//! * At most [`MAX_CALLS`] calls run at once. A call that has run for [`SLOW`] is not counted any more, so that hung
+//!   devices do not exclude the others.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
 use super::error::{HostError, Result};
-use super::hang;
 use crate::base::Deadline;
 
-/// Runs a blocking call on a thread and waits for it until the deadline.
+const MAX_CALLS: usize = 32;
+const SLOW: Duration = Duration::from_secs(5);
+
+static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
+
+/// The keys with calls. Threads belong to the process, and so does this.
+static LANES: Mutex<BTreeMap<String, Arc<Lane>>> = Mutex::new(BTreeMap::new());
+
+/// The calls with one key.
+#[derive(Debug, Default)]
+struct Lane {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    is_given_up: bool,
+}
+
+impl Lane {
+    fn of(key: String) -> Arc<Self> {
+        let mut lanes = lock(&LANES);
+        lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+        Arc::clone(lanes.entry(key).or_default())
+    }
+}
+
+/// Waits for the running call of a lane.
+#[derive(Debug)]
+struct Caller {
+    lane: Arc<Lane>,
+    since: Instant,
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if let Some(running) = lock(&self.lane.running).as_mut() {
+            running.is_given_up |= running.since == self.since;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code under these locks can panic between two changes.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a blocking call, with its path as the key, and waits for it until the deadline.
 ///
 /// # Errors
-/// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if the same call timed out
-/// earlier and has not returned yet.
+/// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if an earlier call timed
+/// out and has not returned yet.
 pub(super) async fn blocking<T: Send + 'static>(
     deadline: Deadline,
     step: &'static str,
     path: &Path,
     call: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    if hang::is_hanging(step, path) {
+    let key = path.display().to_string();
+    keyed(key, deadline, Duration::MAX, step, path, call).await
+}
+
+/// As [`blocking`], with another key, and a limit of the time that the call itself may take.
+pub(super) async fn keyed<T: Send + 'static>(
+    key: String,
+    deadline: Deadline,
+    limit: Duration,
+    step: &'static str,
+    path: &Path,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let timed_out = || HostError::TimedOut {
+        step,
+        path: path.to_owned(),
+    };
+    let lane = Lane::of(key);
+    if let Some(running) = &*lock(&lane.running)
+        && running.is_given_up
+    {
         return Err(HostError::StillRunning {
             step,
             path: path.to_owned(),
+            since: running.since.elapsed(),
         });
     }
-    let watch = Arc::new(hang::Watch::new(step, path));
-    let watched = Arc::clone(&watch);
-    let watched = tokio::task::spawn_blocking(move || {
+    let turn = deadline.bound(Arc::clone(&lane.turn).lock_owned()).await;
+    let turn = turn.map_err(|_| timed_out())?;
+    let permit = deadline.bound(PERMITS.acquire()).await;
+    let permit = permit.map_err(|_| timed_out())?;
+    let deadline = match limit {
+        Duration::MAX => deadline,
+        limit => deadline.at_most(limit),
+    };
+    let since = Instant::now();
+    *lock(&lane.running) = Some(Running {
+        since,
+        is_given_up: false,
+    });
+    let _caller = Caller {
+        lane: Arc::clone(&lane),
+        since,
+    };
+    let mut task = tokio::task::spawn_blocking(move || {
         let result = call();
-        watched.end();
+        *lock(&lane.running) = None;
+        drop(turn);
         result
     });
-    match deadline.bound(watched).await {
+    let joined = async {
+        let Ok(joined) = timeout(SLOW, &mut task).await else {
+            drop(permit);
+            return task.await;
+        };
+        joined
+    };
+    match deadline.bound(joined).await {
         Ok(Ok(result)) => result,
         Ok(Err(error)) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             // Only the shutdown of the runtime cancels it.
             Err(_) => std::future::pending().await,
         },
-        Err(_) => {
-            watch.give_up();
-            Err(HostError::TimedOut {
-                step,
-                path: path.to_owned(),
-            })
-        }
+        Err(_) => Err(timed_out()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::mpsc;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_stuck_call_times_out_and_is_not_repeated_until_it_returns() {
-        let (release, hold) = std::sync::mpsc::channel::<()>();
-        let deadline = Deadline::after(Duration::from_millis(20));
-        let result = blocking(deadline, "stat", Path::new("/x"), move || {
-            // Returns when the sender is dropped.
+    fn brief() -> Deadline {
+        Deadline::after(Duration::from_millis(50))
+    }
+
+    fn ample() -> Deadline {
+        Deadline::after(Duration::from_secs(60))
+    }
+
+    /// A call that returns when the sender is dropped.
+    fn stuck() -> (mpsc::Sender<()>, impl FnOnce() -> Result<u32> + Send) {
+        let (release, hold) = mpsc::channel::<()>();
+        let call = move || {
             let _ = hold.recv();
-            Ok(())
-        })
-        .await;
+            Ok(1)
+        };
+        (release, call)
+    }
+
+    async fn ask(path: &str, deadline: Deadline) -> Result<u32> {
+        blocking(deadline, "stat", Path::new(path), || Ok(7)).await
+    }
+
+    #[tokio::test]
+    async fn while_a_call_hangs_only_calls_with_its_key_fail() {
+        const PATH: &str = "/hangs";
+        let (release, call) = stuck();
+        let error = blocking(brief(), "read", Path::new(PATH), call).await;
         assert_eq!(
-            result.unwrap_err().to_string(),
-            "cannot stat /x: the call timed out"
+            error.unwrap_err().to_string(),
+            "cannot read /hangs: the call timed out"
         );
-        let again = async || blocking(deadline, "stat", Path::new("/x"), || Ok(())).await;
-        assert_eq!(
-            again().await.unwrap_err().to_string(),
-            "cannot stat /x: an earlier attempt is still blocked in the kernel"
-        );
+        for _ in 0..3 {
+            let error = ask(PATH, ample()).await.unwrap_err().to_string();
+            assert!(
+                error.starts_with("cannot stat /hangs: an earlier call"),
+                "{error}"
+            );
+        }
+        assert_eq!(ask("/hangs/not", ample()).await.unwrap(), 7);
         drop(release);
-        let deadline = Deadline::after(Duration::from_secs(60));
-        while blocking(deadline, "stat", Path::new("/x"), || Ok(()))
-            .await
-            .is_err()
-        {
+        while ask(PATH, ample()).await.is_err() {
             tokio::task::yield_now().await;
         }
+        let _ = Lane::of("/hangs/other".to_owned());
+        assert!(!lock(&LANES).contains_key(PATH));
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_caller_is_dropped_counts_as_hung() {
+        const PATH: &str = "/dropped";
+        let (release, call) = stuck();
+        let dropped = blocking(ample(), "read", Path::new(PATH), call);
+        assert!(brief().bound(dropped).await.is_err());
+        assert!(matches!(
+            ask(PATH, ample()).await,
+            Err(HostError::StillRunning { .. })
+        ));
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_second_call_waits_for_the_first() {
+        const PATH: &str = "/waits";
+        let (release, call) = stuck();
+        let first = blocking(ample(), "read", Path::new(PATH), call);
+        let second = async {
+            let early = ask(PATH, brief()).await;
+            assert!(
+                matches!(early, Err(HostError::TimedOut { .. })),
+                "{early:?}"
+            );
+            drop(release);
+            ask(PATH, ample()).await
+        };
+        let (first, second) = tokio::join!(first, second);
+        assert_eq!((first.unwrap(), second.unwrap()), (1, 7));
     }
 }

@@ -185,7 +185,6 @@ pub(super) fn is_virtual(name: &str) -> bool {
 /// All whole block devices. A device that is removed during the scan is omitted.
 pub(super) fn scan(sys: &Path, dev: &Path, serials: &Serials) -> Result<Vec<Device>> {
     let names = names(&block_dir(sys)?)?;
-    serials.keep(&names);
     let mut devices = Vec::new();
     for name in &names {
         devices.extend(read(sys, dev, serials, name)?);
@@ -249,7 +248,7 @@ fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Op
         .parse()
         .map_err(|()| format_error(&dir.join("dev"), &number))?;
     let sequence = DeviceSequence::read(&dir, name)?;
-    let serial = serials.of(&dir, name, sequence)?;
+    let serial = serials.state(name, sequence);
     Ok(Some(Device {
         name: name.to_owned(),
         path: dev.join(name),
@@ -379,7 +378,7 @@ mod tests {
         file(sys.path(), "block/vdb/vdb1/start", "2048\n");
         file(sys.path(), "block/vdb/vdb1/size", "41938944\n");
         file(sys.path(), "block/vdb/holders/dm-0/dev", "253:0\n");
-        let devices = scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).unwrap();
+        let devices = scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).unwrap();
         assert_eq!(
             devices,
             [Device {
@@ -422,14 +421,9 @@ mod tests {
             "block/nvme1n1/device/serial",
             "bp18um4r4f2fve24k7qz   \n",
         );
-        let device = read(
-            sys.path(),
-            Path::new("/dev"),
-            &Serials::without_timeout(),
-            "nvme1n1",
-        )
-        .unwrap()
-        .unwrap();
+        let serials = Serials::of(sys.path());
+        let device = read(sys.path(), Path::new("/dev"), &serials, "nvme1n1");
+        let device = device.unwrap().unwrap();
         assert_eq!(device.serial, Serial::new("bp18um4r4f2fve24k7qz"));
         assert_eq!(device.size, Bytes(0));
     }
@@ -440,7 +434,7 @@ mod tests {
         file(sys.path(), "block/nvme0c0n1/dev", "259:0\n");
         file(sys.path(), "block/nvme0c0n1/hidden", "1\n");
         assert_eq!(
-            scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).unwrap(),
+            scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).unwrap(),
             []
         );
     }
@@ -448,7 +442,7 @@ mod tests {
     #[test]
     fn a_scan_without_sysfs_fails() {
         let sys = tempfile::tempdir().unwrap();
-        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::without_timeout());
+        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::default());
         assert!(scan_sys().is_err());
         fs::create_dir(sys.path().join("block")).unwrap();
         assert_eq!(scan_sys().unwrap(), []);
@@ -459,6 +453,6 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");
-        assert!(scan(sys.path(), Path::new("/dev"), &Serials::without_timeout()).is_err());
+        assert!(scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).is_err());
     }
 }

@@ -36,16 +36,13 @@ pub enum HostError {
         step: &'static str,
         path: PathBuf,
     },
-    /// The same call timed out earlier and has not returned; it is not started again.
-    #[error("cannot {step} {}: an earlier attempt is still blocked in the kernel", path.display())]
+    /// An earlier call timed out and has not returned, so this one was not started.
+    #[error(
+        "cannot {step} {}: an earlier call has been blocked in the kernel for {} s", path.display(), since.as_secs()
+    )]
     StillRunning {
         /// The operation, as a verb phrase.
         step: &'static str,
-        path: PathBuf,
-    },
-    /// An earlier query of the filesystem has not returned; no other one is started.
-    #[error("{} has not responded for {} s", path.display(), since.as_secs())]
-    Unresponsive {
         path: PathBuf,
         since: std::time::Duration,
     },
@@ -106,7 +103,6 @@ impl HostError {
             Self::Symlink { .. }
             | Self::TimedOut { .. }
             | Self::StillRunning { .. }
-            | Self::Unresponsive { .. }
             | Self::Probe { .. }
             | Self::AmbiguousContent { .. }
             | Self::DeviceChanged { .. }
@@ -125,7 +121,6 @@ impl HostError {
             Self::Symlink { .. }
             | Self::TimedOut { .. }
             | Self::StillRunning { .. }
-            | Self::Unresponsive { .. }
             | Self::DeviceLocked { .. }
             | Self::Probe { .. }
             | Self::AmbiguousContent { .. }

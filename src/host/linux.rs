@@ -9,11 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nix::mount::MntFlags;
 
-use super::blocking::blocking;
+use super::blocking::{blocking, keyed};
 use super::error::{HostError, Result};
 use super::exec::Exec;
 use super::host_info::HostInfo;
-use super::once::Once;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
@@ -48,7 +47,6 @@ pub struct Linux {
     exec: Arc<dyn Exec>,
     roots: Roots,
     serials: Serials,
-    once: Once,
     host_info: HostInfo,
 }
 
@@ -60,9 +58,25 @@ impl Linux {
             exec,
             roots,
             serials: Serials::default(),
-            once: Once::default(),
             host_info: HostInfo::default(),
         }
+    }
+
+    /// Reads the serials that are not known yet, so that no disk is asked while devices are listed.
+    async fn read_serials(
+        &self,
+        deadline: Deadline,
+        path: &Path,
+        only: Option<&str>,
+    ) -> Result<()> {
+        let (serials, block) = (self.serials.clone(), self.roots.sys.join("block"));
+        let (dir, only) = (block.clone(), only.map(str::to_owned));
+        let unknown = blocking(deadline, "list the devices for", path, move || {
+            serials.unknown(&dir, only.as_deref())
+        });
+        let unknown = unknown.await?;
+        self.serials.read_all(deadline, &block, unknown).await;
+        Ok(())
     }
 
     fn mountinfo(&self) -> PathBuf {
@@ -75,6 +89,7 @@ impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
         let Roots { sys, dev, .. } = self.roots.clone();
         let (path, serials) = (sys.clone(), self.serials.clone());
+        self.read_serials(deadline, &path, None).await?;
         blocking(deadline, "list", &path, move || {
             device::scan(&sys, &dev, &serials)
         })
@@ -84,6 +99,7 @@ impl Host for Linux {
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
         let Roots { sys, dev, .. } = self.roots.clone();
         let path = sys.join("block").join(name);
+        self.read_serials(deadline, &path, Some(name)).await?;
         let (serials, name) = (self.serials.clone(), name.to_owned());
         blocking(deadline, "stat", &path, move || {
             device::find(&sys, &dev, &serials, &name)
@@ -98,9 +114,12 @@ impl Host for Linux {
         directory: Option<&Path>,
     ) -> Result<Candidates> {
         let Roots { sys, dev, .. } = self.roots.clone();
-        let (path, serials) = (sys.clone(), self.serials.clone());
+        // The key is the disk, so that a search that hangs does not affect other volumes.
+        let path = PathBuf::from(serial.as_str());
+        self.read_serials(deadline, &path, None).await?;
+        let serials = self.serials.clone();
         let (serial, directory) = (serial.clone(), directory.map(Path::to_owned));
-        blocking(deadline, "search", &path, move || {
+        blocking(deadline, "search for", &path, move || {
             search::search(&sys, &dev, &serials, &serial, directory.as_deref())
         })
         .await
@@ -212,10 +231,9 @@ impl Host for Linux {
     }
 
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
-        let (sys, device) = (self.roots.sys.clone(), device.clone());
-        let path = sys.join("fs/btrfs");
-        blocking(deadline, "list", &path, move || {
-            btrfs::is_mounted(&sys, &device)
+        let (sys, given) = (self.roots.sys.clone(), device.clone());
+        blocking(deadline, "read", &device.path, move || {
+            btrfs::is_mounted(&sys, &given)
         })
         .await
     }
@@ -281,17 +299,7 @@ impl Host for Linux {
     }
 
     async fn mounts_change(&self, deadline: Deadline) -> Result<()> {
-        let (path, within) = (self.mountinfo(), deadline.remaining());
-        let table = path.clone();
-        // The wait ends by itself; one that ends late is no call that hangs.
-        let ample = Deadline::after(within + Duration::from_secs(10));
-        let waited = blocking(ample, "watch", &path, move || {
-            mount_watch::change(&table, within)
-        });
-        match waited.await {
-            Err(HostError::TimedOut { .. }) => Ok(()),
-            other => other,
-        }
+        mount_watch::change(&self.mountinfo(), deadline).await
     }
 
     async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
@@ -359,11 +367,9 @@ impl Host for Linux {
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
         let (sys, disk, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
         let look = move || Ok(vitals::look(&sys, &disk, &mounted));
-        let step = "take statistics of";
-        let once = self
-            .once
-            .run(mount.number, deadline, step, &mount.point, look);
-        once.await
+        // The key is the filesystem: it may be mounted at several paths.
+        let (key, step) = (mount.number.to_string(), "take statistics of");
+        keyed(key, deadline, Duration::MAX, step, &mount.point, look).await
     }
 
     async fn mounted_size(
@@ -374,11 +380,8 @@ impl Host for Linux {
     ) -> Result<Option<Bytes>> {
         let (disk, mounted) = (device.clone(), mount.clone());
         let read = move || vitals::size(&disk, &mounted);
-        let step = "read the size of";
-        let once = self
-            .once
-            .run(mount.number, deadline, step, &mount.point, read);
-        once.await
+        let (key, step) = (mount.number.to_string(), "read the size of");
+        keyed(key, deadline, Duration::MAX, step, &mount.point, read).await
     }
 
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration> {
@@ -398,5 +401,40 @@ impl Host for Linux {
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities> {
         let proc = &self.roots.proc;
         self.host_info.capabilities(deadline, proc).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+    use crate::host::ProcessExec;
+
+    #[tokio::test]
+    async fn a_search_that_hangs_affects_only_its_disk() {
+        let home = tempfile::tempdir().unwrap();
+        let [sys, dev, proc] = ["sys", "dev", "proc"].map(|name| home.path().join(name));
+        fs::create_dir_all(sys.join("block/vdz")).unwrap();
+        // To open it takes until somebody writes.
+        let fifo = sys.join("block/vdz/dev");
+        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+        symlink("/dev/vdz", home.path().join("hungsearch")).unwrap();
+        let host = Linux::new(Arc::new(ProcessExec), Roots { sys, proc, dev });
+        let search = async |serial: &str, seconds| {
+            let deadline = Deadline::after(Duration::from_secs(seconds));
+            let serial = Serial::new(serial).unwrap();
+            host.search(deadline, &serial, Some(home.path())).await
+        };
+        let hung = search("hungsearch", 2).await;
+        assert!(matches!(hung, Err(HostError::TimedOut { .. })), "{hung:?}");
+        let again = search("hungsearch", 60).await;
+        let is_refused = matches!(again, Err(HostError::StillRunning { .. }));
+        assert!(is_refused, "{again:?}");
+        search("othersearch", 60).await.unwrap();
+        fs::write(&fifo, "254:0").unwrap();
     }
 }

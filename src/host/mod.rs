@@ -11,7 +11,6 @@ use crate::model::{Bytes, MountFlags, Serial};
 
 mod block_attribute;
 mod blocking;
-mod blocking_pool;
 mod btrfs;
 pub mod capability;
 pub mod content;
@@ -25,7 +24,6 @@ mod exclusive;
 pub mod exec;
 pub mod filesystem;
 pub mod flush;
-mod hang;
 pub mod holder;
 mod host_info;
 mod io_progress;
@@ -34,7 +32,6 @@ pub mod memory;
 pub mod mount;
 mod mount_watch;
 pub mod mountinfo;
-mod once;
 pub mod partition_table;
 pub mod record;
 mod samples;
@@ -199,7 +196,7 @@ pub trait Host: Debug + Send + Sync {
     ) -> Result<()>;
 
     /// How the filesystem of this device is that is mounted there. A filesystem that once did not
-    /// answer by the deadline is not asked again until it does: that is [`HostError::Unresponsive`], at once.
+    /// answer by the deadline is not asked again until it does: that is [`HostError::StillRunning`], at once.
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
 
     /// The size of the filesystem of this device that is mounted there; `None` if it has no superblock of its kind.

@@ -1,23 +1,23 @@
-//! Waiting for the mount table to change: the kernel says so by an exceptional condition on
+//! Waiting for the mount table to change: the kernel reports it as an exceptional condition of
 //! `/proc/self/mountinfo` (proc(5), since Linux 2.6.15).
 
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tokio::io::Interest;
 
 use super::error::{HostError, Result};
+use super::uevent::watched;
+use crate::base::Deadline;
 
-/// Returns once this namespace's mounts have changed since the call, or after that time. It blocks.
-pub(super) fn change(table: &Path, within: Duration) -> Result<()> {
-    let file = File::open(table).map_err(|error| HostError::io("watch", table, error))?;
-    let mut watched = [PollFd::new(file.as_fd(), PollFlags::POLLPRI)];
-    let within = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
-    match poll(&mut watched, within) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(HostError::io("watch", table, errno)),
+/// Returns once this namespace's mounts have changed since the call, or at the deadline.
+pub(super) async fn change(table: &Path, deadline: Deadline) -> Result<()> {
+    let failed = |error| HostError::io("watch", table, error);
+    // Opening a file of procfs does not block.
+    let file = File::open(table).map_err(failed)?;
+    let file = watched(file, Interest::PRIORITY).map_err(failed)?;
+    match deadline.bound(file.ready(Interest::PRIORITY)).await {
+        Ok(ready) => ready.map(drop).map_err(failed),
+        Err(_) => Ok(()),
     }
 }

@@ -53,11 +53,11 @@ pub(super) fn search(
 ) -> Result<Candidates> {
     let block = block_dir(sys)?;
     let all = names(&block)?;
-    serials.keep(&all);
     let mut wanted: Vec<&str> = Vec::new();
     let mut candidates = Candidates::default();
-    for name in &all {
-        match reported(&block.join(name), name, serials)? {
+    for name in all.iter().filter(|name| !is_virtual(name)) {
+        let sequence = DeviceSequence::read(&block.join(name), name)?;
+        match serials.state(name, sequence) {
             SerialState::Known(reported) if reported == *serial => wanted.push(name),
             SerialState::Pending => candidates.pending.push(name.clone()),
             SerialState::Known(_) | SerialState::None => {}
@@ -99,15 +99,6 @@ pub(super) fn search(
     Ok(candidates)
 }
 
-/// The serial that the device reports; nothing else of the device is read.
-fn reported(dir: &Path, name: &str, serials: &Serials) -> Result<SerialState> {
-    if is_virtual(name) {
-        return Ok(SerialState::None);
-    }
-    let sequence = DeviceSequence::read(dir, name)?;
-    serials.of(dir, name, sequence)
-}
-
 fn link_at(path: &Path) -> Result<Option<Link>> {
     Ok(link(path)?.map(|target| Link {
         path: path.to_owned(),
@@ -145,7 +136,6 @@ mod tests {
 
     struct Machine {
         dir: tempfile::TempDir,
-        serials: Serials,
     }
 
     impl Machine {
@@ -154,8 +144,7 @@ mod tests {
             fs::create_dir_all(dir.path().join("dev/disk/by-id")).unwrap();
             fs::create_dir_all(dir.path().join("links")).unwrap();
             fs::create_dir_all(dir.path().join("sys/block")).unwrap();
-            let serials = Serials::without_timeout();
-            Self { dir, serials }
+            Self { dir }
         }
 
         fn file(&self, path: &str, text: &str) {
@@ -183,7 +172,8 @@ mod tests {
             let path = |name| self.dir.path().join(name);
             let (sys, dev, links) = (path("sys"), path("dev"), path("links"));
             let serial = Serial::new(serial).unwrap();
-            search(&sys, &dev, &self.serials, &serial, Some(&links))
+            let serials = Serials::of(&sys);
+            search(&sys, &dev, &serials, &serial, Some(&links))
         }
 
         fn search(&self, serial: &str) -> Candidates {

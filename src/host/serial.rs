@@ -1,16 +1,17 @@
 //! Serials of devices. virtio requests the serial from the disk each time its attribute is read, so a disk that does not
-//! respond would block every search for another one. Each serial is therefore read once per incarnation of its device,
-//! on a thread of its own, and callers wait for it only briefly.
+//! respond would block every search for another one. Serials are therefore read by a call per device, before the search,
+//! once per incarnation, and callers wait for it only briefly.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::blocking_pool::BlockingPool;
-use super::device::attribute;
+use super::blocking::keyed;
+use super::device::{attribute, is_virtual, names};
 use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
+use crate::base::{Deadline, join_all};
 use crate::model::Serial;
 
 /// How long callers wait for the serial; a working disk reports it within a millisecond.
@@ -35,185 +36,112 @@ impl SerialState {
     }
 }
 
-impl From<Option<Serial>> for SerialState {
-    fn from(serial: Option<Serial>) -> Self {
-        serial.map_or(Self::None, Self::Known)
-    }
-}
-
-/// Cached serials. Clones share them.
+/// The last reads, by the name of the device. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Serials(Arc<Shared>);
+pub(super) struct Serials(Arc<Mutex<HashMap<String, LastRead>>>);
 
 #[derive(Debug)]
-struct Shared {
-    known: Mutex<HashMap<String, Known>>,
-    answered: Condvar,
-    pool: BlockingPool,
-    timeout: Duration,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            known: Mutex::default(),
-            answered: Condvar::default(),
-            pool: BlockingPool::default(),
-            timeout: TIMEOUT,
-        }
-    }
-}
-
-/// The serial of the device that has a name.
-#[derive(Debug, Clone)]
-struct Known {
+struct LastRead {
     /// The incarnation of the device.
     sequence: Option<DeviceSequence>,
-    answer: Answer,
-}
-
-#[derive(Debug, Clone)]
-enum Answer {
-    /// Callers wait for the read.
-    Awaited,
-    /// The read takes too long; callers no longer wait for it.
-    Late,
-    Told(Serial),
-    /// The device reports no serial. It is read again by the next call.
-    Absent,
-    /// The read failed. It is repeated by the next call.
-    Failed,
+    serial: Option<Serial>,
+    at: Instant,
 }
 
 impl Serials {
-    /// For tests in which every disk responds, however busy the machine is.
-    #[cfg(test)]
-    pub(super) fn without_timeout() -> Self {
-        Self(Arc::new(Shared {
-            timeout: Duration::from_mins(5),
-            ..Shared::default()
-        }))
-    }
-
-    /// The serial of the device in this directory of sysfs.
-    pub(super) fn of(
-        &self,
-        dir: &Path,
-        name: &str,
-        sequence: Option<DeviceSequence>,
-    ) -> Result<SerialState> {
-        if let Some(serial) = self.told(name, sequence) {
-            return Ok(SerialState::Known(serial));
-        }
-        let own = dir.join("serial");
-        let serial = if own.exists() {
-            self.ask(&own, name, sequence)?
-        } else {
-            at_controller(dir, name)?.into()
+    /// Reads the serials that are not known of the named device, or of all devices in the directory. This blocks only for
+    /// their names and incarnations, which the kernel has in memory.
+    pub(super) fn unknown(&self, block: &Path, only: Option<&str>) -> Result<Vec<String>> {
+        let mut unknown = match only {
+            Some(name) => vec![name.to_owned()],
+            None => names(block)?,
         };
-        if let SerialState::Known(serial) = &serial {
-            let answer = Answer::Told(serial.clone());
-            self.lock()
-                .insert(name.to_owned(), Known { sequence, answer });
+        if only.is_none() {
+            // Names are sorted.
+            let is_listed = |name: &String| unknown.binary_search(name).is_ok();
+            self.lock().retain(|name, _| is_listed(name));
         }
-        Ok(serial)
-    }
-
-    /// Forgets devices that are not among these, a list that may be older than a question that is out.
-    pub(super) fn keep(&self, names: &[String]) {
-        let mut known = self.lock();
-        // Names are sorted.
-        known.retain(|name, known| known.is_awaited() || names.binary_search(name).is_ok());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn told(&self, name: &str, sequence: Option<DeviceSequence>) -> Option<Serial> {
-        // Otherwise the name may belong to another disk.
-        sequence?;
-        match self.lock().get(name)? {
-            Known {
-                sequence: of,
-                answer: Answer::Told(serial),
-            } if *of == sequence => Some(serial.clone()),
-            _ => None,
-        }
-    }
-
-    /// Asks the disk on a thread of its own, if nobody has: a system call cannot be taken back. Only the
-    /// first who ask wait for it.
-    fn ask(&self, own: &Path, name: &str, sequence: Option<DeviceSequence>) -> Result<SerialState> {
-        let mut known = self.lock();
-        let asked = known.get(name).filter(|known| known.sequence == sequence);
-        match asked.map(|known| &known.answer) {
-            Some(Answer::Late) => return Ok(SerialState::Pending),
-            Some(Answer::Awaited) => {}
-            Some(Answer::Told(_) | Answer::Absent | Answer::Failed) | None => {
-                self.clone()
-                    .listen(own.to_owned(), name.to_owned(), sequence)?;
-                let answer = Answer::Awaited;
-                known.insert(name.to_owned(), Known { sequence, answer });
+        unknown.retain(|name| !is_virtual(name));
+        let mut error = None;
+        unknown.retain(|name| match DeviceSequence::read(&block.join(name), name) {
+            Ok(sequence) => !matches!(self.state(name, sequence), SerialState::Known(_)),
+            Err(failed) => {
+                error = Some(failed);
+                false
             }
-        }
-        let is_awaited = |known: &mut HashMap<String, Known>| {
-            let known = known.get(name);
-            known.is_some_and(|known| known.sequence == sequence && known.is_awaited())
-        };
-        let waiting = self
-            .0
-            .answered
-            .wait_timeout_while(known, self.0.timeout, is_awaited);
-        let (mut known, _) = waiting.unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = known
-            .get_mut(name)
-            .filter(|known| known.sequence == sequence)
-        else {
-            // Another device has the name by now.
-            return Ok(SerialState::Pending);
-        };
-        Ok(match &known.answer {
-            Answer::Told(serial) => SerialState::Known(serial.clone()),
-            Answer::Absent => SerialState::None,
-            Answer::Late | Answer::Failed => SerialState::Pending,
-            Answer::Awaited => {
+        });
+        error.map_or(Ok(unknown), Err)
+    }
+
+    /// Reads the serials of these devices. One that is not reported in time is pending, and is not read again until its
+    /// read has returned.
+    pub(super) async fn read_all(&self, deadline: Deadline, block: &Path, devices: Vec<String>) {
+        join_all(devices.into_iter().map(async |name| {
+            let dir = block.join(&name);
+            let path = dir.join("serial");
+            let key = path.display().to_string();
+            let (serials, device, asked) = (self.clone(), name.clone(), Instant::now());
+            let read = move || serials.read(&dir, &device, asked);
+            let read = keyed(key, deadline, TIMEOUT, "read", &path, read).await;
+            if let Err(HostError::TimedOut { .. }) = read {
                 tracing::warn!(device = name, "the disk does not report its serial");
-                known.answer = Answer::Late;
-                SerialState::Pending
             }
-        })
+        }))
+        .await;
     }
 
-    fn listen(self, own: PathBuf, name: String, sequence: Option<DeviceSequence>) -> Result<()> {
-        let path = own.clone();
-        let pool = self.0.pool.clone();
-        let question = move || {
-            let answer = match attribute(&own) {
-                Ok(text) => match text.as_deref().and_then(Serial::new) {
-                    Some(serial) => Answer::Told(serial),
-                    None => Answer::Absent,
-                },
-                Err(_) => Answer::Failed,
-            };
-            let mut known = self.lock();
-            // Another device may have the name by now.
-            if known
-                .get(&name)
-                .is_some_and(|known| known.sequence == sequence)
-            {
-                known.insert(name, Known { sequence, answer });
-            }
-            self.0.answered.notify_all();
+    /// Reads the serial of the device in this directory of sysfs, unless another call has done so since `asked`.
+    fn read(&self, dir: &Path, name: &str, asked: Instant) -> Result<()> {
+        let sequence = DeviceSequence::read(dir, name)?;
+        let is_new = |last: &LastRead| last.at >= asked && last.sequence == sequence;
+        if self.lock().get(name).is_some_and(is_new) {
+            return Ok(());
+        }
+        let at = Instant::now();
+        let own = dir.join("serial");
+        let serial = match own.exists() {
+            true => attribute(&own)?.as_deref().and_then(Serial::new),
+            false => at_controller(dir, name)?,
         };
-        pool.spawn(question)
-            .map_err(|error| HostError::io("read", &path, error))
+        // Another device may have the name by now.
+        if DeviceSequence::read(dir, name)? == sequence {
+            let read = LastRead {
+                sequence,
+                serial,
+                at,
+            };
+            self.lock().insert(name.to_owned(), read);
+        }
+        Ok(())
     }
-}
 
-impl Known {
-    fn is_awaited(&self) -> bool {
-        matches!(self.answer, Answer::Awaited)
+    /// The serial that was read last of this incarnation of a device.
+    pub(super) fn state(&self, name: &str, sequence: Option<DeviceSequence>) -> SerialState {
+        if is_virtual(name) {
+            return SerialState::None;
+        }
+        match self.lock().get(name) {
+            Some(last) if last.sequence == sequence => {
+                let serial = last.serial.clone();
+                serial.map_or(SerialState::None, SerialState::Known)
+            }
+            _ => SerialState::Pending,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, LastRead>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For tests in which every disk responds.
+    #[cfg(test)]
+    pub(super) fn of(sys: &Path) -> Self {
+        let (serials, block) = (Self::default(), sys.join("block"));
+        for name in serials.unknown(&block, None).unwrap() {
+            let read = serials.read(&block.join(&name), &name, Instant::now());
+            read.unwrap();
+        }
+        serials
     }
 }
 
@@ -257,101 +185,73 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn sequence(number: u64) -> Option<DeviceSequence> {
-        Some(DeviceSequence::Diskseq(number))
-    }
-
     fn serial(text: &str) -> SerialState {
-        Serial::new(text).into()
+        SerialState::Known(Serial::new(text).unwrap())
     }
 
-    #[test]
-    fn a_disk_is_asked_once_in_each_appearance() {
-        let sys = tempfile::tempdir().unwrap();
-        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
-        file(&dir.join("serial"), "bp1");
-        let of = |incarnation| serials.of(&dir, "vdb", incarnation).unwrap();
-        assert_eq!(of(sequence(7)), serial("bp1"));
-        file(&dir.join("serial"), "bp2");
-        assert_eq!(of(sequence(7)), serial("bp1"));
-        assert_eq!(of(sequence(8)), serial("bp2"));
-        serials.keep(&[]);
-        file(&dir.join("serial"), "bp3");
-        assert_eq!(of(sequence(8)), serial("bp3"));
+    /// Reads what is unknown, and returns the state of vdb.
+    async fn ask(serials: &Serials, block: &Path, sequence: u64) -> SerialState {
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let unknown = serials.unknown(block, None).unwrap();
+        serials.read_all(deadline, block, unknown).await;
+        serials.state("vdb", Some(DeviceSequence::Diskseq(sequence)))
     }
 
-    #[test]
-    fn where_appearances_are_not_counted_a_disk_is_asked_every_time() {
+    #[tokio::test]
+    async fn a_reported_serial_is_read_once_in_each_incarnation() {
         let sys = tempfile::tempdir().unwrap();
-        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
-        for text in ["bp1", "bp2"] {
-            file(&dir.join("serial"), text);
-            assert_eq!(serials.of(&dir, "vdb", None).unwrap(), serial(text));
+        let (serials, block) = (Serials::default(), sys.path());
+        for (sequence, text, reported) in [
+            ("7", "", SerialState::None),
+            ("7", "bp1", serial("bp1")),
+            ("7", "bp2", serial("bp1")),
+            ("8", "bp2", serial("bp2")),
+        ] {
+            file(&block.join("vdb/diskseq"), sequence);
+            file(&block.join("vdb/serial"), text);
+            let sequence = sequence.parse().unwrap();
+            assert_eq!(ask(&serials, block, sequence).await, reported);
         }
+        assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+        fs::remove_dir_all(block.join("vdb")).unwrap();
+        assert_eq!(ask(&serials, block, 8).await, SerialState::Pending);
     }
 
-    #[test]
-    fn a_serial_that_comes_late_is_not_taken_for_none() {
+    #[tokio::test]
+    async fn a_disk_that_does_not_answer_is_not_waited_for_again() {
         let sys = tempfile::tempdir().unwrap();
-        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
-        fs::create_dir(&dir).unwrap();
-        let of = || serials.of(&dir, "vdb", sequence(7)).unwrap();
-        assert_eq!(of(), SerialState::None);
-        file(&dir.join("serial"), "");
-        assert_eq!(of(), SerialState::None);
-        file(&dir.join("serial"), "bp1");
-        assert_eq!(of(), serial("bp1"));
-    }
-
-    #[test]
-    fn a_disk_that_does_not_answer_is_not_waited_for() {
-        let sys = tempfile::tempdir().unwrap();
-        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
-        fs::create_dir(&dir).unwrap();
+        let (serials, block) = (Serials::default(), sys.path());
+        file(&block.join("vdb/diskseq"), "7");
+        file(&block.join("vdc/diskseq"), "8");
+        file(&block.join("vdc/serial"), "bp2");
         // To open it takes until somebody writes.
-        let fifo = dir.join("serial");
+        let fifo = block.join("vdb/serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
-        for _ in 0..2 {
-            let state = serials.of(&dir, "vdb", sequence(7)).unwrap();
-            assert_eq!(state, SerialState::Pending);
-            // Who comes later does not wait at all.
-            assert!(matches!(serials.lock()["vdb"].answer, Answer::Late));
+        assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+        for _ in 0..20 {
+            let start = Instant::now();
+            assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+            if start.elapsed() < TIMEOUT {
+                break;
+            }
         }
+        let other = serials.state("vdc", Some(DeviceSequence::Diskseq(8)));
+        assert_eq!(other, serial("bp2"));
         fs::write(&fifo, "bp1").unwrap();
-        let known = serials.lock();
-        let is_late =
-            |known: &mut HashMap<String, Known>| matches!(known["vdb"].answer, Answer::Late);
-        drop(serials.0.answered.wait_while(known, is_late).unwrap());
-        assert_eq!(serials.told("vdb", sequence(7)), Serial::new("bp1"));
-    }
-
-    #[test]
-    fn a_question_that_is_out_is_not_forgotten_by_a_list_of_before() {
-        let sys = tempfile::tempdir().unwrap();
-        let (serials, dir) = (Serials::default(), sys.path().join("vdb"));
-        fs::create_dir(&dir).unwrap();
-        // To open it takes until somebody writes.
-        let fifo = dir.join("serial");
-        mkfifo(&fifo, Mode::S_IRWXU).unwrap();
-        let asks = serials.clone();
-        let asked = std::thread::spawn(move || asks.of(&dir, "vdb", sequence(7)).unwrap());
-        while !serials.lock().contains_key("vdb") {
-            std::thread::yield_now();
+        let told = || serials.state("vdb", Some(DeviceSequence::Diskseq(7)));
+        while told() == SerialState::Pending {
+            tokio::task::yield_now().await;
         }
-        serials.keep(&[]);
-        assert!(serials.lock().contains_key("vdb"));
-        fs::write(&fifo, "bp1").unwrap();
-        asked.join().unwrap();
-        assert_eq!(serials.told("vdb", sequence(7)), Serial::new("bp1"));
+        assert_eq!(told(), serial("bp1"));
     }
 
     #[test]
     fn an_nvme_serial_is_at_the_controller_or_at_the_subsystem_above_it() {
         let sys = tempfile::tempdir().unwrap();
-        let of = |dir: &Path, name| Serials::default().of(dir, name, sequence(1)).unwrap();
+        let of = |dir: &Path, name| at_controller(dir, name).unwrap();
         let plain = sys.path().join("devices/pci/nvme/nvme1/nvme1n1");
         file(&plain.join("device/serial"), "bp18um4r4f2fve24k7qz    \n");
-        assert_eq!(of(&plain, "nvme1n1"), serial("bp18um4r4f2fve24k7qz"));
+        assert_eq!(of(&plain, "nvme1n1"), Serial::new("bp18um4r4f2fve24k7qz"));
 
         let subsystem = sys
             .path()
@@ -361,11 +261,11 @@ mod tests {
         fs::create_dir(&head).unwrap();
         let link = sys.path().join("nvme2n1");
         symlink(&head, &link).unwrap();
-        assert_eq!(of(&link, "nvme2n1"), serial("bp2"));
+        assert_eq!(of(&link, "nvme2n1"), Serial::new("bp2"));
 
         // Not below it: the number in its name says nothing of a subsystem.
         let alone = sys.path().join("devices/pci/nvme/nvme7/nvme2n1");
         fs::create_dir_all(&alone).unwrap();
-        assert_eq!(of(&alone, "nvme2n1"), SerialState::None);
+        assert_eq!(of(&alone, "nvme2n1"), None);
     }
 }

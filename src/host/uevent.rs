@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
 };
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// The multicast group of the kernel; udev repeats its messages in group 2.
@@ -38,7 +39,7 @@ impl Uevents {
         )?;
         // The kernel chooses the port.
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, KERNEL))?;
-        watched(fd).map(Self)
+        watched(fd, Interest::READABLE).map(Self)
     }
 
     /// Returns when something about a disk has changed, or may have: messages were lost.
@@ -58,8 +59,8 @@ impl Uevents {
     deprecated,
     reason = "what came in its place is unsafe, for types whose descriptor may change; these own theirs"
 )]
-pub(super) fn watched<T: AsRawFd>(owned: T) -> io::Result<AsyncFd<T>> {
-    AsyncFd::new(owned)
+pub(super) fn watched<T: AsRawFd>(owned: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(owned, interest)
 }
 
 /// Reads all there is; whether any of it is of interest.

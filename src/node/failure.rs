@@ -24,9 +24,7 @@ impl Error {
             }
             Self::TooLarge { .. } => Failure::OutOfRange,
             Self::Host { source, .. } => match source {
-                HostError::TimedOut { .. }
-                | HostError::StillRunning { .. }
-                | HostError::Unresponsive { .. } => Failure::HostTimeout,
+                HostError::TimedOut { .. } | HostError::StillRunning { .. } => Failure::HostTimeout,
                 HostError::DeviceLocked { .. } => Failure::FormatRunning,
                 HostError::Symlink { .. } => Failure::TargetConflict,
                 HostError::Io { .. } if is_not_empty(source) => Failure::TargetConflict,

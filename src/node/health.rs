@@ -153,13 +153,9 @@ impl HealthReporter {
         let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
         let vitals = match self.host.vitals(timeout, device, mount).await {
             Ok(vitals) => vitals,
-            Err(
-                error @ (HostError::TimedOut { .. }
-                | HostError::StillRunning { .. }
-                | HostError::Unresponsive { .. }),
-            ) => {
+            Err(error @ (HostError::TimedOut { .. } | HostError::StillRunning { .. })) => {
                 let since = match error {
-                    HostError::Unresponsive { since, .. } => since,
+                    HostError::StillRunning { since, .. } => since,
                     _ => FILESYSTEM_TIMEOUT,
                 };
                 health_issues.push(HealthIssue::FilesystemHangs {

@@ -11,6 +11,7 @@ mod common;
 mod disk;
 #[path = "../common/failure_table.rs"]
 mod failure_table;
+mod lives;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -360,7 +360,8 @@ impl Host for FakeHost {
     async fn vitals(&self, _deadline: Deadline, _device: &Device, mount: &Mount) -> Result<Vitals> {
         let state = self.state();
         if state.hangs {
-            return Err(HostError::Unresponsive {
+            return Err(HostError::StillRunning {
+                step: "take statistics of",
                 path: mount.point.clone(),
                 since: Duration::from_secs(9),
             });
