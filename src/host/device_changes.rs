@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::time::timeout;
 
 use super::uevent::{self, Uevents};
@@ -25,19 +26,25 @@ const SECOND_READ_DELAY: Duration = Duration::from_millis(100);
 /// A subscription to changes of block devices. Changes after its creation are not missed.
 #[derive(Debug)]
 pub struct DeviceChanges {
-    source: Source,
+    /// None if this process receives no uevents.
+    events: Option<Box<dyn Events>>,
     /// The maximum time until the next read.
     interval: Duration,
     /// Whether the last read followed a uevent.
     needs_second_read: bool,
 }
 
-#[derive(Debug)]
-enum Source {
-    Uevents(Uevents),
-    None,
-    #[cfg(test)]
-    Fake(tokio::sync::watch::Receiver<()>),
+#[async_trait]
+trait Events: std::fmt::Debug + Send {
+    /// Waits for the next event.
+    async fn next(&mut self) -> std::io::Result<()>;
+}
+
+#[async_trait]
+impl Events for Uevents {
+    async fn next(&mut self) -> std::io::Result<()> {
+        Uevents::next(self).await
+    }
 }
 
 impl DeviceChanges {
@@ -48,14 +55,8 @@ impl DeviceChanges {
         } else {
             Uevents::open().map_err(|error| format!("the netlink socket cannot be opened: {error}"))
         };
-        let source = match opened {
-            Ok(uevents) => Source::Uevents(uevents),
-            Err(reason) => {
-                warn(&reason);
-                Source::None
-            }
-        };
-        let mut changes = Self::new(source);
+        let events = opened.inspect_err(|reason| warn(reason)).ok();
+        let mut changes = Self::new(events.map(|events| -> Box<dyn Events> { Box::new(events) }));
         if polls_directory {
             changes.interval = DIRECTORY_INTERVAL;
         }
@@ -64,16 +65,16 @@ impl DeviceChanges {
 
     #[cfg(test)]
     pub(crate) fn fake(events: tokio::sync::watch::Receiver<()>) -> Self {
-        Self::new(Source::Fake(events))
+        Self::new(Some(Box::new(events)))
     }
 
-    fn new(source: Source) -> Self {
+    fn new(events: Option<Box<dyn Events>>) -> Self {
         Self {
-            interval: match source {
-                Source::None => POLL_INTERVAL,
-                _ => MAX_INTERVAL,
+            interval: match events {
+                Some(_) => MAX_INTERVAL,
+                None => POLL_INTERVAL,
             },
-            source,
+            events,
             needs_second_read: false,
         }
     }
@@ -86,18 +87,16 @@ impl DeviceChanges {
             false => self.interval,
         };
         let event = async {
-            match &mut self.source {
-                Source::Uevents(uevents) => uevents.next().await,
-                Source::None => std::future::pending().await,
-                #[cfg(test)]
-                Source::Fake(events) => events.changed().await.map_err(std::io::Error::other),
+            match &mut self.events {
+                Some(events) => events.next().await,
+                None => std::future::pending().await,
             }
         };
         let event = timeout(interval, event).await;
         self.needs_second_read = event.is_ok();
         if let Ok(Err(error)) = event {
             warn(&error.to_string());
-            self.source = Source::None;
+            self.events = None;
             self.interval = self.interval.min(POLL_INTERVAL);
         }
     }
@@ -119,6 +118,13 @@ mod tests {
     use super::*;
     use crate::base::Deadline;
     use crate::host::{Command, Exec, ProcessExec};
+
+    #[async_trait]
+    impl Events for watch::Receiver<()> {
+        async fn next(&mut self) -> std::io::Result<()> {
+            self.changed().await.map_err(std::io::Error::other)
+        }
+    }
 
     /// How long some calls take, in milliseconds.
     async fn waits(changes: &mut DeviceChanges) -> Vec<u128> {
@@ -145,7 +151,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_directory_of_the_fake_cloud_is_polled() {
         let mut changes = DeviceChanges::subscribe(Path::new("/proc"), true);
-        changes.source = Source::None;
+        changes.events = None;
         assert_eq!(waits(&mut changes).await, [100; 4]);
     }
 
@@ -164,12 +170,12 @@ mod tests {
             .set_len(1 << 20)
             .unwrap();
         let image = image.display();
-        let changes = DeviceChanges::subscribe(Path::new("/proc"), false);
+        let mut changes = DeviceChanges::subscribe(Path::new("/proc"), false);
         let bound = sh(&format!(
             "test $(id -u) = 0 && flock /dev losetup -f --show {image}"
         ))
         .await;
-        let (Ok(device), Source::Uevents(uevents)) = (&bound, &changes.source) else {
+        let (Ok(device), Some(events)) = (&bound, &mut changes.events) else {
             let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
             assert!(
                 !ci,
@@ -179,7 +185,7 @@ mod tests {
             return;
         };
         // Only a uevent completes this; there is no polling.
-        let changed = timeout(Duration::from_secs(30), uevents.next()).await;
+        let changed = timeout(Duration::from_secs(30), events.next()).await;
         sh(&format!("losetup -d {}", device.stdout)).await.unwrap();
         changed.unwrap().unwrap();
     }
