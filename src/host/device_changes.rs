@@ -43,7 +43,7 @@ trait Events: std::fmt::Debug + Send {
 #[async_trait]
 impl Events for Uevents {
     async fn next(&mut self) -> std::io::Result<()> {
-        Uevents::next(self).await
+        Self::next(self).await
     }
 }
 

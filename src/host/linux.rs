@@ -62,23 +62,6 @@ impl Linux {
         }
     }
 
-    /// Reads the serials that are not known yet, so that no disk is asked while devices are listed.
-    async fn read_serials(
-        &self,
-        deadline: Deadline,
-        path: &Path,
-        only: Option<&str>,
-    ) -> Result<()> {
-        let (serials, block) = (self.serials.clone(), self.roots.sys.join("block"));
-        let (dir, only) = (block.clone(), only.map(str::to_owned));
-        let unknown = blocking(deadline, "list the devices for", path, move || {
-            serials.unknown(&dir, only.as_deref())
-        });
-        let unknown = unknown.await?;
-        self.serials.read_all(deadline, &block, unknown).await;
-        Ok(())
-    }
-
     fn mountinfo(&self) -> PathBuf {
         self.roots.proc.join("self/mountinfo")
     }
@@ -89,7 +72,7 @@ impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
         let Roots { sys, dev, .. } = self.roots.clone();
         let (path, serials) = (sys.clone(), self.serials.clone());
-        self.read_serials(deadline, &path, None).await?;
+        self.serials.refresh(deadline, &sys, &path, None).await?;
         blocking(deadline, "list", &path, move || {
             device::scan(&sys, &dev, &serials)
         })
@@ -99,7 +82,9 @@ impl Host for Linux {
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
         let Roots { sys, dev, .. } = self.roots.clone();
         let path = sys.join("block").join(name);
-        self.read_serials(deadline, &path, Some(name)).await?;
+        self.serials
+            .refresh(deadline, &sys, &path, Some(name))
+            .await?;
         let (serials, name) = (self.serials.clone(), name.to_owned());
         blocking(deadline, "stat", &path, move || {
             device::find(&sys, &dev, &serials, &name)
@@ -116,7 +101,7 @@ impl Host for Linux {
         let Roots { sys, dev, .. } = self.roots.clone();
         // The key is the disk, so that a search that hangs does not affect other volumes.
         let path = PathBuf::from(serial.as_str());
-        self.read_serials(deadline, &path, None).await?;
+        self.serials.refresh(deadline, &sys, &path, None).await?;
         let serials = self.serials.clone();
         let (serial, directory) = (serial.clone(), directory.map(Path::to_owned));
         blocking(deadline, "search for", &path, move || {

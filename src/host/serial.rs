@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::blocking::keyed;
+use tokio::time::Instant;
+
+use super::blocking::{blocking, keyed};
 use super::device::{attribute, is_virtual, names};
 use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
@@ -49,9 +51,28 @@ struct LastRead {
 }
 
 impl Serials {
-    /// Reads the serials that are not known of the named device, or of all devices in the directory. This blocks only for
-    /// their names and incarnations, which the kernel has in memory.
-    pub(super) fn unknown(&self, block: &Path, only: Option<&str>) -> Result<Vec<String>> {
+    /// Reads the serials that are not known yet, of the named device or of all, so that no disk is asked while devices are
+    /// listed. `path` is the key of the listing.
+    pub(super) async fn refresh(
+        &self,
+        deadline: Deadline,
+        sys: &Path,
+        path: &Path,
+        only: Option<&str>,
+    ) -> Result<()> {
+        let (serials, block) = (self.clone(), sys.join("block"));
+        let (dir, only) = (block.clone(), only.map(str::to_owned));
+        let unknown = blocking(deadline, "list the devices for", path, move || {
+            serials.unknown(&dir, only.as_deref())
+        });
+        let unknown = unknown.await?;
+        self.read_all(deadline, &block, unknown).await;
+        Ok(())
+    }
+
+    /// The named device, or all devices in the directory, whose serials are not known. This blocks only for their names
+    /// and incarnations, which the kernel has in memory.
+    fn unknown(&self, block: &Path, only: Option<&str>) -> Result<Vec<String>> {
         let mut unknown = match only {
             Some(name) => vec![name.to_owned()],
             None => names(block)?,
@@ -75,7 +96,7 @@ impl Serials {
 
     /// Reads the serials of these devices. One that is not reported in time is pending, and is not read again until its
     /// read has returned.
-    pub(super) async fn read_all(&self, deadline: Deadline, block: &Path, devices: Vec<String>) {
+    async fn read_all(&self, deadline: Deadline, block: &Path, devices: Vec<String>) {
         join_all(devices.into_iter().map(async |name| {
             let dir = block.join(&name);
             let path = dir.join("serial");
