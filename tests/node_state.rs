@@ -359,7 +359,7 @@ async fn a_hung_filesystem_blocks_one_thread_only() {
         // A second system call would time out instead.
         let again = host.vitals(long_deadline(), &device, &mount).await;
         assert!(
-            matches!(again, Err(HostError::Unresponsive { .. })),
+            matches!(again, Err(HostError::StillRunning { .. })),
             "{again:?}"
         );
     }
@@ -377,7 +377,7 @@ async fn a_hung_filesystem_blocks_one_thread_only() {
     loop {
         interval.tick().await;
         match host.vitals(long_deadline(), &device, &mount).await {
-            Err(HostError::Unresponsive { .. }) if !until.has_passed() => {}
+            Err(HostError::StillRunning { .. }) if !until.has_passed() => {}
             // The filesystem responds again, with an error that it is dead.
             Ok(vitals) => break assert!(vitals.usage.unwrap_err().is_io_failure()),
             Err(error) => panic!("{error}"),

@@ -17,7 +17,7 @@ const MAX_INTERVAL: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Interval between two reads if the fake cloud links devices in a directory, which causes no uevents.
-const DIRECTORY_INTERVAL: Duration = Duration::from_millis(100);
+const DIRECTORY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Delay of a second read after a uevent: kernels before 4.20 send the uevent of a virtio
 /// disk before its serial is readable.
@@ -152,7 +152,7 @@ mod tests {
     async fn the_directory_of_the_fake_cloud_is_polled() {
         let mut changes = DeviceChanges::subscribe(Path::new("/proc"), true);
         changes.events = None;
-        assert_eq!(waits(&mut changes).await, [100; 4]);
+        assert_eq!(waits(&mut changes).await, [10; 4]);
     }
 
     #[tokio::test]

@@ -201,9 +201,7 @@ fn defect(option: &str) -> Option<&'static str> {
         return Some("only the values of SELinux labels can be quoted");
     }
     let denies = |name_or_option: &&str| [option, name(option)].contains(name_or_option);
-    let denied = DENIED
-        .iter()
-        .find(|(list, _)| list.iter().any(|of| denies(of)));
+    let denied = DENIED.iter().find(|(list, _)| list.iter().any(&denies));
     denied
         .filter(|_| !ALLOWED.contains(&option))
         .map(|(_, reason)| *reason)

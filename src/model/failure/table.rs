@@ -371,7 +371,7 @@ failures! {
         "correct the field of the file in the message, or remove the flag";
     ToolQueueTimeout "TOOL_QUEUE_TIMEOUT" DeadlineExceeded
         "as many filesystem tools or full checks of other volumes run as may run at once",
-        "the caller retries automatically; /debug/volumes of the node shows which volumes are being checked";
+        "the caller retries automatically; if the error persists, check at /debug/volumes of the node which volumes are being checked";
     ToolFailed "TOOL_FAILED" Internal
         "a filesystem tool failed",
         "read its output in the message; check the node's kernel log; if it ran out of memory or was terminated by a signal, raise the container's memory limit, and --tool-memory if it is set";

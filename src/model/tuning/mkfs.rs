@@ -77,7 +77,7 @@ fn reason(filesystem: Filesystem, option: &str) -> Option<&'static str> {
     let is = |of: &&str| *of == option || option.starts_with("--") && of.starts_with(option);
     let mut denied = denied(filesystem).iter();
     denied
-        .find(|(list, _)| list.iter().any(|of| is(of)))
+        .find(|(list, _)| list.iter().any(&is))
         .map(|(_, reason)| *reason)
 }
 
