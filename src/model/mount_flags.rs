@@ -18,7 +18,7 @@ pub struct InvalidMountFlag {
 /// Denied options, by name or with their value, and the reason.
 const DENIED: [(&[&str], &str); 13] = [
     (
-        &["nobarrier", "barrier=0"],
+        &["nobarrier", "barrier=0", "journal_async_commit"],
         "without write barriers, a crash of the host can damage the filesystem",
     ),
     (
@@ -104,6 +104,9 @@ impl MountFlags {
     pub fn new(entries: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
         let mut options: Vec<String> = Vec::new();
         for entry in entries {
+            if entry.is_empty() {
+                return Err(refused(&entry, "it is empty"));
+            }
             for option in split(&entry).filter(|option| !is_userspace(option)) {
                 let opposite = match option {
                     "ro" => "rw",
@@ -264,7 +267,6 @@ mod tests {
         let several = [
             "noatime,nodiratime",
             &format!("{LABEL},discard"),
-            "",
             "nodev,",
         ];
         assert_eq!(
@@ -300,6 +302,7 @@ mod tests {
         for (option, reason) in [
             ("nobarrier", "without write barriers"),
             ("barrier=0", "without write barriers"),
+            ("journal_async_commit", "without write barriers"),
             ("data=writeback", "old data of other files"),
             ("errors=continue", "spreads the damage"),
             ("errors=panic", "stop the node"),
