@@ -8,7 +8,7 @@ use super::device::Device;
 use super::error::{HostError, Result};
 
 fn path(sys: &Path, device: &Device, name: &str) -> PathBuf {
-    sys.join("block").join(&device.name).join(name)
+    sys.join("block").join(device.whole_name()).join(name)
 }
 
 /// The value of a setting, such as `queue/scheduler`; of several choices the selected one. `None` if the kernel does not

@@ -1,7 +1,7 @@
 //! Blocking system calls, which may never return if a device is dead, and cannot be cancelled. Therefore:
 //!
 //! * Calls with the same key, which is usually their path, run one after the other.
-//! * A call whose caller does not wait any more keeps its thread until it returns. Until then, other calls with its key
+//! * A call whose caller does not wait any more keeps its thread until it returns. After [`HUNG`], other calls with its key
 //!   fail immediately, so that a dead device keeps few threads, and other devices are not affected.
 //! * At most [`MAX_CALLS`] calls run at once. A call that has run for [`SLOW`] is not counted any more, so that hung
 //!   devices do not exclude the others.
@@ -19,6 +19,9 @@ use crate::base::Deadline;
 
 const MAX_CALLS: usize = 32;
 const SLOW: Duration = Duration::from_secs(5);
+
+/// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.
+const HUNG: Duration = Duration::from_millis(100);
 
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
 
@@ -81,7 +84,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     keyed(key, deadline, Duration::MAX, step, path, call).await
 }
 
-/// As [`blocking`], with another key, and a limit of the time that the call itself may take.
+/// As [`blocking`], with another key, and a limit of the time that the call may take with its turn.
 pub(super) async fn keyed<T: Send + 'static>(
     key: String,
     deadline: Deadline,
@@ -97,6 +100,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     let lane = Lane::of(key);
     if let Some(running) = &*lock(&lane.running)
         && running.is_given_up
+        && running.since.elapsed() >= HUNG
     {
         return Err(HostError::StillRunning {
             step,
@@ -104,14 +108,14 @@ pub(super) async fn keyed<T: Send + 'static>(
             since: running.since.elapsed(),
         });
     }
-    let turn = deadline.bound(Arc::clone(&lane.turn).lock_owned()).await;
-    let turn = turn.map_err(|_| timed_out())?;
-    let permit = deadline.bound(PERMITS.acquire()).await;
-    let permit = permit.map_err(|_| timed_out())?;
     let deadline = match limit {
         Duration::MAX => deadline,
         limit => deadline.at_most(limit),
     };
+    let turn = deadline.bound(Arc::clone(&lane.turn).lock_owned()).await;
+    let turn = turn.map_err(|_| timed_out())?;
+    let permit = deadline.bound(PERMITS.acquire()).await;
+    let permit = permit.map_err(|_| timed_out())?;
     let since = Instant::now();
     *lock(&lane.running) = Some(Running {
         since,
@@ -177,7 +181,7 @@ mod tests {
     async fn while_a_call_hangs_only_calls_with_its_key_fail() {
         const PATH: &str = "/hangs";
         let (release, call) = stuck();
-        let error = blocking(brief(), "read", Path::new(PATH), call).await;
+        let error = blocking(Deadline::after(2 * HUNG), "read", Path::new(PATH), call).await;
         assert_eq!(
             error.unwrap_err().to_string(),
             "cannot read /hangs: the call timed out"
@@ -203,12 +207,42 @@ mod tests {
         const PATH: &str = "/dropped";
         let (release, call) = stuck();
         let dropped = blocking(ample(), "read", Path::new(PATH), call);
-        assert!(brief().bound(dropped).await.is_err());
+        assert!(Deadline::after(2 * HUNG).bound(dropped).await.is_err());
         assert!(matches!(
             ask(PATH, ample()).await,
             Err(HostError::StillRunning { .. })
         ));
         drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_just_left_delays_others_and_does_not_fail_them() {
+        const PATH: &str = "/left";
+        let (release, call) = stuck();
+        let left = blocking(ample(), "read", Path::new(PATH), call);
+        assert!(Deadline::after(HUNG / 10).bound(left).await.is_err());
+        let (next, ()) = tokio::join!(ask(PATH, ample()), async { drop(release) });
+        assert_eq!(next.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn the_limit_includes_the_wait_for_the_turn() {
+        const PATH: &str = "/limited";
+        let (release, call) = stuck();
+        let first = blocking(ample(), "read", Path::new(PATH), call);
+        let second = async {
+            let key = PATH.to_owned();
+            let limit = Duration::from_millis(20);
+            let late = keyed(key, ample(), limit, "read", Path::new(PATH), || Ok(2)).await;
+            drop(release);
+            late
+        };
+        let (first, second) = tokio::join!(first, second);
+        first.unwrap();
+        assert!(
+            matches!(second, Err(HostError::TimedOut { .. })),
+            "{second:?}"
+        );
     }
 
     #[tokio::test]

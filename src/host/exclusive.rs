@@ -5,6 +5,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
@@ -69,6 +70,11 @@ impl DerefMut for ExclusiveFile {
 
 impl Drop for ExclusiveFile {
     fn drop(&mut self) {
+        // The last close of a block device waits for its I/O, which must not delay the start of other commands.
+        let _last = self
+            .0
+            .as_ref()
+            .and_then(|file| File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok());
         let _none_is_started = STARTING.write();
         self.0.take();
     }

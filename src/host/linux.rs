@@ -328,7 +328,9 @@ impl Host for Linux {
         name: &str,
     ) -> Result<Option<String>> {
         let (sys, given, name) = (self.roots.sys.clone(), device.clone(), name.to_owned());
-        blocking(deadline, "read settings of", &device.path, move || {
+        // Not the key of calls that wait for the disk: statistics show whether it responds.
+        let path = sys.join("block").join(given.whole_name());
+        blocking(deadline, "read settings of", &path, move || {
             block_attribute::read(&sys, &given, &name)
         })
         .await
@@ -343,7 +345,8 @@ impl Host for Linux {
     ) -> Result<()> {
         let (sys, given) = (self.roots.sys.clone(), device.clone());
         let (name, value) = (name.to_owned(), value.to_owned());
-        blocking(deadline, "change settings of", &device.path, move || {
+        let path = sys.join("block").join(given.whole_name());
+        blocking(deadline, "change settings of", &path, move || {
             block_attribute::write(&sys, &given, &name, &value)
         })
         .await
@@ -363,8 +366,8 @@ impl Host for Linux {
         device: &Device,
         mount: &Mount,
     ) -> Result<Option<Bytes>> {
-        let (disk, mounted) = (device.clone(), mount.clone());
-        let read = move || vitals::size(&disk, &mounted);
+        let (sys, disk, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
+        let read = move || vitals::size(&sys, &disk, &mounted);
         let (key, step) = (mount.number.to_string(), "read the size of");
         keyed(key, deadline, Duration::MAX, step, &mount.point, read).await
     }

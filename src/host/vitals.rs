@@ -29,10 +29,11 @@ pub struct Vitals {
 }
 
 /// The size of a mounted filesystem; this may never return.
-pub(super) fn size(device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
+pub(super) fn size(sys: &Path, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
     let Ok(filesystem) = mount.kind.parse() else {
         return Ok(None);
     };
+    io_progress::wait(sys, device.whole_name());
     let superblocks = content::read_superblocks(&device.path, device.size)
         .map_err(|error| super::HostError::io("read", &device.path, error))?;
     let total = Bytes(stats::usage(&mount.point)?.bytes.total);

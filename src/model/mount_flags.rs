@@ -18,7 +18,7 @@ pub struct InvalidMountFlag {
 /// Denied options, by name or with their value, and the reason.
 const DENIED: [(&[&str], &str); 13] = [
     (
-        &["nobarrier", "barrier=0", "journal_async_commit"],
+        &["nobarrier", "barrier", "journal_async_commit"],
         "without write barriers, a crash of the host can damage the filesystem",
     ),
     (
@@ -74,8 +74,14 @@ const DENIED: [(&[&str], &str); 13] = [
     ),
 ];
 
-/// Values of denied options that select the whole filesystem.
-const ALLOWED: [&str; 3] = ["subvol=/", "subvolid=5", "subvolid=0"];
+/// Harmless values of denied options.
+const ALLOWED: [&str; 5] = [
+    "barrier",
+    "barrier=1",
+    "subvol=/",
+    "subvolid=5",
+    "subvolid=0",
+];
 
 /// Options that skip the replay of the journal.
 const UNREPLAYED: [&str; 6] = [
@@ -258,17 +264,15 @@ mod tests {
             "nosymfollow",
             "data=journal",
             "errors=remount-ro",
+            "barrier",
+            "barrier=1",
             "norecovery",
             "an_option_of_a_later_kernel=1",
             LABEL,
         ] {
             assert_eq!(flags(&[option]).as_deref(), Ok(option));
         }
-        let several = [
-            "noatime,nodiratime",
-            &format!("{LABEL},discard"),
-            "nodev,",
-        ];
+        let several = ["noatime,nodiratime", &format!("{LABEL},discard"), "nodev,"];
         assert_eq!(
             flags(&several),
             Ok(format!("noatime,nodiratime,{LABEL},discard,nodev"))
@@ -302,6 +306,7 @@ mod tests {
         for (option, reason) in [
             ("nobarrier", "without write barriers"),
             ("barrier=0", "without write barriers"),
+            ("barrier=0x0", "without write barriers"),
             ("journal_async_commit", "without write barriers"),
             ("data=writeback", "old data of other files"),
             ("errors=continue", "spreads the damage"),

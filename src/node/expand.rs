@@ -36,7 +36,8 @@ impl Expander {
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let (expander, volume) = (self.clone(), request.volume.clone());
         let expanded = async move {
-            let volume = expander.staged.volume(&request.volume.id).await;
+            let call = CallContext::new(&request.volume, OPERATION);
+            let volume = expander.staged.volume(call).await?;
             let request = ExpandRequest { volume, ..request };
             expander.expand_locked(&request, deadline).await
         };

@@ -102,7 +102,7 @@ impl Formatter {
     /// proves that its content can be discarded. A disk that cannot be read or written is released as it is.
     ///
     /// # Errors
-    /// The mkfs still runs at the deadline.
+    /// The mkfs still runs at the deadline, or the content is unclear.
     pub(super) async fn discard_incomplete(
         &self,
         call: CallContext<'_>,
@@ -114,17 +114,20 @@ impl Formatter {
         }
         let free = self.host.lock_device(deadline, device).await;
         drop(free.map_err(call.failed())?);
-        let wiped = match self.host.content(deadline, device).await {
+        let wiped = match self.host.content(quick(), device).await {
             Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
             Ok(_) => Ok(()),
             Err(error) => Err(call.failed()(error)),
         };
         match wiped {
-            Ok(()) => self.records.remove(call).await,
-            Err(error) => {
-                let error = error_chain(&error);
+            Err(Error::Host { source, .. }) if source.is_io_failure() => {
+                let error = error_chain(&source);
                 tracing::warn!(disk.id = %call.id(), error, "an incomplete filesystem remains on the disk");
                 Ok(())
+            }
+            wiped => {
+                wiped?;
+                self.records.remove(call).await
             }
         }
     }

@@ -39,7 +39,10 @@ impl HealthReporter {
         request: &HealthRequest,
         deadline: Deadline,
     ) -> Result<Vec<HealthIssue>> {
-        let volume = &self.staged.volume(&request.volume.id).await;
+        let volume = &self
+            .staged
+            .volume(CallContext::new(&request.volume, OPERATION))
+            .await?;
         let call = CallContext::new(volume, OPERATION);
         let device = self.finder.lookup_device(volume, OPERATION).await?;
         let mounts = self.observer.mounts(call).await?;

@@ -107,8 +107,16 @@ impl Unmounter {
     }
 
     /// Writes the cached data of a device, which other mounts may keep in use.
-    pub(super) async fn flush(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let flushed = self.host.flush(Deadline::never(), device).await;
+    pub(super) async fn flush(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        deadline: Deadline,
+    ) -> Result<()> {
+        self.check_responds(call, device, deadline).await?;
+        let flush = self.host.flush(Deadline::never(), device);
+        let step = format!("flushing {device}");
+        let flushed = self.observe_io(call, device, step, flush).await;
         flushed.map(drop).map_err(call.failed())
     }
 
@@ -165,7 +173,8 @@ impl Unmounter {
             let Some(since) = self.hung_since(call, device).await else {
                 return Ok(());
             };
-            if deadline.remaining() <= SEARCH_TIMEOUT {
+            // One observation does not show whether the device completes I/O.
+            if deadline.remaining() <= SEARCH_TIMEOUT && since.elapsed() >= IO_INTERVAL {
                 return Err(Error::DiskHung {
                     volume: call.id().clone(),
                     device: device.to_string(),

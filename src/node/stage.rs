@@ -74,7 +74,7 @@ impl Stager {
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount)
             || matches!(request.access, Access::Block)
-            || self.staged.volume(&volume.id).await != *volume
+            || self.staged.volume(call).await? != *volume
         {
             let fsck = match request.access {
                 Access::Mount { .. } => Some(request.tuning.fsck),

@@ -10,7 +10,7 @@ use super::Result;
 use super::observe::{CallContext, quick};
 use super::request::Volume;
 use crate::base::error_chain;
-use crate::host::{Device, DeviceIncarnation, Host, Records};
+use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
 use crate::model::{DiskId, Fsck, Serial};
 
 /// The kind of these records. Their key is the volume ID.
@@ -35,12 +35,21 @@ pub(super) struct StagedRecords {
 
 impl StagedRecords {
     /// The volume of a call that carries only the ID: with the recorded serial, or the default one.
-    pub(super) async fn volume(&self, id: &DiskId) -> Volume {
-        let record = self.get(id.as_str()).await;
-        Volume::new(
-            id.clone(),
-            record.and_then(|record| Serial::new(&record.serial)),
-        )
+    ///
+    /// # Errors
+    /// If the record exists and cannot be read now: without its serial, a disk in use would count as absent.
+    pub(super) async fn volume(&self, call: CallContext<'_>) -> Result<Volume> {
+        let record = self.read(call).await?;
+        let serial = record.and_then(|record| Serial::new(&record.serial));
+        Ok(Volume::new(call.id().clone(), serial))
+    }
+
+    /// The record; `None` also for one whose content is not a record.
+    async fn read(&self, call: CallContext<'_>) -> Result<Option<StagedRecord>> {
+        match self.records.get(quick(), KIND, call.id().as_str()).await {
+            Err(HostError::UnexpectedFormat { .. }) => Ok(None),
+            record => record.map_err(call.failed()),
+        }
     }
 
     /// Records that a volume is about to be staged.
@@ -135,7 +144,7 @@ impl StagedRecords {
     /// The device on which the volume was staged, if it still is the same incarnation and does
     /// not report another serial.
     pub(super) async fn staged_device(&self, call: CallContext<'_>) -> Result<Option<Device>> {
-        let Some(staged) = self.get(call.id().as_str()).await else {
+        let Some(staged) = self.read(call).await? else {
             return Ok(None);
         };
         let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;

@@ -38,7 +38,8 @@ impl Unpublisher {
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
         let (unpublisher, volume) = (self.clone(), request.volume.clone());
         let unpublished = async move {
-            let volume = unpublisher.staged.volume(&request.volume.id).await;
+            let call = CallContext::new(&request.volume, OPERATION);
+            let volume = unpublisher.staged.volume(call).await?;
             let request = UnpublishRequest { volume, ..request };
             unpublisher.unpublish_locked(&request, deadline).await
         };
@@ -66,7 +67,8 @@ impl Unpublisher {
                         .await?;
                     if matches!(state.entry, Entry::BlockDevice(_)) {
                         let others = device_node_mounts(&device, &mounts, &state.path);
-                        self.release_node(&device, others.is_empty(), call).await?;
+                        self.release_node(&device, others.is_empty(), call, deadline)
+                            .await?;
                     }
                 }
             }
@@ -80,11 +82,12 @@ impl Unpublisher {
         device: &Device,
         is_last: bool,
         call: CallContext<'_>,
+        deadline: Deadline,
     ) -> Result<()> {
         if self.unmounter.is_removed(call, device).await? {
             return Ok(());
         }
-        self.unmounter.flush(call, device).await?;
+        self.unmounter.flush(call, device, deadline).await?;
         if is_last && device.read_only {
             set_read_only(&self.tools, call, device, false).await?;
         }

@@ -45,7 +45,8 @@ impl Unstager {
     pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
         let (unstager, volume) = (self.clone(), request.volume.clone());
         let unstaged = async move {
-            let volume = unstager.staged.volume(&request.volume.id).await;
+            let call = CallContext::new(&request.volume, OPERATION);
+            let volume = unstager.staged.volume(call).await?;
             let request = UnstageRequest { volume, ..request };
             unstager.unstage_locked(&request, deadline).await
         };
@@ -68,6 +69,9 @@ impl Unstager {
             check_not_mounted(device, &mounts, call)?;
         }
         for device in &devices {
+            self.unmounter
+                .check_responds(call, device, deadline)
+                .await?;
             self.formatter
                 .discard_incomplete(call, device, deadline)
                 .await?;

@@ -69,7 +69,12 @@ impl HealthReporter {
     }
 
     async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
-        let volume = self.staged.volume(&id).await;
+        let default = Volume::new(id, None);
+        let volume = self
+            .staged
+            .volume(CallContext::new(&default, OPERATION))
+            .await;
+        let volume = volume.unwrap_or(default);
         let device = self.finder.lookup_device(&volume, OPERATION).await;
         let device = device.ok().flatten();
         let io = match &device {

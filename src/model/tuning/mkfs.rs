@@ -38,6 +38,10 @@ fn denied(filesystem: Filesystem) -> Denied {
             (&["-d", "-l", "-z", "device", "offset"], OTHER_PLACE),
             (&["-n", "-S", "-V", "journal_dev"], NOTHING),
             (
+                &["assume_storage_prezeroed"],
+                "the disk is only sampled for zeros",
+            ),
+            (
                 &["^has_journal", "-has_journal", "none", "clear"],
                 NO_JOURNAL,
             ),
@@ -237,7 +241,18 @@ impl Tuning {
                 return Err(refuse(format!("{option:?} needs a value")));
             };
             for part in value.split(',') {
-                denied(part.split('=').next().unwrap_or_default())?;
+                let name = part.split('=').next().unwrap_or_default();
+                // mke2fs ignores the case of features, and also takes them by number.
+                let lower = name.to_lowercase();
+                if lower
+                    .trim_start_matches(['^', '-', '+'])
+                    .starts_with("feature_")
+                {
+                    return Err(refuse(format!(
+                        "{name:?} is denied: it names a feature by its number"
+                    )));
+                }
+                denied(if filesystem.is_ext() { &lower } else { name })?;
             }
             if value.contains('/') {
                 return Err(refuse(format!("{value:?} is denied: {OTHER_PLACE}")));

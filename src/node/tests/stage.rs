@@ -243,7 +243,7 @@ async fn stage_error(filesystem: Filesystem, flag: &str, read_only: bool, state:
     let mut request = stage_request();
     request.access = Access::Mount {
         filesystem,
-        flags: MountFlags::new([flag.to_owned()]).unwrap(),
+        flags: MountFlags::new(Some(flag.to_owned()).filter(|flag| !flag.is_empty())).unwrap(),
     };
     request.read_only = read_only;
     node.stager.stage(request, soon()).await.unwrap_err()
