@@ -384,3 +384,21 @@ async fn a_hung_filesystem_blocks_one_thread_only() {
         }
     }
 }
+
+/// The statistics show whether a disk responds, so that they must not wait for a call that waits for the disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_are_read_while_a_read_of_the_device_hangs() {
+    let host = Linux::new(Arc::new(ProcessExec), Roots::default());
+    let dir = tempfile::tempdir().unwrap();
+    let (mut device, _) = device_and_mount(7, dir.path());
+    // A pipe without a writer: opening it does not return.
+    device.path = dir.path().join("pipe");
+    nix::unistd::mkfifo(&device.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let short = Deadline::after(Duration::from_millis(300));
+    let late = host.superblocks(short, &device).await;
+    assert!(matches!(late, Err(HostError::TimedOut { .. })), "{late:?}");
+    let read = host.block_setting(long_deadline(), &device, "stat").await;
+    assert!(read.is_ok(), "{read:?}");
+    let writer = fs::OpenOptions::new().write(true).open(&device.path);
+    drop(writer.unwrap());
+}

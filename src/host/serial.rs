@@ -259,11 +259,11 @@ mod tests {
         let other = serials.state("vdc", Some(DeviceSequence::Diskseq(8)));
         assert_eq!(other, serial("bp2"));
         fs::write(&fifo, "bp1").unwrap();
-        let told = || serials.state("vdb", Some(DeviceSequence::Diskseq(7)));
-        while told() == SerialState::Pending {
+        let state = || serials.state("vdb", Some(DeviceSequence::Diskseq(7)));
+        while state() == SerialState::Pending {
             tokio::task::yield_now().await;
         }
-        assert_eq!(told(), serial("bp1"));
+        assert_eq!(state(), serial("bp1"));
     }
 
     #[test]

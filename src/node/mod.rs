@@ -26,6 +26,7 @@ mod health_log;
 mod identify;
 mod in_use;
 pub mod info;
+mod io_watch;
 mod kubelet_path;
 mod mount_failure;
 mod mounted;

@@ -20,8 +20,9 @@ pub(super) struct MountIdentifier {
 pub(super) enum OwnedMount {
     /// A mount of the volume's device.
     Device(Box<Device>),
-    /// A mount whose filesystem can no longer write.
-    Dead,
+    /// A mount whose filesystem can no longer write. With the volume's device if the filesystem has shut down, without if
+    /// the device was removed.
+    Dead(Option<Box<Device>>),
 }
 
 impl MountIdentifier {
@@ -53,7 +54,10 @@ impl MountIdentifier {
             source,
         };
         match (plan::mount_owner(&observed), device) {
-            (MountOwner::Dead, _) => Ok(OwnedMount::Dead),
+            (MountOwner::Dead, device) => {
+                let own = device.filter(|_| identity == Identity::Volume);
+                Ok(OwnedMount::Dead(own.map(Box::new)))
+            }
             (MountOwner::Volume, Some(device)) => Ok(OwnedMount::Device(Box::new(device))),
             (MountOwner::Unidentified, Some(device)) => Err(Error::DeviceUnidentified {
                 volume: call.id().clone(),

@@ -1,40 +1,30 @@
 //! Unmounts, and waits until the kernel no longer uses a device. Errors name the devices and mounts that keep it in
 //! use, or how to find the process.
 
-use std::collections::HashMap;
-use std::future::Future;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
+use super::Result;
 use super::device_check::DeviceCheck;
 use super::in_use::{SEARCH_TIMEOUT, in_use};
+use super::io_watch::IoWatch;
 use super::observe::{CallContext, quick};
 use super::volume_operations::VolumeOperations;
-use super::{Error, Result};
 use crate::base::{Deadline, InPhase, Phase};
-use crate::host::{Device, FlushOutcome, Host, HostError, IoCounts, Mount, Sought};
-use crate::model::DiskId;
+use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Interval in which the I/O of a device is observed.
-const IO_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The volumes whose devices complete no I/O: the number of completed ones, and since when.
-type HungVolumes = Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>;
 
 /// Unmounts, and waits for the release of devices.
 #[derive(Debug, Clone)]
 pub(super) struct Unmounter {
     pub(super) host: Arc<dyn Host>,
     pub(super) operations: VolumeOperations,
-    pub(super) hung: HungVolumes,
+    pub(super) io: IoWatch,
     pub(super) device_check: DeviceCheck,
 }
 
@@ -52,7 +42,8 @@ impl Unmounter {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let unmount = self.host.unmount(Deadline::never(), path);
             let step = format!("unmounting {}", path.display());
-            let unmount = self.observe_io(call, device, step, unmount);
+            let _step = self.operations.step(call.id(), step);
+            let unmount = self.io.observe(call, device, None, unmount);
             let error = match unmount.in_phase(Phase::Unmount).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => error,
@@ -70,8 +61,17 @@ impl Unmounter {
     }
 
     /// Removes the topmost mount at a path whose filesystem can no longer write. If it is busy, detaches it lazily
-    /// (`MNT_DETACH`) instead of waiting.
-    pub(super) async fn unmount_dead(&self, call: CallContext<'_>, path: &Path) -> Result<()> {
+    /// (`MNT_DETACH`) instead of waiting. `device` is that of a filesystem that has shut down.
+    pub(super) async fn unmount_dead(
+        &self,
+        call: CallContext<'_>,
+        device: Option<&Device>,
+        path: &Path,
+        deadline: Deadline,
+    ) -> Result<()> {
+        if let Some(device) = device {
+            self.io.check_responds(call, device, deadline).await?;
+        }
         tracing::info!(
             disk.id = %call.id(),
             "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
@@ -113,10 +113,12 @@ impl Unmounter {
         device: &Device,
         deadline: Deadline,
     ) -> Result<()> {
-        self.check_responds(call, device, deadline).await?;
+        self.io.check_responds(call, device, deadline).await?;
         let flush = self.host.flush(Deadline::never(), device);
-        let step = format!("flushing {device}");
-        let flushed = self.observe_io(call, device, step, flush).await;
+        let _step = self
+            .operations
+            .step(call.id(), format!("flushing {device}"));
+        let flushed = self.io.observe(call, device, None, flush).await;
         flushed.map(drop).map_err(call.failed())
     }
 
@@ -131,7 +133,8 @@ impl Unmounter {
         loop {
             let flush = self.host.flush_if_free(Deadline::never(), device);
             let step = format!("flushing {device}");
-            let flush = self.observe_io(call, device, step, flush);
+            let _step = self.operations.step(call.id(), step);
+            let flush = self.io.observe(call, device, None, flush);
             let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
             if may_be_removed && self.device_check.is_removed(call, device).await? {
@@ -153,84 +156,6 @@ impl Unmounter {
                 let sought = Sought::device(device);
                 return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
             }
-        }
-    }
-
-    /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for it. On
-    /// a device that does not respond, such a call blocks in the kernel, where even SIGKILL does not end it.
-    ///
-    /// # Errors
-    /// [`Error::DiskHung`] shortly before the deadline.
-    pub(super) async fn check_responds(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let mut ticks = tokio::time::interval(IO_INTERVAL);
-        loop {
-            ticks.tick().await;
-            let Some(since) = self.hung_since(call, device).await else {
-                return Ok(());
-            };
-            // One observation does not show whether the device completes I/O.
-            if deadline.remaining() <= SEARCH_TIMEOUT && since.elapsed() >= IO_INTERVAL {
-                return Err(Error::DiskHung {
-                    volume: call.id().clone(),
-                    device: device.to_string(),
-                    seconds: since.elapsed().as_secs(),
-                    progress: format!("{} waits for it", call.operation),
-                });
-            }
-        }
-    }
-
-    /// Runs a call that waits for the device. Meanwhile, other calls of the volume are told whether it completes I/O.
-    async fn observe_io<T>(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        step: String,
-        run: impl Future<Output = T>,
-    ) -> T {
-        let step = self.operations.step(call.id(), step);
-        let observe = async {
-            let mut ticks = tokio::time::interval(IO_INTERVAL);
-            loop {
-                ticks.tick().await;
-                let since = self.hung_since(call, device).await;
-                step.set_hung(since.map(|since| (device.to_string(), since)));
-            }
-        };
-        tokio::select! {
-            biased;
-            result = run => result,
-            never = observe => never,
-        }
-    }
-
-    /// Since when the device has had I/O in flight and completed none; `None` if it has completed some since the last
-    /// observation, or none is in flight.
-    async fn hung_since(&self, call: CallContext<'_>, device: &Device) -> Option<Instant> {
-        let text = self
-            .host
-            .block_setting(quick(), device, IoCounts::FILE)
-            .await;
-        let now = IoCounts::parse(&text.ok()??);
-        let mut all = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(now) = now.filter(|now| now.in_flight > 0) else {
-            all.remove(call.id());
-            return None;
-        };
-        let before = all.insert(call.id().clone(), (now.completed, Instant::now()));
-        match before {
-            Some((completed, since)) if completed == now.completed => {
-                all.insert(call.id().clone(), (completed, since));
-                Some(since)
-            }
-            Some(_) => None,
-            // The first observation: the next one decides.
-            None => Some(Instant::now()),
         }
     }
 

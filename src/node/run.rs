@@ -43,6 +43,7 @@ impl StepRunner {
         let mut rollback = Rollback::new(Arc::clone(&self.host));
         for step in steps {
             tracing::info!(disk.id = %call.id(), device = device.name, "{}: {step}", call.operation);
+            let _step = self.tools.operations.step(call.id(), step.to_string());
             let done = match step {
                 Step::Path(step) => self.run_path_step(call, step).await,
                 Step::Device(step) => {

@@ -16,6 +16,7 @@ use super::health::HealthReporter;
 use super::health_log::HealthLog;
 use super::identify::Identifier;
 use super::info::NodeInfoReporter;
+use super::io_watch::IoWatch;
 use super::mounted::MountIdentifier;
 use super::mounter::Mounter;
 use super::observe::Observer;
@@ -96,7 +97,11 @@ impl NodeServices {
         let unmounter = Unmounter {
             host: Arc::clone(&host),
             operations: operations.clone(),
-            hung: Arc::default(),
+            io: IoWatch {
+                host: Arc::clone(&host),
+                operations: operations.clone(),
+                in_flight: Arc::default(),
+            },
             device_check: device_check.clone(),
         };
         let block_settings = BlockSettingsApplier {

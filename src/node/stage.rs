@@ -62,7 +62,8 @@ impl Stager {
             let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
-        self.remove_dead_mounts(request, &disk, call).await?;
+        self.remove_dead_mounts(request, &disk, call, deadline)
+            .await?;
         let (seen, mut blank) = self.observe_stage(request, &disk, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
@@ -82,7 +83,7 @@ impl Stager {
             };
             self.staged.put(call, &disk, fsck).await?;
         }
-        let _slot = match self.tool_kind(call, &seen.device, &steps).await? {
+        let slot = match self.tool_kind(call, &seen.device, &steps).await? {
             None => None,
             Some(kind) => match self.tool_slots.try_acquire(kind) {
                 Some(slot) => Some(slot),
@@ -96,7 +97,8 @@ impl Stager {
         };
         let settings = &request.tuning.block_settings;
         self.block_settings.apply(call, &disk, settings).await?;
-        self.runner.run(call, &seen.device, &steps, blank).await
+        let run = self.runner.run(call, &seen.device, &steps, blank);
+        self.unmounter.io.observe(call, &disk, slot, run).await
     }
 
     /// Removes mounts at the staging path whose device was removed, which an unstage would remove too.
@@ -105,6 +107,7 @@ impl Stager {
         request: &StageRequest,
         disk: &Device,
         call: CallContext<'_>,
+        deadline: Deadline,
     ) -> Result<()> {
         loop {
             let mounts = self.observer.mounts(call).await?;
@@ -114,7 +117,11 @@ impl Stager {
                 return Ok(());
             };
             match self.mounts.identify(&state, mount, call).await {
-                Ok(OwnedMount::Dead) => self.unmounter.unmount_dead(call, &state.path).await?,
+                Ok(OwnedMount::Dead(device)) => {
+                    self.unmounter
+                        .unmount_dead(call, device.as_deref(), &state.path, deadline)
+                        .await?;
+                }
                 // The plan names what is mounted there.
                 Ok(OwnedMount::Device(_)) | Err(_) => return Ok(()),
             }

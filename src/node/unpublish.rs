@@ -60,7 +60,11 @@ impl Unpublisher {
                 return remove(&self.host, &state, call).await;
             };
             match self.mounts.identify(&state, mount, call).await? {
-                OwnedMount::Dead => self.unmounter.unmount_dead(call, &state.path).await?,
+                OwnedMount::Dead(device) => {
+                    self.unmounter
+                        .unmount_dead(call, device.as_deref(), &state.path, deadline)
+                        .await?;
+                }
                 OwnedMount::Device(device) => {
                     self.unmounter
                         .unmount(call, &device, &state.path, deadline)

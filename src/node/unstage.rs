@@ -70,6 +70,7 @@ impl Unstager {
         }
         for device in &devices {
             self.unmounter
+                .io
                 .check_responds(call, device, deadline)
                 .await?;
             self.formatter
@@ -88,6 +89,7 @@ impl Unstager {
         }
         for device in &devices {
             self.unmounter
+                .io
                 .check_responds(call, device, deadline)
                 .await?;
             self.unmounter.wait_released(call, device, deadline).await?;
@@ -116,7 +118,11 @@ impl Unstager {
                 return Ok(devices);
             };
             match self.mounts.identify(&state, mount, call).await? {
-                OwnedMount::Dead => self.unmounter.unmount_dead(call, &state.path).await?,
+                OwnedMount::Dead(device) => {
+                    self.unmounter
+                        .unmount_dead(call, device.as_deref(), &state.path, deadline)
+                        .await?;
+                }
                 OwnedMount::Device(device) => {
                     let elsewhere: Vec<Mount> = mounts
                         .iter()
@@ -126,6 +132,7 @@ impl Unstager {
                     check_not_mounted(&device, &elsewhere, call)?;
                     // The last unmount writes all dirty pages.
                     self.unmounter
+                        .io
                         .check_responds(call, &device, deadline)
                         .await?;
                     self.unmounter

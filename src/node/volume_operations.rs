@@ -1,5 +1,5 @@
-//! Runs at most one operation of a volume at a time, to its end even if the caller gives up. Callers that no longer wait,
-//! and those that come meanwhile, are told what the operation is doing and for how long.
+//! Runs at most one operation of a volume at a time, to its end even if the caller gives up. The errors of calls at their
+//! deadline, and of calls during the operation, state its current step and how long it has been running.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -47,27 +47,18 @@ impl Drop for Guard {
     }
 }
 
-/// A step of the running operation of a volume, which ends when this is dropped.
+/// A step of the running operation of a volume. When this is dropped, the step around it is the current one again.
 #[derive(Debug)]
 pub(super) struct StepGuard<'a> {
     operations: &'a VolumeOperations,
     volume: &'a DiskId,
-}
-
-impl StepGuard<'_> {
-    /// States since when the device has completed no I/O, or that it completes I/O.
-    pub(super) fn set_hung(&self, hung: Option<(String, Instant)>) {
-        if let Some(running) = self.operations.lock().get_mut(self.volume) {
-            running.hung = hung;
-        }
-    }
+    outer: Option<(String, Instant)>,
 }
 
 impl Drop for StepGuard<'_> {
     fn drop(&mut self) {
         if let Some(running) = self.operations.lock().get_mut(self.volume) {
-            running.step = None;
-            running.hung = None;
+            running.step = self.outer.take();
         }
     }
 }
@@ -123,12 +114,20 @@ impl VolumeOperations {
 
     /// Names a step of the running operation that can take long.
     pub(super) fn step<'a>(&'a self, volume: &'a DiskId, step: String) -> StepGuard<'a> {
-        if let Some(running) = self.lock().get_mut(volume) {
-            running.step = Some((step, Instant::now()));
-        }
+        let mut all = self.lock();
+        let running = all.get_mut(volume);
+        let outer = running.and_then(|running| running.step.replace((step, Instant::now())));
         StepGuard {
             operations: self,
             volume,
+            outer,
+        }
+    }
+
+    /// Records since when the device of the volume has completed no I/O; `None` if it completes I/O.
+    pub(super) fn set_hung(&self, volume: &DiskId, hung: Option<(String, Instant)>) {
+        if let Some(running) = self.lock().get_mut(volume) {
+            running.hung = hung;
         }
     }
 
@@ -170,7 +169,7 @@ mod tests {
     use crate::node::Volume;
 
     #[tokio::test(start_paused = true)]
-    async fn callers_are_told_the_step_and_its_duration() {
+    async fn errors_state_the_step_and_its_duration() {
         let operations = VolumeOperations::default();
         let volume = Volume::new("d-bp1".parse().unwrap(), None);
         let call = CallContext::new(&volume, "staging");
@@ -178,9 +177,11 @@ mod tests {
         let long = async move {
             let volume: DiskId = "d-bp1".parse().unwrap();
             tokio::time::sleep(Duration::from_secs(3)).await;
-            let step = inner.step(&volume, "`e2fsck -p /dev/vdb`".to_owned());
+            let _check = inner.step(&volume, "check the filesystem".to_owned());
+            let _tool = inner.step(&volume, "`e2fsck -p /dev/vdb`".to_owned());
+            drop(inner.step(&volume, "a short step".to_owned()));
             tokio::time::sleep(Duration::from_secs(20)).await;
-            step.set_hung(Some(("/dev/vdb".to_owned(), Instant::now())));
+            inner.set_hung(&volume, Some(("/dev/vdb".to_owned(), Instant::now())));
             tokio::time::sleep(Duration::from_secs(1000)).await;
             Ok(())
         };

@@ -16,7 +16,7 @@ use crate::scene::Scene;
 use crate::wait::until;
 use crate::worker::Worker;
 
-/// What Kubernetes' own default is: until then, a node that goes off has not told that a volume is unmounted.
+/// The default of kubelet: an unmount is reported at most this late, and not at all if the machine is switched off before.
 const STATUS: &str = "10s";
 
 /// Longer than a pod with the hook takes.

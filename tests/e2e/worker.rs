@@ -144,7 +144,7 @@ impl Worker {
         self.on().await;
     }
 
-    /// Kills kubelet: nobody hears of the node any more.
+    /// Kills kubelet, so that the node reports no status any more.
     pub(crate) async fn off(&self) {
         let mut kubelet = self.kubelet.lock().await;
         kubelet.signal(Signal::SIGKILL);

@@ -8,6 +8,7 @@ mod comparison;
 mod images;
 mod monitoring;
 mod names;
+mod node_pods;
 mod page;
 mod pods;
 mod render;

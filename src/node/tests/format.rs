@@ -10,8 +10,8 @@ fn records(fake: &FakeHost) -> usize {
     std::fs::read_dir(kept).map_or(0, Iterator::count)
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
+/// A node on which a mkfs has failed, and left this content.
+async fn after_interrupted_mkfs(content: Content) -> (Arc<FakeHost>, Arc<NodeServices>) {
     let (fake, node) = world(State {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
@@ -20,13 +20,19 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
         .stage(stage_request(), soon())
         .await
         .unwrap_err();
-    assert_eq!(records(&fake), 1);
     {
         let mut state = fake.state();
-        state.content = Some(Content::Unknown { offset: 8192 });
+        state.content = Some(content);
         state.exit_codes.clear();
         state.calls.clear();
     }
+    (fake, node)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
+    let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
+    assert_eq!(records(&fake), 1);
     node.stager.stage(stage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
@@ -44,19 +50,7 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
 /// On another node, nothing would prove that the content can be discarded.
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_filesystem_is_wiped_before_the_disk_is_released() {
-    let (fake, node) = world(State {
-        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
-        ..with_disk(Content::Blank)
-    });
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
-    {
-        let mut state = fake.state();
-        state.content = Some(Content::Unknown { offset: 8192 });
-        state.calls.clear();
-    }
+    let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
     node.unstager
         .unstage(unstage_request(), soon())
         .await
@@ -69,24 +63,24 @@ async fn an_incomplete_filesystem_is_wiped_before_the_disk_is_released() {
     assert_eq!(records(&fake), 0);
 }
 
+/// The error may pass. Nothing is released until the content is clear.
+#[tokio::test(start_paused = true)]
+async fn a_disk_with_unclear_content_after_an_interrupted_mkfs_is_not_released() {
+    let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
+    fake.state().content = None;
+    let error = node.unstager.unstage(unstage_request(), soon()).await;
+    assert!(matches!(error, Err(Error::Host { .. })), "{error:?}");
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+    assert_eq!(records(&fake), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
-    let (fake, node) = world(State {
-        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
-        ..with_disk(Content::Blank)
-    });
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
-    {
-        let mut state = fake.state();
-        state.content = Some(Content::Filesystem {
-            filesystem: Filesystem::Ext4,
-            size: None,
-        });
-        state.calls.clear();
-    }
+    let complete = Content::Filesystem {
+        filesystem: Filesystem::Ext4,
+        size: None,
+    };
+    let (fake, node) = after_interrupted_mkfs(complete).await;
     node.unstager
         .unstage(unstage_request(), soon())
         .await
@@ -97,20 +91,8 @@ async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
 
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
-    let (fake, node) = world(State {
-        exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
-        ..with_disk(Content::Blank)
-    });
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
-    {
-        let mut state = fake.state();
-        state.content = Some(Content::Unknown { offset: 8192 });
-        state.devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
-        state.calls.clear();
-    }
+    let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
+    fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
     let error = node
         .stager
         .stage(stage_request(), soon())

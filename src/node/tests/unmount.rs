@@ -1,5 +1,6 @@
 //! Tests of unstage and unpublish, and of the rollback of a failed publish.
 
+use super::observe::CallContext;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -116,6 +117,85 @@ async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
         .unstage(unstage_request(), soon())
         .await
         .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
+    let (fake, node) = world(staged());
+    let io = &node.unstager.unmounter.io;
+    let volume = volume();
+    let call = CallContext::new(&volume, "unstaging");
+    let device = disk("vdb", 16, "bp1");
+    let slots = tool_slots::ToolSlots::default();
+    let mut held = Vec::new();
+    while let Some(slot) = slots.try_acquire(tool_slots::ToolKind::FullCheck) {
+        held.push(slot);
+    }
+    let slot = held.pop();
+    let watch = io.clone();
+    let hangs = async move {
+        let volume = super::volume();
+        let call = CallContext::new(&volume, "unstaging");
+        let never = std::future::pending::<Result<()>>();
+        watch.observe(call, &device, slot, never).await
+    };
+    let hung = HUNG.to_owned();
+    fake.state().block_settings.insert("stat".to_owned(), hung);
+    let error = io.operations.run(call, soon(), hangs).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::DiskHung, "{error}");
+    let again = io.operations.run(call, soon(), async { Ok(()) }).await;
+    assert!(matches!(again, Err(Error::DiskHung { .. })), "{again:?}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
+    assert!(slot.is_some(), "a tool on a hung disk keeps no slot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_volume_on_a_hung_disk_is_not_flushed() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    let block = || Access::Block;
+    let stage = StageRequest {
+        access: block(),
+        ..stage_request()
+    };
+    node.stager.stage(stage, soon()).await.unwrap();
+    let publish = PublishRequest {
+        access: block(),
+        ..publish_request(false)
+    };
+    node.publisher.publish(publish, soon()).await.unwrap();
+    let hung = HUNG.to_owned();
+    fake.state().block_settings.insert("stat".to_owned(), hung);
+    let unpublished = node
+        .unpublisher
+        .unpublish(unpublish_request(), soon())
+        .await;
+    assert!(
+        matches!(unpublished, Err(Error::DiskHung { .. })),
+        "{unpublished:?}"
+    );
+    let calls = fake.state().calls.clone();
+    assert!(
+        !calls.iter().any(|call| call.starts_with("flush")),
+        "{calls:?}"
+    );
+}
+
+/// Without the recorded serial, a disk in use could count as absent.
+#[tokio::test(start_paused = true)]
+async fn a_volume_whose_record_cannot_be_read_is_not_unstaged() {
+    let (fake, node) = world(staged());
+    let records = fake
+        .state()
+        .state_dir
+        .as_ref()
+        .unwrap()
+        .path()
+        .join("volume");
+    std::fs::create_dir_all(records.join("d-bp1.json")).unwrap();
+    let unstaged = node.unstager.unstage(unstage_request(), soon()).await;
+    assert!(matches!(unstaged, Err(Error::Host { .. })), "{unstaged:?}");
+    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
 
 #[tokio::test(start_paused = true)]
