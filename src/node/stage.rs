@@ -97,7 +97,8 @@ impl Stager {
         };
         let settings = &request.tuning.block_settings;
         self.block_settings.apply(call, &disk, settings).await?;
-        let run = self.runner.run(call, &seen.device, &steps, blank);
+        // The future of all steps is too large for the stack of the callers.
+        let run = Box::pin(self.runner.run(call, &seen.device, &steps, blank));
         self.unmounter.io.observe(call, &disk, slot, run).await
     }
 
