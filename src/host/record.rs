@@ -6,7 +6,7 @@
 //! of the machine emptied tells nothing.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
@@ -165,48 +165,13 @@ fn try_out(dir: &Path) -> io::Result<()> {
     Ok(access(above, may)?)
 }
 
-/// Writes a file, in place of one that was there, and the directories above it. When this returns, it
-/// is on the disk.
-///
-/// # Errors
-/// When it cannot be written; then what was there before still is.
-pub async fn replace(deadline: Deadline, path: &Path, text: Vec<u8>) -> Result<()> {
-    let to = path.to_owned();
-    blocking(deadline, "write", path, move || {
-        let written = prepare(&to, &text).and_then(|file| {
-            file.sync_all()?;
-            finish(&to)?;
-            to.parent().map_or(Ok(()), sync)
-        });
-        written.map_err(|error| HostError::io("write", &to, error))
-    })
-    .await
-}
-
-/// A reader sees the old record or the new one.
+/// Replaces the file by a rename, so that a reader sees the old record or the new one.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    prepare(path, text)?;
-    finish(path)
-}
-
-fn prepare(path: &Path, text: &[u8]) -> io::Result<fs::File> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(dir)?;
-    let mut file = fs::File::create(unfinished(path))?;
-    file.write_all(text)?;
-    Ok(file)
-}
-
-fn finish(path: &Path) -> io::Result<()> {
-    fs::rename(unfinished(path), path)
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    path.with_extension("json.new")
-}
-
-fn sync(dir: &Path) -> io::Result<()> {
-    fs::File::open(dir)?.sync_all()
+    let unfinished = path.with_extension("json.new");
+    fs::write(&unfinished, text)?;
+    fs::rename(unfinished, path)
 }
 
 #[cfg(test)]
