@@ -69,7 +69,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a blocking call, with its path as the key, and waits for it until the deadline.
+/// Runs a blocking call on a path, which is also its key, and waits for it until the deadline.
 ///
 /// # Errors
 /// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if an earlier call timed
@@ -78,21 +78,20 @@ pub(super) async fn blocking<T: Send + 'static>(
     deadline: Deadline,
     step: &'static str,
     path: &Path,
-    call: impl FnOnce() -> Result<T> + Send + 'static,
+    call: impl FnOnce(&Path) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let key = path.display().to_string();
-    keyed(key, deadline, Duration::MAX, step, path, call).await
+    keyed(path.display().to_string(), deadline, step, path, call).await
 }
 
-/// As [`blocking`], with another key, and a limit of the time that the call may take with its turn.
+/// As [`blocking`], with another key.
 pub(super) async fn keyed<T: Send + 'static>(
     key: String,
     deadline: Deadline,
-    limit: Duration,
     step: &'static str,
     path: &Path,
-    call: impl FnOnce() -> Result<T> + Send + 'static,
+    call: impl FnOnce(&Path) -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    let own_path = path.to_owned();
     let timed_out = || HostError::TimedOut {
         step,
         path: path.to_owned(),
@@ -108,10 +107,6 @@ pub(super) async fn keyed<T: Send + 'static>(
             since: running.since.elapsed(),
         });
     }
-    let deadline = match limit {
-        Duration::MAX => deadline,
-        limit => deadline.at_most(limit),
-    };
     let turn = deadline.bound(Arc::clone(&lane.turn).lock_owned()).await;
     let turn = turn.map_err(|_| timed_out())?;
     let permit = deadline.bound(PERMITS.acquire()).await;
@@ -126,7 +121,7 @@ pub(super) async fn keyed<T: Send + 'static>(
         since,
     };
     let mut task = tokio::task::spawn_blocking(move || {
-        let result = call();
+        let result = call(&own_path);
         *lock(&lane.running) = None;
         drop(turn);
         result
@@ -164,9 +159,9 @@ mod tests {
     }
 
     /// A call that returns when the sender is dropped.
-    fn stuck() -> (mpsc::Sender<()>, impl FnOnce() -> Result<u32> + Send) {
+    fn stuck() -> (mpsc::Sender<()>, impl FnOnce(&Path) -> Result<u32> + Send) {
         let (release, hold) = mpsc::channel::<()>();
-        let call = move || {
+        let call = move |_: &Path| {
             let _ = hold.recv();
             Ok(1)
         };
@@ -174,7 +169,7 @@ mod tests {
     }
 
     async fn ask(path: &str, deadline: Deadline) -> Result<u32> {
-        blocking(deadline, "stat", Path::new(path), || Ok(7)).await
+        blocking(deadline, "stat", Path::new(path), |_| Ok(7)).await
     }
 
     #[tokio::test]
@@ -232,8 +227,8 @@ mod tests {
         let first = blocking(ample(), "read", Path::new(PATH), call);
         let second = async {
             let key = PATH.to_owned();
-            let limit = Duration::from_millis(20);
-            let late = keyed(key, ample(), limit, "read", Path::new(PATH), || Ok(2)).await;
+            let limit = ample().at_most(Duration::from_millis(20));
+            let late = keyed(key, limit, "read", Path::new(PATH), |_| Ok(2)).await;
             drop(release);
             late
         };

@@ -74,9 +74,9 @@ impl fmt::Display for Content {
 /// The content of an unused device, from the probe and the scan. An unclear result is an error.
 pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -> Result<Content> {
     let chosen = device.clone();
-    let scan = blocking(deadline, "read", &device.path, move || {
+    let scan = blocking(deadline, "read", &device.path, move |path| {
         check_number(&chosen)?;
-        scan(&chosen.path, chosen.size).map_err(|error| HostError::io("read", &chosen.path, error))
+        scan(path, chosen.size).map_err(|error| HostError::io("read", path, error))
     });
     let command = probe_command(&device.path);
     let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
@@ -192,8 +192,11 @@ fn first_nonzero(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads the superblocks of a device, which may be mounted.
-pub(super) fn read_superblocks(device: &Path, size: Bytes) -> io::Result<Superblocks> {
-    superblock_area(&mut File::open(device)?, size).map(|head| Superblocks::parse(&head))
+pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
+    File::open(&device.path)
+        .and_then(|mut file| superblock_area(&mut file, device.size))
+        .map(|head| Superblocks::parse(&head))
+        .map_err(|error| HostError::io("read", &device.path, error))
 }
 
 fn superblock_area(file: &mut File, size: Bytes) -> io::Result<Vec<u8>> {

@@ -61,7 +61,7 @@ pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<D
     loop {
         ticks.tick().await;
         let chosen = device.clone();
-        let acquired = blocking(deadline, "lock", &device.path, move || try_lock(&chosen)).await;
+        let acquired = blocking(deadline, "lock", &device.path, move |_| try_lock(&chosen)).await;
         match acquired {
             Ok(Some(file)) => {
                 return Ok(DeviceLock {
@@ -83,9 +83,8 @@ pub(super) async fn lock_if_blank(
     device: &Device,
 ) -> Result<Option<DeviceLock>> {
     let chosen = device.clone();
-    let acquired = blocking(deadline, "lock", &device.path, move || {
+    let acquired = blocking(deadline, "lock", &device.path, move |path| {
         check_number(&chosen)?;
-        let path = &chosen.path;
         let failed = |error| HostError::io("read", path, error);
         // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
         let mut opened = File::open(path).map_err(failed)?;

@@ -47,9 +47,8 @@ impl HostInfo {
 }
 
 async fn read(deadline: Deadline, path: &Path) -> Result<String> {
-    let file = path.to_owned();
-    blocking(deadline, "read", path, move || {
-        fs::read_to_string(&file).map_err(|error| HostError::io("read", &file, error))
+    blocking(deadline, "read", path, |path| {
+        fs::read_to_string(path).map_err(|error| HostError::io("read", path, error))
     })
     .await
 }

@@ -65,6 +65,38 @@ impl Linux {
     fn mountinfo(&self) -> PathBuf {
         self.roots.proc.join("self/mountinfo")
     }
+
+    /// The directory of a disk in sysfs.
+    fn block_dir(&self, device: &Device) -> PathBuf {
+        self.roots.sys.join("block").join(device.whole_name())
+    }
+
+    /// Runs a blocking call on a device. The key is its node.
+    async fn on_device<T: Send + 'static>(
+        &self,
+        deadline: Deadline,
+        step: &'static str,
+        device: &Device,
+        call: impl FnOnce(&Roots, &Device) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (roots, chosen) = (self.roots.clone(), device.clone());
+        let call = move |_: &Path| call(&roots, &chosen);
+        blocking(deadline, step, &device.path, call).await
+    }
+
+    /// Runs a blocking call on a mounted filesystem. The key is the filesystem: it may be mounted at several paths.
+    async fn on_filesystem<T: Send + 'static>(
+        &self,
+        deadline: Deadline,
+        step: &'static str,
+        device: &Device,
+        mount: &Mount,
+        call: fn(&Path, &Device, &Mount) -> Result<T>,
+    ) -> Result<T> {
+        let (sys, device, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
+        let call = move |_: &Path| call(&sys, &device, &mounted);
+        keyed(mount.number.to_string(), deadline, step, &mount.point, call).await
+    }
 }
 
 #[async_trait]
@@ -73,7 +105,7 @@ impl Host for Linux {
         let Roots { sys, dev, .. } = self.roots.clone();
         let (path, serials) = (sys.clone(), self.serials.clone());
         self.serials.refresh(deadline, &sys, &path, None).await?;
-        blocking(deadline, "list", &path, move || {
+        blocking(deadline, "list", &path, move |_| {
             device::scan(&sys, &dev, &serials)
         })
         .await
@@ -86,7 +118,7 @@ impl Host for Linux {
             .refresh(deadline, &sys, &path, Some(name))
             .await?;
         let (serials, name) = (self.serials.clone(), name.to_owned());
-        blocking(deadline, "stat", &path, move || {
+        blocking(deadline, "stat", &path, move |_| {
             device::find(&sys, &dev, &serials, &name)
         })
         .await
@@ -104,16 +136,15 @@ impl Host for Linux {
         self.serials.refresh(deadline, &sys, &path, None).await?;
         let serials = self.serials.clone();
         let (serial, directory) = (serial.clone(), directory.map(Path::to_owned));
-        blocking(deadline, "search for", &path, move || {
+        blocking(deadline, "search for", &path, move |_| {
             search::search(&sys, &dev, &serials, &serial, directory.as_deref())
         })
         .await
     }
 
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>> {
-        let dev = self.roots.dev.clone();
-        let path = dev.join("disk/by-id");
-        blocking(deadline, "list", &path, move || search::dangling(&dev)).await
+        let by_id = self.roots.dev.join("disk/by-id");
+        blocking(deadline, "list", &by_id, search::dangling).await
     }
 
     fn changes(&self, polls_directory: bool) -> DeviceChanges {
@@ -121,50 +152,33 @@ impl Host for Linux {
     }
 
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>> {
-        let table = self.mountinfo();
-        let path = table.clone();
         let dev = self.roots.dev.clone();
-        blocking(deadline, "read", &path, move || {
-            let mut mounts = mountinfo::read(&table)?;
-            let of_dev = entry::filesystem(&dev)?;
-            mountinfo::settle_dev(&mut mounts, of_dev);
+        blocking(deadline, "read", &self.mountinfo(), move |table| {
+            let mut mounts = mountinfo::read(table)?;
+            mountinfo::settle_dev(&mut mounts, entry::filesystem(&dev)?);
             Ok(mounts)
         })
         .await
     }
 
     async fn real(&self, deadline: Deadline, path: &Path) -> Result<PathBuf> {
-        let given = path.to_owned();
-        blocking(deadline, "resolve", path, move || walk::real(&given)).await
+        blocking(deadline, "resolve", path, walk::real).await
     }
 
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry> {
-        let given = path.to_owned();
-        blocking(deadline, "stat", path, move || entry::entry(&given)).await
+        blocking(deadline, "stat", path, entry::entry).await
     }
 
     async fn make_directory(&self, deadline: Deadline, path: &Path) -> Result<()> {
-        let given = path.to_owned();
-        blocking(deadline, "make the directory", path, move || {
-            walk::make_directory(&given)
-        })
-        .await
+        blocking(deadline, "make the directory", path, walk::make_directory).await
     }
 
     async fn make_file(&self, deadline: Deadline, path: &Path) -> Result<()> {
-        let given = path.to_owned();
-        blocking(deadline, "make the file", path, move || {
-            walk::make_file(&given)
-        })
-        .await
+        blocking(deadline, "make the file", path, walk::make_file).await
     }
 
     async fn remove_empty(&self, deadline: Deadline, path: &Path) -> Result<()> {
-        let given = path.to_owned();
-        blocking(deadline, "remove", path, move || {
-            entry::remove_empty(&given)
-        })
-        .await
+        blocking(deadline, "remove", path, entry::remove_empty).await
     }
 
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content> {
@@ -184,43 +198,36 @@ impl Host for Linux {
     }
 
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()> {
-        let chosen = device.clone();
-        blocking(deadline, "wipe", &device.path, move || wipe::wipe(&chosen)).await
+        let wipe = |_: &Roots, device: &Device| wipe::wipe(device);
+        self.on_device(deadline, "wipe", device, wipe).await
     }
 
     async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()> {
-        let path = device.path.clone();
-        blocking(deadline, "flush", &device.path, move || {
-            fs::File::open(&path)
+        blocking(deadline, "flush", &device.path, |path| {
+            fs::File::open(path)
                 .and_then(|file| file.sync_all())
-                .map_err(|error| HostError::io("flush", &path, error))
+                .map_err(|error| HostError::io("flush", path, error))
         })
         .await
     }
 
     async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks> {
-        let (path, size) = (device.path.clone(), device.size);
-        blocking(deadline, "read", &device.path, move || {
-            content::read_superblocks(&path, size)
-                .map_err(|error| HostError::io("read", &path, error))
-        })
-        .await
+        let read = |_: &Roots, device: &Device| content::read_superblocks(device);
+        self.on_device(deadline, "read", device, read).await
     }
 
     async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()> {
-        let (proc, given) = (self.roots.proc.clone(), request.clone());
-        blocking(deadline, "mount on", &request.target, move || {
-            mount::mount_device(&proc, &given)
+        let (proc, request) = (self.roots.proc.clone(), request.clone());
+        let target = request.target.clone();
+        blocking(deadline, "mount on", &target, move |_| {
+            mount::mount_device(&proc, &request)
         })
         .await
     }
 
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
-        let (sys, given) = (self.roots.sys.clone(), device.clone());
-        blocking(deadline, "read", &device.path, move || {
-            btrfs::is_mounted(&sys, &given)
-        })
-        .await
+        let read = |roots: &Roots, device: &Device| btrfs::is_mounted(&roots.sys, device);
+        self.on_device(deadline, "read", device, read).await
     }
 
     async fn btrfs_devices_with_same_uuid(
@@ -228,59 +235,47 @@ impl Host for Linux {
         deadline: Deadline,
         device: &Device,
     ) -> Result<Vec<String>> {
-        let (sys, given) = (self.roots.sys.clone(), device.clone());
-        blocking(deadline, "read", &device.path, move || {
-            btrfs::devices_with_same_uuid(&sys, &given)
-        })
-        .await
+        let read =
+            |roots: &Roots, device: &Device| btrfs::devices_with_same_uuid(&roots.sys, device);
+        self.on_device(deadline, "read", device, read).await
     }
 
     async fn bind(&self, deadline: Deadline, source: &Path, target: &Path) -> Result<()> {
-        let (from, to) = (source.to_owned(), target.to_owned());
-        blocking(deadline, "bind onto", target, move || {
-            mount::bind(&from, &to)
-        })
-        .await
+        let source = source.to_owned();
+        let bind = move |target: &Path| mount::bind(&source, target);
+        blocking(deadline, "bind onto", target, bind).await
     }
 
     async fn bind_device(&self, deadline: Deadline, device: &Device, target: &Path) -> Result<()> {
-        let (device, to) = (device.clone(), target.to_owned());
-        blocking(deadline, "bind onto", target, move || {
-            mount::bind_device(&device, &to)
-        })
-        .await
+        let device = device.clone();
+        let bind = move |target: &Path| mount::bind_device(&device, target);
+        blocking(deadline, "bind onto", target, bind).await
     }
 
     async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()> {
-        let (table, point) = (self.mountinfo(), target.to_owned());
-        blocking(deadline, "remount read-only", target, move || {
-            mount::remount_read_only(&mountinfo::topmost("remount read-only", &table, &point)?)
+        let table = self.mountinfo();
+        blocking(deadline, "remount read-only", target, move |target| {
+            mount::remount_read_only(&mountinfo::topmost("remount read-only", &table, target)?)
         })
         .await
     }
 
     async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
-        let (table, point, flags) = (self.mountinfo(), target.to_owned(), flags.clone());
-        blocking(deadline, "restrict", target, move || {
-            mount::restrict(&mountinfo::topmost("restrict", &table, &point)?, &flags)
+        let (table, flags) = (self.mountinfo(), flags.clone());
+        blocking(deadline, "restrict", target, move |target| {
+            mount::restrict(&mountinfo::topmost("restrict", &table, target)?, &flags)
         })
         .await
     }
 
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()> {
-        let given = target.to_owned();
-        blocking(deadline, "unmount", target, move || {
-            mount::unmount(&given, MntFlags::empty())
-        })
-        .await
+        let unmount = |target: &Path| mount::unmount(target, MntFlags::empty());
+        blocking(deadline, "unmount", target, unmount).await
     }
 
     async fn detach(&self, deadline: Deadline, target: &Path) -> Result<()> {
-        let given = target.to_owned();
-        blocking(deadline, "detach", target, move || {
-            mount::unmount(&given, MntFlags::MNT_DETACH)
-        })
-        .await
+        let detach = |target: &Path| mount::unmount(target, MntFlags::MNT_DETACH);
+        blocking(deadline, "detach", target, detach).await
     }
 
     async fn mounts_change(&self, deadline: Deadline) -> Result<()> {
@@ -288,36 +283,35 @@ impl Host for Linux {
     }
 
     async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
-        let Roots { sys, proc, .. } = self.roots.clone();
-        let given = sought.clone();
-        blocking(deadline, "list the users of", &sought.node, move || {
+        let (Roots { sys, proc, .. }, given) = (self.roots.clone(), sought.clone());
+        blocking(deadline, "list the users of", &sought.node, move |_| {
             Ok(holder::find(&proc, &sys, &given))
         })
         .await
     }
 
     async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
-        let given = device.clone();
-        blocking(deadline, "flush", &device.path, move || {
-            flush::flush(&given)
-        })
-        .await
+        let flush = |_: &Roots, device: &Device| flush::flush(device);
+        self.on_device(deadline, "flush", device, flush).await
     }
 
     async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
-        let given = device.clone();
-        let Roots { sys, proc, .. } = self.roots.clone();
-        blocking(deadline, "flush", &device.path, move || {
-            match flush::flush_if_free(&given)? {
-                // A loop device does not claim what it is on.
-                FlushOutcome::Flushed
-                    if holder::is_built_on(&proc, &sys, &Sought::device(&given)) =>
-                {
-                    Ok(FlushOutcome::InUse)
+        self.on_device(
+            deadline,
+            "flush",
+            device,
+            |Roots { sys, proc, .. }, device| {
+                match flush::flush_if_free(device)? {
+                    // A loop device does not claim what it is on.
+                    FlushOutcome::Flushed
+                        if holder::is_built_on(proc, sys, &Sought::device(device)) =>
+                    {
+                        Ok(FlushOutcome::InUse)
+                    }
+                    other => Ok(other),
                 }
-                other => Ok(other),
-            }
-        })
+            },
+        )
         .await
     }
 
@@ -327,11 +321,10 @@ impl Host for Linux {
         device: &Device,
         name: &str,
     ) -> Result<Option<String>> {
-        let (sys, given, name) = (self.roots.sys.clone(), device.clone(), name.to_owned());
+        let (dir, name) = (self.block_dir(device), name.to_owned());
         // Not the key of calls that wait for the disk: statistics show whether it responds.
-        let path = sys.join("block").join(given.whole_name());
-        blocking(deadline, "read settings of", &path, move || {
-            block_attribute::read(&sys, &given, &name)
+        blocking(deadline, "read settings of", &dir, move |dir| {
+            block_attribute::read(&dir.join(name))
         })
         .await
     }
@@ -343,21 +336,21 @@ impl Host for Linux {
         name: &str,
         value: &str,
     ) -> Result<()> {
-        let (sys, given) = (self.roots.sys.clone(), device.clone());
         let (name, value) = (name.to_owned(), value.to_owned());
-        let path = sys.join("block").join(given.whole_name());
-        blocking(deadline, "change settings of", &path, move || {
-            block_attribute::write(&sys, &given, &name, &value)
-        })
+        blocking(
+            deadline,
+            "change settings of",
+            &self.block_dir(device),
+            move |dir| block_attribute::write(&dir.join(name), &value),
+        )
         .await
     }
 
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
-        let (sys, disk, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
-        let look = move || Ok(vitals::look(&sys, &disk, &mounted));
-        // The key is the filesystem: it may be mounted at several paths.
-        let (key, step) = (mount.number.to_string(), "take statistics of");
-        keyed(key, deadline, Duration::MAX, step, &mount.point, look).await
+        let read =
+            |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::look(sys, device, mount));
+        self.on_filesystem(deadline, "take statistics of", device, mount, read)
+            .await
     }
 
     async fn mounted_size(
@@ -366,20 +359,16 @@ impl Host for Linux {
         device: &Device,
         mount: &Mount,
     ) -> Result<Option<Bytes>> {
-        let (sys, disk, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
-        let read = move || vitals::size(&sys, &disk, &mounted);
-        let (key, step) = (mount.number.to_string(), "read the size of");
-        keyed(key, deadline, Duration::MAX, step, &mount.point, read).await
+        self.on_filesystem(deadline, "read the size of", device, mount, vitals::size)
+            .await
     }
 
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration> {
-        let node = device.path.clone();
-        blocking(deadline, "stat", &device.path, move || entry::age(&node)).await
+        blocking(deadline, "stat", &device.path, entry::age).await
     }
 
     async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>> {
-        let file = path.to_owned();
-        blocking(deadline, "read", path, move || entry::text(&file)).await
+        blocking(deadline, "read", path, entry::text).await
     }
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {

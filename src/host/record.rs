@@ -47,9 +47,8 @@ impl Records {
         let path = self.path(kind, key);
         let text = serde_json::to_vec(record)
             .map_err(|error| HostError::io("write the record", &path, io::Error::from(error)))?;
-        let to = path.clone();
-        blocking(deadline, "write the record", &path, move || {
-            write(&to, &text).map_err(|error| HostError::io("write the record", &to, error))
+        blocking(deadline, "write the record", &path, move |path| {
+            write(path, &text).map_err(|error| HostError::io("write the record", path, error))
         })
         .await
     }
@@ -65,12 +64,11 @@ impl Records {
         key: &str,
     ) -> Result<Option<T>> {
         let path = self.path(kind, key);
-        let from = path.clone();
-        blocking(deadline, "read the record", &path, move || {
-            let text = match fs::read(&from) {
+        blocking(deadline, "read the record", &path, |path| {
+            let text = match fs::read(path) {
                 Ok(text) => text,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(HostError::io("read the record", &from, error)),
+                Err(error) => return Err(HostError::io("read the record", path, error)),
             };
             if text.is_empty() {
                 return Ok(None);
@@ -78,7 +76,7 @@ impl Records {
             serde_json::from_slice(&text)
                 .map(Some)
                 .map_err(|error| HostError::UnexpectedFormat {
-                    path: from,
+                    path: path.to_owned(),
                     reason: error.to_string(),
                 })
         })
@@ -90,10 +88,9 @@ impl Records {
     /// # Errors
     /// When the directory cannot be read.
     pub async fn keys(&self, deadline: Deadline, kind: &'static str) -> Result<Vec<String>> {
-        let path = self.dir.join(kind);
-        let dir = path.clone();
-        blocking(deadline, "list the records in", &path, move || {
-            keys(&dir).map_err(|error| HostError::io("list the records in", &dir, error))
+        let dir = self.dir.join(kind);
+        blocking(deadline, "list the records in", &dir, |dir| {
+            keys(dir).map_err(|error| HostError::io("list the records in", dir, error))
         })
         .await
     }
@@ -104,15 +101,15 @@ impl Records {
     /// When it cannot be removed.
     pub async fn remove(&self, deadline: Deadline, kind: &'static str, key: &str) -> Result<()> {
         let path = self.path(kind, key);
-        let gone = path.clone();
         blocking(
             deadline,
             "remove the record",
             &path,
-            move || match fs::remove_file(&gone) {
-                Ok(()) => Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                Err(error) => Err(HostError::io("remove the record", &gone, error)),
+            |path| match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(HostError::io("remove the record", path, error))
+                }
+                _ => Ok(()),
             },
         )
         .await
@@ -124,9 +121,8 @@ impl Records {
     /// # Errors
     /// When it cannot be done.
     pub async fn try_out(&self, deadline: Deadline) -> Result<()> {
-        let dir = self.dir.clone();
-        blocking(deadline, "write to", &self.dir, move || {
-            try_out(&dir).map_err(|error| HostError::io("write to", &dir, error))
+        blocking(deadline, "write to", &self.dir, |dir| {
+            try_out(dir).map_err(|error| HostError::io("write to", dir, error))
         })
         .await
     }

@@ -114,10 +114,9 @@ fn device_dir_backing_file(block: &Path, link: Option<&Link>) -> Result<Option<P
 }
 
 /// udev's links of disks that lead nowhere.
-pub(super) fn dangling(dev: &Path) -> Result<Vec<Link>> {
+pub(super) fn dangling(by_id: &Path) -> Result<Vec<Link>> {
     let mut dangling = Vec::new();
-    let by_id = dev.join("disk/by-id");
-    for name in names(&by_id)? {
+    for name in names(by_id)? {
         let path = by_id.join(&name);
         let is_disk = LINK_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if is_disk && fs::metadata(&path).is_err() {
@@ -238,7 +237,7 @@ mod tests {
         machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
         machine.link("dev/disk/by-id/virtio-bp2", "../../vdz");
         machine.link("dev/disk/by-id/scsi-bp3", "../../sdz");
-        let links = dangling(&machine.dir.path().join("dev")).unwrap();
+        let links = dangling(&machine.dir.path().join("dev/disk/by-id")).unwrap();
         let ends: Vec<_> = links.iter().map(Link::target_name).collect();
         assert_eq!(ends, [Some("vdz")]);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::blocking::{blocking, keyed};
+use super::blocking::blocking;
 use super::device::{attribute, is_virtual, names};
 use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, Result};
@@ -62,7 +62,7 @@ impl Serials {
     ) -> Result<()> {
         let (serials, block) = (self.clone(), sys.join("block"));
         let (dir, only) = (block.clone(), only.map(str::to_owned));
-        let unknown = blocking(deadline, "list the devices for", path, move || {
+        let unknown = blocking(deadline, "list the devices for", path, move |_| {
             serials.unknown(&dir, only.as_deref())
         });
         let unknown = unknown.await?;
@@ -100,10 +100,12 @@ impl Serials {
         join_all(devices.into_iter().map(async |name| {
             let dir = block.join(&name);
             let path = dir.join("serial");
-            let key = path.display().to_string();
             let (serials, device, asked) = (self.clone(), name.clone(), Instant::now());
-            let read = move || serials.read(&dir, &device, asked);
-            let read = keyed(key, deadline, TIMEOUT, "read", &path, read).await;
+            let deadline = deadline.at_most(TIMEOUT);
+            let read = blocking(deadline, "read", &path, move |_| {
+                serials.read(&dir, &device, asked)
+            });
+            let read = read.await;
             if let Err(HostError::TimedOut { .. }) = read {
                 tracing::warn!(device = name, "the disk does not report its serial");
             }

@@ -34,8 +34,7 @@ pub(super) fn size(sys: &Path, device: &Device, mount: &Mount) -> Result<Option<
         return Ok(None);
     };
     io_progress::wait(sys, device.whole_name());
-    let superblocks = content::read_superblocks(&device.path, device.size)
-        .map_err(|error| super::HostError::io("read", &device.path, error))?;
+    let superblocks = content::read_superblocks(device)?;
     let total = Bytes(stats::usage(&mount.point)?.bytes.total);
     Ok(superblocks.mounted_size(filesystem, total))
 }
@@ -47,7 +46,7 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         // What follows may be in the page cache of a device that does not respond.
         io_progress::wait(sys, device.whole_name());
     }
-    let stated = filesystem.and_then(|_| content::read_superblocks(&device.path, device.size).ok());
+    let stated = filesystem.and_then(|_| content::read_superblocks(device).ok());
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
             let mounted = stated.as_ref().and_then(|stated| stated.ext_mounted);
