@@ -10,12 +10,12 @@ use super::exec::ExecError;
 /// The result of a host operation.
 pub type Result<T> = std::result::Result<T, HostError>;
 
+/// The error of a host operation. A `step` is the operation, as a verb phrase.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The system call failed.
     #[error("cannot {step} {}", path.display())]
     Io {
-        /// The operation, as a verb phrase.
         step: &'static str,
         path: PathBuf,
         #[source]
@@ -24,24 +24,18 @@ pub enum HostError {
     /// A component of the path is a symlink.
     #[error("cannot {step} {}: {} is a symlink, and symlinks are not followed", path.display(), link.display())]
     Symlink {
-        /// The operation, as a verb phrase.
         step: &'static str,
         path: PathBuf,
         link: PathBuf,
     },
     /// The call did not return by the deadline. It can still take effect.
     #[error("cannot {step} {}: the call timed out", path.display())]
-    TimedOut {
-        /// The operation, as a verb phrase.
-        step: &'static str,
-        path: PathBuf,
-    },
+    TimedOut { step: &'static str, path: PathBuf },
     /// An earlier call timed out and has not returned, so this one was not started.
     #[error(
         "cannot {step} {}: an earlier call has been blocked in the kernel for {} s", path.display(), since.as_secs()
     )]
     StillRunning {
-        /// The operation, as a verb phrase.
         step: &'static str,
         path: PathBuf,
         since: std::time::Duration,
@@ -82,50 +76,38 @@ impl HostError {
     /// Whether the error shows that a filesystem has shut down, or that its device fails.
     #[must_use]
     pub fn is_io_failure(&self) -> bool {
-        matches!(self, Self::Io { source, .. }
-            if super::vitals::is_dead(source.kind(), source.raw_os_error()))
+        use Errno::{EIO, ENODEV, ENXIO, ESHUTDOWN};
+        self.io_kind() == Some(io::ErrorKind::NotConnected)
+            || self.has_errno(&[EIO, ENXIO, ENODEV, ESHUTDOWN])
     }
 
     /// Whether the kernel reports corrupted data on a disk (`EUCLEAN`, or `EBADMSG` for a wrong checksum).
     #[must_use]
     pub fn is_corruption(&self) -> bool {
-        use nix::errno::Errno::{EBADMSG, EUCLEAN};
-        let codes = [EUCLEAN, EBADMSG].map(|errno| errno as i32);
-        matches!(self, Self::Io { source, .. }
-            if source.raw_os_error().is_some_and(|code| codes.contains(&code)))
-    }
-
-    /// The kind of the I/O error, if the error is one.
-    #[must_use]
-    pub fn io_kind(&self) -> Option<io::ErrorKind> {
-        match self {
-            Self::Io { source, .. } => Some(source.kind()),
-            Self::Symlink { .. }
-            | Self::TimedOut { .. }
-            | Self::StillRunning { .. }
-            | Self::Probe { .. }
-            | Self::AmbiguousContent { .. }
-            | Self::DeviceChanged { .. }
-            | Self::DeviceLocked { .. }
-            | Self::UnexpectedFormat { .. } => None,
-        }
+        self.has_errno(&[Errno::EUCLEAN, Errno::EBADMSG])
     }
 
     /// Whether the error is `EIO`.
     #[must_use]
     pub fn is_eio(&self) -> bool {
-        match self {
-            Self::Io { source, .. } => {
-                source.raw_os_error().map(Errno::from_raw) == Some(Errno::EIO)
-            }
-            Self::Symlink { .. }
-            | Self::TimedOut { .. }
-            | Self::StillRunning { .. }
-            | Self::DeviceLocked { .. }
-            | Self::Probe { .. }
-            | Self::AmbiguousContent { .. }
-            | Self::DeviceChanged { .. }
-            | Self::UnexpectedFormat { .. } => false,
-        }
+        self.has_errno(&[Errno::EIO])
+    }
+
+    /// The kind of the I/O error, if the error is one.
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.io_source().map(io::Error::kind)
+    }
+
+    fn has_errno(&self, any_of: &[Errno]) -> bool {
+        let code = self.io_source().and_then(io::Error::raw_os_error);
+        code.is_some_and(|code| any_of.contains(&Errno::from_raw(code)))
+    }
+
+    fn io_source(&self) -> Option<&io::Error> {
+        let Self::Io { source, .. } = self else {
+            return None;
+        };
+        Some(source)
     }
 }

@@ -1,7 +1,6 @@
 //! How a mounted filesystem is: how full, and what it has recorded of errors.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -127,16 +126,6 @@ fn btrfs_errors(dir: &Path, device: &str) -> Option<String> {
 
 fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
-}
-
-/// Whether an error of the system says that the filesystem or its device works no more.
-#[must_use]
-pub fn is_dead(kind: io::ErrorKind, raw: Option<i32>) -> bool {
-    const EIO: i32 = nix::errno::Errno::EIO as i32;
-    const ENXIO: i32 = nix::errno::Errno::ENXIO as i32;
-    const ENODEV: i32 = nix::errno::Errno::ENODEV as i32;
-    const ESHUTDOWN: i32 = nix::errno::Errno::ESHUTDOWN as i32;
-    kind == io::ErrorKind::NotConnected || matches!(raw, Some(EIO | ENXIO | ENODEV | ESHUTDOWN))
 }
 
 #[cfg(test)]
