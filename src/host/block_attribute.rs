@@ -4,24 +4,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 
 /// The value of a setting, such as `queue/scheduler`; of several choices the selected one. `None` if the kernel does not
 /// have the setting.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(selected(text.trim()).to_owned())),
-        // wbt_lat_usec cannot be read without writeback throttling.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(HostError::io("read", path, error)),
-    }
+    let text = fs::read_to_string(path)
+        // InvalidInput: wbt_lat_usec cannot be read without writeback throttling.
+        .none_if(&[io::ErrorKind::NotFound, io::ErrorKind::InvalidInput])
+        .io_context("read", path)?;
+    Ok(text.map(|text| selected(text.trim()).to_owned()))
 }
 
 /// `none [mq-deadline] kyber` selects `mq-deadline`.
@@ -37,7 +29,7 @@ pub(super) fn write(path: &Path, value: &str) -> Result<()> {
         .write(true)
         .open(path)
         .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
-    written.map_err(|error| HostError::io("set", path, error))
+    written.io_context("set", path)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::device::{Device, names};
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 
 /// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct btrfs_super_block`).
 const FSID: u64 = (64 << 10) + 32;
@@ -29,7 +29,7 @@ pub(super) fn is_mounted(sys: &Path, device: &Device) -> Result<bool> {
 
 /// The names of the devices of a mounted btrfs that has the UUID of the one on this device.
 pub(super) fn devices_with_same_uuid(sys: &Path, device: &Device) -> Result<Vec<String>> {
-    let uuid = uuid(device).map_err(|error| HostError::io("read", &device.path, error))?;
+    let uuid = uuid(device).io_context("read", &device.path)?;
     names(&sys.join("fs/btrfs").join(uuid).join("devices"))
 }
 

@@ -10,7 +10,7 @@ use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 
 use super::blocking::blocking;
 use super::device::Device;
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
 use super::exec::{Command, Exec, Output};
 use super::mount::check_number;
@@ -76,7 +76,7 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
     let chosen = device.clone();
     let scan = blocking(deadline, "read", &device.path, move |path| {
         check_number(&chosen)?;
-        scan(path, chosen.size).map_err(|error| HostError::io("read", path, error))
+        scan(path, chosen.size).io_context("read", path)
     });
     let command = probe_command(&device.path);
     let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
@@ -196,7 +196,7 @@ pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
     File::open(&device.path)
         .and_then(|mut file| superblock_area(&mut file, device.size))
         .map(|head| Superblocks::parse(&head))
-        .map_err(|error| HostError::io("read", &device.path, error))
+        .io_context("read", &device.path)
 }
 
 fn superblock_area(file: &mut File, size: Bytes) -> io::Result<Vec<u8>> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::device_incarnation::DeviceSequence;
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::mountinfo::Mount;
 use super::serial::{SerialState, Serials};
 use crate::model::{Bytes, Serial};
@@ -310,15 +310,13 @@ pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
 /// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed
 /// fails with `ENODEV` or `ENXIO`.
 pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(
-            String::from_utf8_lossy(&bytes)
-                .trim_matches(|c: char| c.is_whitespace() || c == '\0')
-                .to_owned(),
-        )),
-        Err(error) if is_not_found(&error) => Ok(None),
-        Err(error) => Err(HostError::io("read", path, error)),
-    }
+    let bytes = match fs::read(path) {
+        Err(error) if is_not_found(&error) => return Ok(None),
+        read => read.io_context("read", path)?,
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    Ok(Some(text.to_owned()))
 }
 
 pub(super) fn number_attribute(path: &Path) -> Result<Option<u64>> {
@@ -330,13 +328,12 @@ pub(super) fn number_attribute(path: &Path) -> Result<Option<u64>> {
 /// The sorted names in a directory; empty if it does not exist.
 pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
         Err(error) if is_not_found(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(HostError::io("list", dir, error)),
+        listed => listed.io_context("list", dir)?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| HostError::io("list", dir, error))?;
+        let entry = entry.io_context("list", dir)?;
         names.extend(entry.file_name().into_string());
     }
     names.sort();
@@ -344,9 +341,11 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
 }
 
 fn is_not_found(error: &io::Error) -> bool {
-    const ENODEV: i32 = nix::errno::Errno::ENODEV as i32;
-    const ENXIO: i32 = nix::errno::Errno::ENXIO as i32;
-    error.kind() == io::ErrorKind::NotFound || matches!(error.raw_os_error(), Some(ENODEV | ENXIO))
+    use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
+    let code = error.raw_os_error();
+    [ENOENT, ENODEV, ENXIO]
+        .iter()
+        .any(|errno| code == Some(*errno as i32))
 }
 
 fn format_error(path: &Path, text: &str) -> HostError {

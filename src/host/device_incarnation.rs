@@ -8,7 +8,7 @@ use std::{fs, io};
 use serde::{Deserialize, Serialize};
 
 use super::device::{Device, is_virtual, number_attribute};
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 
 /// A number that the kernel never gives to another device before the next reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,11 +34,9 @@ impl DeviceSequence {
         if is_virtual(name) {
             return Ok(None);
         }
-        match fs::metadata(dir) {
-            Ok(metadata) => Ok(Some(Self::SysfsInode(metadata.ino()))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(HostError::io("stat", dir, error)),
-        }
+        let metadata = fs::metadata(dir).none_if(&[io::ErrorKind::NotFound]);
+        let metadata = metadata.io_context("stat", dir)?;
+        Ok(metadata.map(|metadata| Self::SysfsInode(metadata.ino())))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 use super::blocking::blocking;
 use super::content;
 use super::device::Device;
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::mount::check_number;
 use crate::base::Deadline;
 
@@ -85,10 +85,9 @@ pub(super) async fn lock_if_blank(
     let chosen = device.clone();
     let acquired = blocking(deadline, "lock", &device.path, move |path| {
         check_number(&chosen)?;
-        let failed = |error| HostError::io("read", path, error);
         // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
-        let mut opened = File::open(path).map_err(failed)?;
-        if !content::has_blank_start(&mut opened, chosen.size).map_err(failed)? {
+        let mut opened = File::open(path).io_context("read", path)?;
+        if !content::has_blank_start(&mut opened, chosen.size).io_context("read", path)? {
             return Ok(None);
         }
         // A failure to lock has the same effect as a device that is locked by another process.

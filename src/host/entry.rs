@@ -1,7 +1,10 @@
 //! Inspects mount targets and other paths, and removes empty mount targets.
 
 use std::fs;
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{InvalidInput, NotADirectory, NotFound},
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +14,7 @@ use nix::sys::stat::{SFlag, fstat, fstatat, major, minor};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::device::DeviceNumber;
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 use super::walk::{self, Within};
 
 /// The type of the file at a path. Symlinks are not followed.
@@ -33,7 +36,7 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
         Err(error) if is_absent(error.io_kind()) => return Ok(Entry::Missing),
         Err(error) => return Err(error),
     };
-    let status = fstat(&found).map_err(|errno| HostError::io(STEP, path, errno))?;
+    let status = fstat(&found).io_context(STEP, path)?;
     let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
     Ok(match kind {
         SFlag::S_IFDIR => Entry::Directory,
@@ -49,30 +52,25 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
 
 /// The target of a symlink, if it exists.
 pub(super) fn link(path: &Path) -> Result<Option<PathBuf>> {
-    match fs::read_link(path) {
-        Ok(target) => Ok(Some(target)),
-        Err(error) if is_absent(Some(error.kind())) => Ok(None),
-        // Not a symlink.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
-        Err(error) => Err(HostError::io("read the link", path, error)),
-    }
+    fs::read_link(path)
+        // InvalidInput: not a symlink.
+        .none_if(&[NotFound, NotADirectory, InvalidInput])
+        .io_context("read the link", path)
 }
 
 /// The age of a device node: devtmpfs creates it with the device, and its modification time does not change.
 pub(super) fn age(path: &Path) -> Result<Duration> {
     let made = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    let made = made.map_err(|error| HostError::io("stat", path, error))?;
+    let made = made.io_context("stat", path)?;
     // If the clock was set back, the node counts as new.
     Ok(made.elapsed().unwrap_or_default())
 }
 
 /// The text of a file, if it exists.
 pub(super) fn text(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if is_absent(Some(error.kind())) => Ok(None),
-        Err(error) => Err(HostError::io("read", path, error)),
-    }
+    fs::read_to_string(path)
+        .none_if(&[NotFound, NotADirectory])
+        .io_context("read", path)
 }
 
 /// Removes an empty directory or file; succeeds if it does not exist. The kernel does not remove mount points.
@@ -83,39 +81,35 @@ pub(super) fn remove_empty(path: &Path) -> Result<()> {
         Err(error) if is_absent(error.io_kind()) => return Ok(()),
         Err(error) => return Err(error),
     };
-    match remove(&parent) {
-        Ok(()) | Err(Errno::ENOENT) => Ok(()),
-        Err(Errno::EINVAL) => {
-            let reason = io::Error::other("it is neither a directory nor a regular file");
-            Err(HostError::io(STEP, path, reason))
-        }
-        Err(errno) => Err(HostError::io(STEP, path, errno)),
-    }
+    remove(&parent)
+        .none_if(&[NotFound])
+        .map(drop)
+        .io_context(STEP, path)
 }
 
-fn remove(parent: &Within) -> nix::Result<()> {
+fn remove(parent: &Within) -> io::Result<()> {
     let name = parent.name.as_os_str();
     let status = fstatat(&parent.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
     let flag = match kind {
         SFlag::S_IFDIR => UnlinkatFlags::RemoveDir,
-        SFlag::S_IFREG if status.st_size > 0 => return Err(Errno::ENOTEMPTY),
+        SFlag::S_IFREG if status.st_size > 0 => return Err(Errno::ENOTEMPTY.into()),
         SFlag::S_IFREG => UnlinkatFlags::NoRemoveDir,
-        _ => return Err(Errno::EINVAL),
+        _ => {
+            let reason = "it is neither a directory nor a regular file";
+            return Err(io::Error::other(reason));
+        }
     };
-    unlinkat(&parent.directory, name, flag)
+    Ok(unlinkat(&parent.directory, name, flag)?)
 }
 
 fn is_absent(kind: Option<io::ErrorKind>) -> bool {
-    matches!(
-        kind,
-        Some(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-    )
+    matches!(kind, Some(NotFound | NotADirectory))
 }
 
 /// The device number of the filesystem of a directory.
 pub(super) fn filesystem(path: &Path) -> Result<DeviceNumber> {
-    let metadata = fs::metadata(path).map_err(|error| HostError::io("stat", path, error))?;
+    let metadata = fs::metadata(path).io_context("stat", path)?;
     let device = std::os::unix::fs::MetadataExt::dev(&metadata);
     Ok(DeviceNumber {
         major: major(device),

@@ -63,6 +63,28 @@ pub enum HostError {
     UnexpectedFormat { path: PathBuf, reason: String },
 }
 
+/// Handles the errors of system calls.
+pub(super) trait IoResult<T> {
+    /// Adds the operation, as a verb phrase, and its path.
+    fn io_context(self, step: &'static str, path: &Path) -> Result<T>;
+
+    /// `None` if the error is of one of these kinds.
+    fn none_if(self, kinds: &[io::ErrorKind]) -> io::Result<Option<T>>;
+}
+
+impl<T, E: Into<io::Error>> IoResult<T> for std::result::Result<T, E> {
+    fn io_context(self, step: &'static str, path: &Path) -> Result<T> {
+        self.map_err(|source| HostError::io(step, path, source))
+    }
+
+    fn none_if(self, kinds: &[io::ErrorKind]) -> io::Result<Option<T>> {
+        match self.map_err(Into::into) {
+            Err(error) if kinds.contains(&error.kind()) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+}
+
 impl HostError {
     /// A system call that failed.
     pub fn io(step: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::blocking::blocking;
 use super::capability::Capabilities;
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
 /// The cached values. Clones share them.
@@ -48,7 +48,7 @@ impl HostInfo {
 
 async fn read(deadline: Deadline, path: &Path) -> Result<String> {
     blocking(deadline, "read", path, |path| {
-        fs::read_to_string(path).map_err(|error| HostError::io("read", path, error))
+        fs::read_to_string(path).io_context("read", path)
     })
     .await
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use nix::mount::MntFlags;
 
 use super::blocking::{blocking, keyed};
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 use super::exec::Exec;
 use super::host_info::HostInfo;
 use super::serial::Serials;
@@ -206,7 +206,7 @@ impl Host for Linux {
         blocking(deadline, "flush", &device.path, |path| {
             fs::File::open(path)
                 .and_then(|file| file.sync_all())
-                .map_err(|error| HostError::io("flush", path, error))
+                .io_context("flush", path)
         })
         .await
     }
@@ -389,7 +389,7 @@ mod tests {
     use nix::unistd::mkfifo;
 
     use super::*;
-    use crate::host::ProcessExec;
+    use crate::host::{HostError, ProcessExec};
 
     #[tokio::test]
     async fn a_search_that_hangs_affects_only_its_disk() {

@@ -10,7 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{major, minor};
 
 use super::device::{Device, DeviceNumber};
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::filesystem;
 use super::mountinfo::Mount;
 use super::walk;
@@ -43,7 +43,7 @@ pub(super) fn mount_device(proc: &Path, request: &MountDevice) -> Result<()> {
         flags,
         Some(data.as_str()),
     )
-    .map_err(|errno| HostError::io(STEP, &request.target, errno))
+    .io_context(STEP, &request.target)
 }
 
 pub(super) fn bind(source: &Path, target: &Path) -> Result<()> {
@@ -66,7 +66,7 @@ fn bind_opened(source: &Path, target: &Path) -> Result<()> {
         MsFlags::MS_BIND,
         NONE,
     )
-    .map_err(|errno| HostError::io(STEP, target, errno))
+    .io_context(STEP, target)
 }
 
 /// Makes one mount read-only and leaves its other options as they are.
@@ -88,8 +88,7 @@ fn remount(step: &'static str, existing: &Mount, added: MsFlags) -> Result<()> {
         flags.remove(MsFlags::MS_RELATIME);
     }
     let reached = walk::reach(step, &existing.point)?;
-    mount(NONE, &walk::through(&reached), NONE, flags, NONE)
-        .map_err(|errno| HostError::io(step, &existing.point, errno))
+    mount(NONE, &walk::through(&reached), NONE, flags, NONE).io_context(step, &existing.point)
 }
 
 fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
@@ -105,14 +104,12 @@ fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
 pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
     const STEP: &str = "unmount";
     let place = walk::within(STEP, target)?;
-    umount2(&place.path(), flags | MntFlags::UMOUNT_NOFOLLOW)
-        .map_err(|errno| HostError::io(STEP, target, errno))
+    umount2(&place.path(), flags | MntFlags::UMOUNT_NOFOLLOW).io_context(STEP, target)
 }
 
 /// The device number of a block device node.
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
-    let metadata =
-        fs::symlink_metadata(path).map_err(|error| HostError::io("stat", path, error))?;
+    let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
     if !metadata.file_type().is_block_device() {
         let reason = io::Error::other("it is no block device");
         return Err(HostError::io("use", path, reason));

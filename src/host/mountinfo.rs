@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::device::{Device, DeviceNumber, Partition};
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,15 +167,15 @@ pub fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, InvalidLine> {
 /// The topmost mount at a place.
 pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<Mount> {
     let mut mounts = read(table)?.into_iter();
-    mounts.rfind(|mount| mount.point == point).ok_or_else(|| {
-        let absent = io::Error::from(io::ErrorKind::NotFound);
-        HostError::io(step, point, absent)
-    })
+    let topmost = mounts.rfind(|mount| mount.point == point);
+    topmost
+        .ok_or(io::ErrorKind::NotFound)
+        .io_context(step, point)
 }
 
 /// The mount table in a file, in the kernel's order.
 pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
-    let bytes = fs::read(table).map_err(|error| HostError::io("read", table, error))?;
+    let bytes = fs::read(table).io_context("read", table)?;
     parse(&bytes).map_err(|error| HostError::UnexpectedFormat {
         path: table.to_owned(),
         reason: error.to_string(),

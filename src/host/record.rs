@@ -1,12 +1,11 @@
-//! Small records that outlive the process: what the node must know of the past and can learn from
-//! nothing else. One JSON file a record, `DIR/KIND/KEY.json`.
+//! Records of the node that survive a restart of the process: one JSON file per record, `DIR/KIND/KEY.json`.
 //!
-//! Nobody waits until they are on the disk. What they prove, they prove until the machine starts anew, because each is of an
-//! appearance of a device ([`DeviceIncarnation`](super::DeviceIncarnation)). After that they only tell whose a disk was; one that a crash
-//! of the machine emptied tells nothing.
+//! Writes are not flushed to the disk. A record proves something only until a reboot, because it contains the incarnation
+//! of a device ([`DeviceIncarnation`](super::DeviceIncarnation)). After a reboot it only shows which volume a disk was;
+//! a record that a crash of the machine left empty is ignored.
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
@@ -14,10 +13,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::blocking::blocking;
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
-/// The name of the file that is written to see that one can be.
+/// The name and content of the file that [`Records::try_out`] writes.
 const TRIAL: &str = "trial";
 
 /// The records of one node.
@@ -27,16 +26,16 @@ pub struct Records {
 }
 
 impl Records {
-    /// The records in this directory, which is made with the first one.
+    /// The records in this directory, which the first write creates.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// Writes a record, in place of one that was there.
+    /// Writes or replaces a record.
     ///
     /// # Errors
-    /// When it cannot be written; then what was there before still is.
+    /// The record cannot be written; an earlier one remains.
     pub async fn put<T: Serialize + Sync>(
         &self,
         deadline: Deadline,
@@ -44,41 +43,32 @@ impl Records {
         key: &str,
         record: &T,
     ) -> Result<()> {
+        const STEP: &str = "write the record";
         let path = self.path(kind, key);
-        let text = serde_json::to_vec(record)
-            .map_err(|error| HostError::io("write the record", &path, io::Error::from(error)))?;
-        blocking(deadline, "write the record", &path, move |path| {
-            write(path, &text).map_err(|error| HostError::io("write the record", path, error))
-        })
-        .await
+        let text = serde_json::to_vec(record).io_context(STEP, &path)?;
+        let write = move |path: &Path| write(path, &text).io_context(STEP, path);
+        blocking(deadline, STEP, &path, write).await
     }
 
-    /// Reads a record; none where there is none, or one that a crash of the machine emptied.
+    /// Reads a record; `None` if it does not exist or is empty.
     ///
     /// # Errors
-    /// When it cannot be read, or is not such a record.
+    /// The record cannot be read or parsed.
     pub async fn get<T: DeserializeOwned + Send + 'static>(
         &self,
         deadline: Deadline,
         kind: &'static str,
         key: &str,
     ) -> Result<Option<T>> {
-        let path = self.path(kind, key);
-        blocking(deadline, "read the record", &path, |path| {
-            let text = match fs::read(path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(HostError::io("read the record", path, error)),
-            };
-            if text.is_empty() {
-                return Ok(None);
-            }
-            serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|error| HostError::UnexpectedFormat {
-                    path: path.to_owned(),
-                    reason: error.to_string(),
-                })
+        const STEP: &str = "read the record";
+        blocking(deadline, STEP, &self.path(kind, key), |path| {
+            let text = fs::read(path).none_if(&[NotFound]).io_context(STEP, path)?;
+            let text = text.filter(|text| !text.is_empty());
+            let record = text.map(|text| serde_json::from_slice(&text)).transpose();
+            record.map_err(|error| HostError::UnexpectedFormat {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            })
         })
         .await
     }
@@ -86,58 +76,46 @@ impl Records {
     /// The keys of all records of a kind, sorted.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// The directory cannot be read.
     pub async fn keys(&self, deadline: Deadline, kind: &'static str) -> Result<Vec<String>> {
-        let dir = self.dir.join(kind);
-        blocking(deadline, "list the records in", &dir, |dir| {
-            keys(dir).map_err(|error| HostError::io("list the records in", dir, error))
-        })
-        .await
+        const STEP: &str = "list the records in";
+        let list = |dir: &Path| keys(dir).io_context(STEP, dir);
+        blocking(deadline, STEP, &self.dir.join(kind), list).await
     }
 
-    /// Removes a record; one that is not there is fine.
+    /// Removes a record if it exists.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// The record cannot be removed.
     pub async fn remove(&self, deadline: Deadline, kind: &'static str, key: &str) -> Result<()> {
-        let path = self.path(kind, key);
-        blocking(
-            deadline,
-            "remove the record",
-            &path,
-            |path| match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(HostError::io("remove the record", path, error))
-                }
-                _ => Ok(()),
-            },
-        )
-        .await
-    }
-
-    /// Writes a file there and takes it away again, to see that it can be done. A directory that is not there is not made: then
-    /// it is seen whether it could be.
-    ///
-    /// # Errors
-    /// When it cannot be done.
-    pub async fn try_out(&self, deadline: Deadline) -> Result<()> {
-        blocking(deadline, "write to", &self.dir, |dir| {
-            try_out(dir).map_err(|error| HostError::io("write to", dir, error))
+        const STEP: &str = "remove the record";
+        blocking(deadline, STEP, &self.path(kind, key), |path| {
+            let removed = fs::remove_file(path).none_if(&[NotFound]);
+            removed.map(drop).io_context(STEP, path)
         })
         .await
     }
 
-    /// Keys are ids and serials, which have no slashes.
+    /// Tests whether records can be written, with a file that is removed again. A missing directory is not created; then
+    /// the permissions of the nearest existing one are checked.
+    ///
+    /// # Errors
+    /// Records cannot be written.
+    pub async fn try_out(&self, deadline: Deadline) -> Result<()> {
+        const STEP: &str = "write to";
+        let try_out = |dir: &Path| try_out(dir).io_context(STEP, dir);
+        blocking(deadline, STEP, &self.dir, try_out).await
+    }
+
+    /// Keys are IDs and serials, which contain no slashes.
     fn path(&self, kind: &str, key: &str) -> PathBuf {
         self.dir.join(kind).join(format!("{key}.json"))
     }
 }
 
 fn keys(dir: &Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    let Some(entries) = fs::read_dir(dir).none_if(&[NotFound])? else {
+        return Ok(Vec::new());
     };
     let mut keys = Vec::new();
     for entry in entries {
@@ -155,10 +133,9 @@ fn try_out(dir: &Path) -> io::Result<()> {
         fs::write(&file, TRIAL)?;
         return fs::remove_file(&file);
     }
-    let above = dir.ancestors().find(|above| above.is_dir());
-    let above = above.ok_or(io::ErrorKind::NotFound)?;
-    let may = AccessFlags::W_OK | AccessFlags::X_OK;
-    Ok(access(above, may)?)
+    let existing = dir.ancestors().find(|parent| parent.is_dir());
+    let existing = existing.ok_or(NotFound)?;
+    Ok(access(existing, AccessFlags::W_OK | AccessFlags::X_OK)?)
 }
 
 /// Replaces the file by a rename, so that a reader sees the old record or the new one.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 
 /// Totals of a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Amount {
 }
 
 pub(super) fn usage(path: &Path) -> Result<Usage> {
-    let stat = statvfs(path).map_err(|errno| HostError::io("take statistics of", path, errno))?;
+    let stat = statvfs(path).io_context("take statistics of", path)?;
     let unit = stat.fragment_size();
     let bytes = Amount {
         total: stat.blocks().saturating_mul(unit),

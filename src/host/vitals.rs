@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::content;
 use super::device::Device;
-use super::error::Result;
+use super::error::{IoResult, Result};
 use super::io_progress;
 use super::mountinfo::Mount;
 use super::stats::{self, Usage};
@@ -63,7 +63,7 @@ pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
         // xfs answers for its sizes also after it has shut down, and for nothing else.
         fs::symlink_metadata(&mount.point)
             .map(|_| usage)
-            .map_err(|error| super::HostError::io("stat", &mount.point, error))
+            .io_context("stat", &mount.point)
     });
     let total = usage
         .as_ref()

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::{Mode, mkdirat};
 
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 
 /// The mode of created directories; kubelet creates its own with it.
 const DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o750);
@@ -68,22 +68,19 @@ pub(super) fn make_file(path: &Path) -> Result<()> {
     let mode = Mode::from_bits_truncate(0o640);
     openat(&directory, name, flags, mode)
         .map(drop)
-        .map_err(|errno| HostError::io(STEP, path, errno))
+        .io_context(STEP, path)
 }
 
 /// The directory with every symlink resolved; as it is given where it is not there.
 pub(super) fn real(path: &Path) -> Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Ok(path) => Ok(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        Err(error) => Err(HostError::io("resolve", path, error)),
-    }
+    let resolved = fs::canonicalize(path).none_if(&[io::ErrorKind::NotFound]);
+    let resolved = resolved.io_context("resolve", path)?;
+    Ok(resolved.unwrap_or_else(|| path.to_owned()))
 }
 
 fn split<'a>(step: &'static str, path: &'a Path) -> Result<(&'a Path, &'a OsStr)> {
-    path.parent()
-        .zip(path.file_name())
-        .ok_or_else(|| HostError::io(step, path, Errno::EINVAL))
+    let parts = path.parent().zip(path.file_name());
+    parts.ok_or(Errno::EINVAL).io_context(step, path)
 }
 
 /// Opens the path itself (`O_PATH`).

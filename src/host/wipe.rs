@@ -8,7 +8,7 @@ use nix::fcntl::OFlag;
 
 use super::content::{CHUNK, ranges};
 use super::device::Device;
-use super::error::{HostError, Result};
+use super::error::{IoResult, Result};
 use super::exclusive::ExclusiveFile;
 use super::mount::check_number;
 use crate::model::Bytes;
@@ -20,7 +20,7 @@ pub(super) fn wipe(device: &Device) -> Result<()> {
     options.read(true).write(true);
     ExclusiveFile::open(&mut options, OFlag::empty(), &device.path)
         .and_then(|file| zero(&file, device.size))
-        .map_err(|error| HostError::io("wipe", &device.path, error))
+        .io_context("wipe", &device.path)
 }
 
 fn zero(file: &File, size: Bytes) -> io::Result<()> {
