@@ -11,20 +11,12 @@ use super::error::{IoResult, Result};
 /// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct btrfs_super_block`).
 const FSID: u64 = (64 << 10) + 32;
 
-/// The directories of mounted filesystems. Other entries, such as `features`, have no `devices`.
-fn filesystems(sys: &Path) -> Result<Vec<PathBuf>> {
+/// The directory of the mounted filesystem that the device is part of.
+pub(super) fn mounted(sys: &Path, device: &Device) -> Result<Option<PathBuf>> {
     let all = sys.join("fs/btrfs");
     let names = names(&all)?;
-    let dirs = names.iter().map(|name| all.join(name).join("devices"));
-    Ok(dirs.filter(|devices| devices.is_dir()).collect())
-}
-
-/// Whether the device is part of a mounted btrfs.
-pub(super) fn is_mounted(sys: &Path, device: &Device) -> Result<bool> {
-    let filesystems = filesystems(sys)?;
-    Ok(filesystems
-        .iter()
-        .any(|devices| devices.join(&device.name).exists()))
+    let mut filesystems = names.iter().map(|name| all.join(name));
+    Ok(filesystems.find(|dir| dir.join("devices").join(&device.name).exists()))
 }
 
 /// The names of the devices of a mounted btrfs that has the UUID of the one on this device.
@@ -65,13 +57,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let sys = dir.path().join("sys");
         let mut source = disk("vdb", 16, "bp1");
-        assert!(!is_mounted(&sys, &source).unwrap());
+        assert!(mounted(&sys, &source).unwrap().is_none());
         fs::create_dir_all(sys.join("fs/btrfs/features")).unwrap();
         fs::create_dir_all(sys.join("fs/btrfs").join(UUID).join("devices/vdb")).unwrap();
-        assert!(is_mounted(&sys, &source).unwrap());
+        assert!(mounted(&sys, &source).unwrap().is_some());
 
         let mut copy = disk("vdc", 32, "bp2");
-        assert!(!is_mounted(&sys, &copy).unwrap());
+        assert!(mounted(&sys, &copy).unwrap().is_none());
         let mut image = vec![0; 70 << 10];
         let start = usize::try_from(FSID).unwrap();
         for (index, byte) in image[start..start + 16].iter_mut().enumerate() {

@@ -226,7 +226,8 @@ impl Host for Linux {
     }
 
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
-        let read = |roots: &Roots, device: &Device| btrfs::is_mounted(&roots.sys, device);
+        let read =
+            |roots: &Roots, device: &Device| Ok(btrfs::mounted(&roots.sys, device)?.is_some());
         self.on_device(deadline, "read", device, read).await
     }
 
@@ -348,7 +349,7 @@ impl Host for Linux {
 
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
         let read =
-            |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::look(sys, device, mount));
+            |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::read(sys, device, mount));
         self.on_filesystem(deadline, "take statistics of", device, mount, read)
             .await
     }

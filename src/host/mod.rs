@@ -38,7 +38,6 @@ mod samples;
 pub mod search;
 mod serial;
 pub mod standard_error;
-pub mod stats;
 mod superblock;
 mod uevent;
 pub mod vitals;
@@ -65,9 +64,8 @@ pub use mount::MountDevice;
 pub use mountinfo::Mount;
 pub use record::Records;
 pub use search::{Candidates, Link};
-pub use stats::{Amount, Usage};
 pub use superblock::Superblocks;
-pub use vitals::Vitals;
+pub use vitals::{Amount, Usage, Vitals};
 
 /// The machine: what is there, and what changes mounts. Every call returns by its deadline.
 #[async_trait]

@@ -1,25 +1,27 @@
-//! How a mounted filesystem is: how full, and what it has recorded of errors.
+//! The state of a mounted filesystem: its capacity, and the errors that it has recorded.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::statvfs::statvfs;
+
+use super::btrfs;
 use super::content;
 use super::device::Device;
 use super::error::{IoResult, Result};
 use super::io_progress;
 use super::mountinfo::Mount;
-use super::stats::{self, Usage};
 use crate::model::{Bytes, Filesystem};
 
-/// What a look at a mounted filesystem gave.
+/// The state of a mounted filesystem.
 #[derive(Debug)]
 pub struct Vitals {
-    /// How full it is; an error of the system where it does not work any more.
+    /// The error of the system call if the filesystem has shut down.
     pub usage: Result<Usage>,
-    /// The size of the filesystem, where it can be read.
+    /// The size of the filesystem, if its superblock can be read.
     pub size: Option<Bytes>,
-    /// Errors that it has recorded, in words.
+    /// A description of the errors that it has recorded.
     pub errors: Option<String>,
     /// Whether an error since the mount made the kernel reject all writes. Between Linux 6.12 and 6.15, and in stable
     /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after filesystem
@@ -27,54 +29,83 @@ pub struct Vitals {
     pub rejects_writes: bool,
 }
 
-/// The size of a mounted filesystem; this may never return.
+/// Totals of a mounted filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub bytes: Amount,
+    /// Inodes; all zero if the filesystem allocates them dynamically (btrfs).
+    pub inodes: Amount,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount {
+    pub total: u64,
+    pub used: u64,
+    /// Free for unprivileged users; less than total minus used if the filesystem reserves some.
+    pub available: u64,
+}
+
+/// The size of a mounted filesystem. Blocks while the device does not respond.
 pub(super) fn size(sys: &Path, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
     let Ok(filesystem) = mount.kind.parse() else {
         return Ok(None);
     };
     io_progress::wait(sys, device.whole_name());
     let superblocks = content::read_superblocks(device)?;
-    let total = Bytes(stats::usage(&mount.point)?.bytes.total);
+    let total = Bytes(usage(&mount.point)?.bytes.total);
     Ok(superblocks.mounted_size(filesystem, total))
 }
 
-/// Looks; this may never return.
-pub(super) fn look(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
+/// Reads the state of a mounted filesystem. Blocks while the device does not respond.
+pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
     if filesystem.is_some() {
-        // What follows may be in the page cache of a device that does not respond.
+        // The following reads may be served from the page cache of a device that does not respond.
         io_progress::wait(sys, device.whole_name());
     }
-    let stated = filesystem.and_then(|_| content::read_superblocks(device).ok());
+    let superblocks = filesystem.and_then(|_| content::read_superblocks(device).ok());
+    let superblocks = superblocks.unwrap_or_default();
     let errors = match filesystem {
         Some(Filesystem::Ext4 | Filesystem::Ext3) => {
-            let mounted = stated.as_ref().and_then(|stated| stated.ext_mounted);
+            let mounted = superblocks.ext.map(|ext| ext.mounted);
             ext_errors(&sys.join("fs/ext4").join(&device.name), mounted)
         }
-        Some(Filesystem::Btrfs) => btrfs_errors(&sys.join("fs/btrfs"), &device.name),
-        // It keeps no count: it shuts down.
+        Some(Filesystem::Btrfs) => btrfs_errors(sys, device),
+        // xfs keeps no error counts: it shuts down.
         Some(Filesystem::Xfs) | None => None,
     };
-    let stops = stated
-        .as_ref()
-        .is_some_and(|stated| stated.ext_stops_after_error);
+    let stops = superblocks.ext_stops_after_error();
     let rejects_writes = has_ext_stopped(errors.as_deref(), mount, stops);
-    let usage = stats::usage(&mount.point).and_then(|usage| {
-        // xfs answers for its sizes also after it has shut down, and for nothing else.
-        fs::symlink_metadata(&mount.point)
-            .map(|_| usage)
-            .io_context("stat", &mount.point)
+    let usage = usage(&mount.point).and_then(|usage| {
+        // statvfs(3) still succeeds on an xfs that has shut down; all other calls fail.
+        fs::symlink_metadata(&mount.point).io_context("stat", &mount.point)?;
+        Ok(usage)
     });
-    let total = usage
-        .as_ref()
-        .map_or(Bytes(0), |usage| Bytes(usage.bytes.total));
-    let size = filesystem.and_then(|kind| stated.as_ref()?.mounted_size(kind, total));
+    let total = usage.as_ref().map_or(0, |usage| usage.bytes.total);
     Vitals {
+        size: filesystem.and_then(|kind| superblocks.mounted_size(kind, Bytes(total))),
         usage,
-        size,
         errors,
         rejects_writes,
     }
+}
+
+fn usage(path: &Path) -> Result<Usage> {
+    let stat = statvfs(path).io_context("take statistics of", path)?;
+    let unit = stat.fragment_size();
+    let used = stat.blocks().saturating_sub(stat.blocks_free());
+    Ok(Usage {
+        bytes: Amount {
+            total: stat.blocks().saturating_mul(unit),
+            used: used.saturating_mul(unit),
+            available: stat.blocks_available().saturating_mul(unit),
+        },
+        inodes: Amount {
+            total: stat.files(),
+            used: stat.files().saturating_sub(stat.files_free()),
+            available: stat.files_available(),
+        },
+    })
 }
 
 /// Whether errors since the mount of an ext filesystem stopped all writes; `by_default` is the mode in its superblock,
@@ -87,45 +118,38 @@ fn has_ext_stopped(errors: Option<&str>, mount: &Mount, by_default: bool) -> boo
     is_ext && stops && errors.is_some() && !mount.is_super_read_only()
 }
 
-/// Errors since the mount: the count lasts from mount to mount, until a check takes it back.
+/// Errors since the mount. The kernel counts them across mounts, until a check resets the count.
 fn ext_errors(dir: &Path, mounted: Option<Duration>) -> Option<String> {
-    let count = number(&dir.join("errors_count")).filter(|count| *count > 0)?;
-    let last = number(&dir.join("last_error_time")).map(Duration::from_secs);
+    let read = |name: &str| fs::read_to_string(dir.join(name)).ok();
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let count = number("errors_count").filter(|count| *count > 0)?;
+    let last = number("last_error_time").map(Duration::from_secs);
     if let (Some(last), Some(mounted)) = (last, mounted)
         && last < mounted
     {
         return None;
     }
-    let place = fs::read_to_string(dir.join("last_error_func")).unwrap_or_default();
+    let function = read("last_error_func").unwrap_or_default();
+    let function = match function.trim() {
+        "" => "a function that it does not name",
+        function => function,
+    };
     Some(format!(
-        "{count} errors since its last check, the last in {}",
-        match place.trim() {
-            "" => "a function that it does not name",
-            place => place,
-        }
+        "{count} errors since its last check, the last in {function}"
     ))
 }
 
-/// The counts of btrfs last until somebody takes them back.
-fn btrfs_errors(dir: &Path, device: &str) -> Option<String> {
-    let own = |entry: &fs::DirEntry| entry.path().join("devices").join(device).exists();
-    let filesystem = fs::read_dir(dir).ok()?.flatten().find(own)?.path();
+/// The counts of btrfs last until an operator resets them.
+fn btrfs_errors(sys: &Path, device: &Device) -> Option<String> {
+    let filesystem = btrfs::mounted(sys, device).ok()??;
     let devices = fs::read_dir(filesystem.join("devinfo")).ok()?;
-    let texts = devices
+    let texts: Vec<String> = devices
         .flatten()
-        .filter_map(|device| fs::read_to_string(device.path().join("error_stats")).ok());
-    let counts: Vec<String> = texts
-        .flat_map(|text| {
-            let counted = text.lines().filter(|line| !line.ends_with(" 0"));
-            counted.map(str::to_owned).collect::<Vec<_>>()
-        })
+        .filter_map(|device| fs::read_to_string(device.path().join("error_stats")).ok())
         .collect();
-    let told = counts.join(", ");
-    (!told.is_empty()).then(|| format!("{told} since they were last set to 0"))
-}
-
-fn number(file: &Path) -> Option<u64> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
+    let counts = texts.iter().flat_map(|text| text.lines());
+    let counts: Vec<&str> = counts.filter(|line| !line.ends_with(" 0")).collect();
+    (!counts.is_empty()).then(|| format!("{} since they were last set to 0", counts.join(", ")))
 }
 
 #[cfg(test)]
@@ -178,17 +202,26 @@ mod tests {
     #[test]
     fn the_counts_of_the_right_btrfs_are_told_where_they_are_not_zero() {
         let dir = tempfile::tempdir().unwrap();
+        let sys = dir.path().join("fs/btrfs");
         for (uuid, device, writes) in [("1-1", "vdb", 0), ("2-2", "vdc", 3)] {
-            file(dir.path(), &format!("{uuid}/devices/{device}/size"), "1");
+            file(&sys, &format!("{uuid}/devices/{device}/size"), "1");
             let text = format!("write_errs {writes}\nread_errs 0\nflush_errs 0\n");
-            file(dir.path(), &format!("{uuid}/devinfo/1/error_stats"), &text);
+            file(&sys, &format!("{uuid}/devinfo/1/error_stats"), &text);
         }
-        let told = btrfs_errors(dir.path(), "vdc");
+        let errors = |name| btrfs_errors(dir.path(), &crate::host::fake::disk(name, 16, "bp1"));
+        let told = errors("vdc");
         assert_eq!(
             told.as_deref(),
             Some("write_errs 3 since they were last set to 0")
         );
-        assert_eq!(btrfs_errors(dir.path(), "vdb"), None);
-        assert_eq!(btrfs_errors(dir.path(), "vdd"), None);
+        assert_eq!(errors("vdb"), None);
+        assert_eq!(errors("vdd"), None);
+    }
+
+    #[test]
+    fn used_and_available_lie_within_the_total() {
+        let usage = usage(Path::new("/")).unwrap();
+        assert!(usage.bytes.total > 0);
+        assert!(usage.bytes.used + usage.bytes.available <= usage.bytes.total);
     }
 }

@@ -65,7 +65,7 @@ impl Mounter {
         let read_only = self.host.block_setting(quick(), device, "ro").await;
         let superblocks = self.host.superblocks(quick(), device).await;
         read_only.is_ok_and(|value| value.as_deref() == Some("1"))
-            && superblocks.is_ok_and(|superblocks| superblocks.has_btrfs_log())
+            && superblocks.is_ok_and(|superblocks| superblocks.has_btrfs_log)
     }
 
     /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::{FakeHost, mount_of};
 use crate::base::Deadline;
+use crate::host::superblock::ExtState;
 use crate::host::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
     Entry, FlushOutcome, Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks,
@@ -151,8 +152,11 @@ impl Host for FakeHost {
         let size = |filesystem| Some((filesystem, state.stated_size?));
         Ok(Superblocks {
             sizes: Filesystem::ALL.into_iter().filter_map(size).collect(),
-            btrfs_log: state.has_btrfs_log,
-            ext_errors: state.has_errors,
+            has_btrfs_log: state.has_btrfs_log,
+            ext: Some(ExtState {
+                state: if state.has_errors { 3 } else { 1 },
+                ..ExtState::default()
+            }),
             ..Superblocks::default()
         })
     }
