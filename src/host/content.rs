@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
@@ -14,22 +14,13 @@ use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
 use super::exec::{Command, Exec, Output};
 use super::mount::check_number;
-use super::samples::{SAMPLE, places};
+use super::samples::{chunks, ranges, read_at};
 use super::superblock::Superblocks;
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem};
 
-/// Bytes at the start that must be zero on a blank disk.
-const HEAD: u64 = 4 << 20;
-
-/// Bytes at the end that must be zero on a blank disk: some formats place metadata there.
-const TAIL: u64 = 1 << 20;
-
-/// Bytes per read. Many volumes are staged concurrently, and their buffers add up.
-pub(super) const CHUNK: u64 = 64 << 10;
-
-/// End of the last superblock from the start of the device: that of btrfs, at 64 KiB.
-const SUPERBLOCKS: u64 = CHUNK + (4 << 10);
+/// End of the last superblock from the start of the device: that of btrfs, of 4 KiB at 64 KiB.
+const SUPERBLOCKS: u64 = 68 << 10;
 
 /// The content of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,35 +99,12 @@ pub(super) struct DeviceScan {
 /// Reads the superblock area, and if it is zero also head, samples and tail, in this order, up to the first nonzero byte. The
 /// device is opened exclusively (`O_EXCL`), which fails with `EBUSY` while it is mounted or part of another device.
 pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
-    let mut file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
-    let head = superblock_area(&mut file, size)?;
+    let file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
+    let head = superblock_area(&file, size)?;
     let superblocks = Superblocks::parse(&head);
-    if let Some(index) = first_nonzero(&head) {
-        return Ok(DeviceScan {
-            superblocks,
-            first_data: Some(u64::try_from(index).map_err(io::Error::other)?),
-        });
-    }
-    let ranges = ranges(size);
-    // Read ahead, so that the reads do not each wait for a round trip to the disk.
-    for &(start, length) in &ranges {
-        let (Ok(start), Ok(length)) = (start.try_into(), length.try_into()) else {
-            continue;
-        };
-        posix_fadvise(
-            &*file,
-            start,
-            length,
-            PosixFadviseAdvice::POSIX_FADV_WILLNEED,
-        )?;
-    }
-    let mut buffer = Vec::new();
-    let mut first_data = None;
-    for (start, length) in ranges {
-        first_data = first_nonzero_in(&mut file, start, length, &mut buffer)?;
-        if first_data.is_some() {
-            break;
-        }
+    let mut first_data = first_nonzero(&head, 0)?;
+    if first_data.is_none() {
+        first_data = first_data_in_ranges(&file, size)?;
     }
     Ok(DeviceScan {
         superblocks,
@@ -144,71 +112,57 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
     })
 }
 
-/// Whether the start of the device, where superblocks are, is zero.
-pub(super) fn has_blank_start(device: &mut File, size: Bytes) -> io::Result<bool> {
-    superblock_area(device, size).map(|head| first_nonzero(&head).is_none())
-}
-
-/// The ranges read to prove that a disk is blank: start and length of each, in order. They may overlap.
-pub(super) fn ranges(size: Bytes) -> Vec<(u64, u64)> {
-    let tail = size.0.saturating_sub(TAIL);
-    let samples = places(size).into_iter().map(|place| (place, SAMPLE));
-    [(0, HEAD.min(size.0))]
-        .into_iter()
-        .chain(samples)
-        .chain([(tail, size.0 - tail)])
-        .collect()
-}
-
-/// The offset of the first nonzero byte in a range, which is read in chunks.
-fn first_nonzero_in(
-    file: &mut File,
-    start: u64,
-    length: u64,
-    buffer: &mut Vec<u8>,
-) -> io::Result<Option<u64>> {
-    let end = start + length;
-    let mut at = start;
-    while at < end {
-        let length = CHUNK.min(end - at);
-        read_at(file, at, length, buffer)?;
-        if let Some(index) = first_nonzero(buffer) {
-            return Ok(Some(at + u64::try_from(index).map_err(io::Error::other)?));
+/// The offset of the first nonzero byte in the head, a sample or the tail.
+fn first_data_in_ranges(file: &File, size: Bytes) -> io::Result<Option<u64>> {
+    // Read ahead, so that the reads do not each wait for a round trip to the disk.
+    for (start, length) in ranges(size) {
+        let (Ok(start), Ok(length)) = (start.try_into(), length.try_into()) else {
+            continue;
+        };
+        posix_fadvise(file, start, length, PosixFadviseAdvice::POSIX_FADV_WILLNEED)?;
+    }
+    let mut buffer = Vec::new();
+    for (start, length) in chunks(size) {
+        read_at(file, start, length, &mut buffer)?;
+        let first_data = first_nonzero(&buffer, start)?;
+        if first_data.is_some() {
+            return Ok(first_data);
         }
-        at += length;
     }
     Ok(None)
 }
 
-/// The index of the first nonzero byte. Whole blocks are compared: a loop over bytes is a hundred
-/// times slower in unoptimized builds.
-fn first_nonzero(bytes: &[u8]) -> Option<usize> {
+/// Whether the start of the device, where superblocks are, is zero.
+pub(super) fn has_blank_start(device: &File, size: Bytes) -> io::Result<bool> {
+    Ok(first_nonzero(&superblock_area(device, size)?, 0)?.is_none())
+}
+
+/// The offset of the first nonzero byte in what was read at `start`. Whole blocks are compared: a loop over bytes is a
+/// hundred times slower in unoptimized builds.
+fn first_nonzero(bytes: &[u8], start: u64) -> io::Result<Option<u64>> {
     const ZEROES: [u8; 4096] = [0; 4096];
     let blocks = bytes.chunks(ZEROES.len());
     let before = blocks.take_while(|block| **block == ZEROES[..block.len()]);
-    let start: usize = before.map(<[u8]>::len).sum();
-    let index = bytes[start..].iter().position(|&byte| byte != 0)?;
-    Some(start + index)
+    let zeroes: usize = before.map(<[u8]>::len).sum();
+    let Some(index) = bytes[zeroes..].iter().position(|&byte| byte != 0) else {
+        return Ok(None);
+    };
+    let index = u64::try_from(zeroes + index).map_err(io::Error::other)?;
+    Ok(Some(start + index))
 }
 
 /// Reads the superblocks of a device, which may be mounted.
 pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
     File::open(&device.path)
-        .and_then(|mut file| superblock_area(&mut file, device.size))
+        .and_then(|file| superblock_area(&file, device.size))
         .map(|head| Superblocks::parse(&head))
         .io_context("read", &device.path)
 }
 
-fn superblock_area(file: &mut File, size: Bytes) -> io::Result<Vec<u8>> {
+fn superblock_area(file: &File, size: Bytes) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     read_at(file, 0, SUPERBLOCKS.min(size.0), &mut head)?;
     Ok(head)
-}
-
-fn read_at(file: &mut File, at: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
-    buffer.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
-    file.seek(SeekFrom::Start(at))?;
-    file.read_exact(buffer)
 }
 
 /// Combines the results of probe and scan.
@@ -291,9 +245,10 @@ fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Seek, SeekFrom, Write};
 
     use super::*;
+    use crate::host::samples::{CHUNK, HEAD, TAIL};
 
     fn output(code: Option<i32>, stdout: &str, stderr: &str) -> Output {
         Output {

@@ -86,8 +86,8 @@ pub(super) async fn lock_if_blank(
     let acquired = blocking(deadline, "lock", &device.path, move |path| {
         check_number(&chosen)?;
         // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
-        let mut opened = File::open(path).io_context("read", path)?;
-        if !content::has_blank_start(&mut opened, chosen.size).io_context("read", path)? {
+        let opened = File::open(path).io_context("read", path)?;
+        if !content::has_blank_start(&opened, chosen.size).io_context("read", path)? {
             return Ok(None);
         }
         // A failure to lock has the same effect as a device that is locked by another process.

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -59,12 +59,6 @@ impl Deref for ExclusiveFile {
 
     fn deref(&self) -> &File {
         self.0.as_ref().expect("the file is closed only on drop")
-    }
-}
-
-impl DerefMut for ExclusiveFile {
-    fn deref_mut(&mut self) -> &mut File {
-        self.0.as_mut().expect("the file is closed only on drop")
     }
 }
 

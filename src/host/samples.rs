@@ -1,45 +1,87 @@
-//! Where to look on a device besides its ends: a wiped head leaves a filesystem's spare superblocks
-//! and its files, and a format that nobody knows may begin anywhere. Reading all of a disk would
-//! take minutes; a fixed number of places takes one read each.
+//! The ranges of a device that must be zero if it is blank: the head, the tail, and samples between them. After the head
+//! was wiped, backup superblocks and files of a filesystem remain, and an unknown format may begin at any offset. Reading
+//! the whole disk would take minutes.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use crate::model::Bytes;
 
-/// Length of what is read at each place; places are whole multiples of it.
-pub(super) const SAMPLE: u64 = 4 << 10;
+/// Bytes at the start that must be zero on a blank disk.
+pub(super) const HEAD: u64 = 4 << 20;
 
-/// Number of places that are spread evenly. It is a multiple of 4: xfs cuts most disks into four
-/// allocation groups, each of which begins with a superblock.
+/// Bytes at the end that must be zero on a blank disk: some formats place metadata there.
+pub(super) const TAIL: u64 = 1 << 20;
+
+/// Bytes per read. Many volumes are staged concurrently, and their buffers add up.
+pub(super) const CHUNK: u64 = 64 << 10;
+
+/// Length of a sample. The offset of each is a multiple of it.
+const SAMPLE: u64 = 4 << 10;
+
+/// Number of samples that are distributed evenly. It is a multiple of 4: xfs divides most disks into four allocation
+/// groups, each of which begins with a superblock.
 const SPREAD: u64 = 256;
 
-/// The block groups in which ext keeps its spare superblocks (`sparse_super`: 1 and the powers of 3,
-/// 5 and 7), as many as are worth a read.
+/// The block groups with backup superblocks of ext (`sparse_super`: 1 and the powers of 3, 5 and 7), without the higher
+/// ones.
 const EXT_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
 
-/// Lengths of ext's block groups by block size: 1, 2 and 4 KiB. With 1 KiB blocks all groups lie one
-/// block further back, which is in the same sample.
+/// Lengths of the block groups of ext by block size: 1, 2 and 4 KiB. With blocks of 1 KiB, all groups begin one block
+/// later, which is in the same sample.
 const EXT_GROUP_LENGTHS: [u64; 3] = [8 << 20, 32 << 20, 128 << 20];
 
-/// The spare superblocks of btrfs.
+/// The backup superblocks of btrfs.
 const BTRFS_MIRRORS: [u64; 2] = [64 << 20, 256 << 30];
 
-/// Where to read [`SAMPLE`] bytes each on a device of this size: in order, each once, none reaching beyond the end.
-pub(super) fn places(size: Bytes) -> Vec<u64> {
+/// The ranges read to prove that a disk is blank: start and length of each, in order. They may overlap.
+pub(super) fn ranges(size: Bytes) -> Vec<(u64, u64)> {
+    let tail = size.0.saturating_sub(TAIL);
+    let samples = samples(size).into_iter().map(|start| (start, SAMPLE));
+    [(0, HEAD.min(size.0))]
+        .into_iter()
+        .chain(samples)
+        .chain([(tail, size.0 - tail)])
+        .collect()
+}
+
+/// The ranges, divided into reads.
+pub(super) fn chunks(size: Bytes) -> impl Iterator<Item = (u64, u64)> {
+    ranges(size).into_iter().flat_map(|(start, length)| {
+        let offsets = (0..length.div_ceil(CHUNK)).map(|chunk| chunk * CHUNK);
+        offsets.map(move |offset| (start + offset, CHUNK.min(length - offset)))
+    })
+}
+
+pub(super) fn read_at(
+    file: &File,
+    start: u64,
+    length: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
+    buffer.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
+    file.read_exact_at(buffer, start)
+}
+
+/// The offsets of the samples on a device of this size, in order.
+fn samples(size: Bytes) -> Vec<u64> {
     let spread = (0..SPREAD).map(|part| {
-        // Whole samples first: the size times the part may not fit.
+        // The product of size and part may overflow.
         let (quotient, rest) = (size.0 / SPREAD, size.0 % SPREAD);
         (quotient * part + rest * part / SPREAD) / SAMPLE * SAMPLE
     });
     let ext = EXT_GROUP_LENGTHS
         .iter()
         .flat_map(|length| EXT_GROUPS.map(|group| group * length));
-    let mut places: Vec<u64> = spread
+    let mut samples: Vec<u64> = spread
         .chain(ext)
         .chain(BTRFS_MIRRORS)
-        .filter(|place| place + SAMPLE <= size.0)
+        .filter(|start| start + SAMPLE <= size.0)
         .collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+    samples.sort_unstable();
+    samples.dedup();
+    samples
 }
 
 #[cfg(test)]
@@ -62,7 +104,7 @@ mod tests {
             (64 << 40) + 512,
             u64::MAX / 512 * 512,
         ] {
-            let places = places(Bytes(size));
+            let places = samples(Bytes(size));
             assert!(places.is_sorted_by(|a, b| b - a >= SAMPLE), "{size}");
             assert!(places.iter().all(|place| size - place >= SAMPLE), "{size}");
             assert_eq!(places.is_empty(), size < SAMPLE, "{size}");
@@ -73,7 +115,7 @@ mod tests {
     #[test]
     fn no_stretch_is_longer_than_a_256th_of_the_disk() {
         for size in [320 << 20, 20 * GIB, 64 << 40] {
-            let places = places(Bytes(size));
+            let places = samples(Bytes(size));
             let most = size / SPREAD + SAMPLE;
             assert!(places.is_sorted_by(|a, b| b - a <= most), "{size}");
             assert!(size - places.last().unwrap() <= most, "{size}");
@@ -82,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_spare_superblocks_of_known_filesystems_are_among_them() {
-        let places = places(Bytes(500 * GIB));
+        let places = samples(Bytes(500 * GIB));
         let is_read = |at: u64| places.contains(&(at / SAMPLE * SAMPLE));
         for (at, what) in [
             (8193 << 10, "ext, 1 KiB blocks"),

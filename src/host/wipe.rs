@@ -1,4 +1,4 @@
-//! Making a disk blank again whose content is a mkfs of ours that was cut off.
+//! Wipes a disk on which a mkfs of this driver was interrupted.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,14 +6,14 @@ use std::os::unix::fs::FileExt;
 
 use nix::fcntl::OFlag;
 
-use super::content::{CHUNK, ranges};
 use super::device::Device;
 use super::error::{IoResult, Result};
 use super::exclusive::ExclusiveFile;
 use super::mount::check_number;
+use super::samples::{chunks, read_at};
 use crate::model::Bytes;
 
-/// Zeroes whatever is not zero where the proof of blankness looks, and nothing else. The device is opened for exclusive use.
+/// Zeroes the nonzero bytes in the ranges that are read to prove that a disk is blank. The device is opened exclusively.
 pub(super) fn wipe(device: &Device) -> Result<()> {
     check_number(device)?;
     let mut options = OpenOptions::new();
@@ -24,18 +24,12 @@ pub(super) fn wipe(device: &Device) -> Result<()> {
 }
 
 fn zero(file: &File, size: Bytes) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    for (start, length) in ranges(size) {
-        let mut at = start;
-        while at < start + length {
-            let piece = CHUNK.min(start + length - at);
-            bytes.resize(usize::try_from(piece).map_err(io::Error::other)?, 0);
-            file.read_exact_at(&mut bytes, at)?;
-            if bytes.iter().any(|&byte| byte != 0) {
-                bytes.fill(0);
-                file.write_all_at(&bytes, at)?;
-            }
-            at += piece;
+    let mut buffer = Vec::new();
+    for (start, length) in chunks(size) {
+        read_at(file, start, length, &mut buffer)?;
+        if buffer.iter().any(|&byte| byte != 0) {
+            buffer.fill(0);
+            file.write_all_at(&buffer, start)?;
         }
     }
     file.sync_all()
@@ -45,6 +39,7 @@ fn zero(file: &File, size: Bytes) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::host::content::scan;
+    use crate::host::samples::ranges;
 
     #[test]
     fn what_the_proof_looks_at_is_zero_afterwards_and_the_rest_is_untouched() {
