@@ -3,8 +3,11 @@
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use nix::sys::stat::{major, minor};
 
 use super::device_incarnation::DeviceSequence;
 use super::error::{HostError, IoResult, Result};
@@ -20,6 +23,23 @@ const SECTOR: u64 = 512;
 pub struct DeviceNumber {
     pub major: u64,
     pub minor: u64,
+}
+
+impl DeviceNumber {
+    /// From a `dev_t` of stat(2).
+    #[must_use]
+    pub(super) fn from_raw(id: u64) -> Self {
+        Self {
+            major: major(id),
+            minor: minor(id),
+        }
+    }
+
+    /// The number of a block device node; `None` for other files.
+    pub(super) fn of_node(metadata: &fs::Metadata) -> Option<Self> {
+        let is_device = metadata.file_type().is_block_device();
+        is_device.then(|| Self::from_raw(metadata.rdev()))
+    }
 }
 
 impl fmt::Display for DeviceNumber {
@@ -182,121 +202,106 @@ pub(super) fn is_virtual(name: &str) -> bool {
         .any(|number| number.parse::<u32>().is_ok())
 }
 
-/// All whole block devices. A device that is removed during the scan is omitted.
-pub(super) fn scan(sys: &Path, dev: &Path, serials: &Serials) -> Result<Vec<Device>> {
-    let names = names(&block_dir(sys)?)?;
-    let mut devices = Vec::new();
-    for name in &names {
-        devices.extend(read(sys, dev, serials, name)?);
-    }
-    Ok(devices)
-}
-
-/// The device with this name, if it exists.
-pub(super) fn find(
-    sys: &Path,
-    dev: &Path,
-    serials: &Serials,
-    name: &str,
-) -> Result<Option<Device>> {
-    block_dir(sys)?;
-    read(sys, dev, serials, name)
-}
-
-/// The directory of block devices. If it is missing, the absence of a device proves nothing.
-pub(super) fn block_dir(sys: &Path) -> Result<PathBuf> {
-    let block = sys.join("block");
-    if block.is_dir() {
-        Ok(block)
-    } else {
-        Err(HostError::io("list", &block, io::ErrorKind::NotFound))
-    }
-}
-
 /// Number of attempts to read a device whose name is reused during the read.
 const ATTEMPTS: usize = 3;
 
-/// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for another
-/// disk between two reads.
-pub(super) fn read(
-    sys: &Path,
-    dev: &Path,
-    serials: &Serials,
-    name: &str,
-) -> Result<Option<Device>> {
-    for _ in 0..ATTEMPTS {
-        let Some(device) = read_once(sys, dev, serials, name)? else {
-            return Ok(None);
-        };
-        let dir = sys.join("block").join(name);
-        if DeviceSequence::read(&dir, name)? == device.sequence {
-            return Ok(Some(device));
-        }
-    }
-    // The device is added and removed repeatedly; callers that wait for it retry.
-    Ok(None)
+/// Reads devices from sysfs.
+#[derive(Debug, Clone)]
+pub(super) struct DeviceReader {
+    /// The sysfs mount, usually `/sys`.
+    pub(super) sys: PathBuf,
+    /// The directory of device nodes, usually `/dev`.
+    pub(super) dev: PathBuf,
+    pub(super) serials: Serials,
 }
 
-fn read_once(sys: &Path, dev: &Path, serials: &Serials, name: &str) -> Result<Option<Device>> {
-    let dir = sys.join("block").join(name);
-    // A path of an NVMe multipath device; the multipath device is listed separately.
-    let hidden = attribute(&dir.join("hidden"))?.is_some_and(|text| text == "1");
-    let Some(number) = attribute(&dir.join("dev"))?.filter(|_| !hidden) else {
-        return Ok(None);
-    };
-    let number = number
-        .parse()
-        .map_err(|()| format_error(&dir.join("dev"), &number))?;
-    let sequence = DeviceSequence::read(&dir, name)?;
-    let serial = serials.state(name, sequence);
-    Ok(Some(Device {
-        name: name.to_owned(),
-        path: dev.join(name),
-        number,
-        sequence,
-        size: Bytes(number_attribute(&dir.join("size"))?.unwrap_or(0) * SECTOR),
-        serial_pending: serial == SerialState::Pending,
-        serial: serial.known(),
-        model: match name.starts_with("nvme") {
-            true => attribute(&dir.join("device/model"))?,
-            false => None,
-        },
-        backing_file: backing_file(&dir)?,
-        read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
-        partitions: partitions(&dir, name)?,
-        holders: names(&dir.join("holders"))?,
-        partition_of: None,
-    }))
+impl DeviceReader {
+    /// All whole block devices. A device that is removed during the scan is omitted.
+    pub(super) fn scan(&self) -> Result<Vec<Device>> {
+        let mut devices = Vec::new();
+        for name in names(&self.block_dir()?)? {
+            devices.extend(self.read(&name)?);
+        }
+        Ok(devices)
+    }
+
+    /// The directory of block devices. If it is missing, the absence of a device proves nothing.
+    pub(super) fn block_dir(&self) -> Result<PathBuf> {
+        let block = self.sys.join("block");
+        let found = if block.is_dir() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound)
+        };
+        found.io_context("list", &block)?;
+        Ok(block)
+    }
+
+    /// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for another
+    /// disk between two reads.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Device>> {
+        let dir = self.block_dir()?.join(name);
+        for _ in 0..ATTEMPTS {
+            let Some(device) = self.read_once(&dir, name)? else {
+                return Ok(None);
+            };
+            if DeviceSequence::read(&dir, name)? == device.sequence {
+                return Ok(Some(device));
+            }
+        }
+        // The device is added and removed repeatedly; callers that wait for it retry.
+        Ok(None)
+    }
+
+    fn read_once(&self, dir: &Path, name: &str) -> Result<Option<Device>> {
+        // A path of an NVMe multipath device; the multipath device is listed separately.
+        let hidden = attribute(&dir.join("hidden"))?.is_some_and(|text| text == "1");
+        let number = parsed_attribute(&dir.join("dev"))?;
+        let Some(number) = number.filter(|_| !hidden) else {
+            return Ok(None);
+        };
+        let sequence = DeviceSequence::read(dir, name)?;
+        let serial = self.serials.state(name, sequence);
+        Ok(Some(Device {
+            name: name.to_owned(),
+            path: self.dev.join(name),
+            number,
+            sequence,
+            size: bytes_attribute(&dir.join("size"))?,
+            serial_pending: serial == SerialState::Pending,
+            serial: serial.known(),
+            model: match name.starts_with("nvme") {
+                true => attribute(&dir.join("device/model"))?,
+                false => None,
+            },
+            backing_file: backing_file(dir)?,
+            read_only: attribute(&dir.join("ro"))?.is_some_and(|text| text == "1"),
+            partitions: partitions(dir, name)?,
+            holders: names(&dir.join("holders"))?,
+            partition_of: None,
+        }))
+    }
 }
 
 fn partitions(dir: &Path, name: &str) -> Result<Vec<Partition>> {
     let mut partitions = Vec::new();
     // Names of partitions start with the name of the disk.
-    for entry in names(dir)?
-        .into_iter()
-        .filter(|entry| entry.starts_with(name))
-    {
-        let dir = dir.join(&entry);
-        let Some(index) = number_attribute(&dir.join("partition"))? else {
-            continue;
-        };
+    let mut entries = names(dir)?;
+    entries.retain(|entry| entry.starts_with(name));
+    for name in entries {
+        let dir = dir.join(&name);
+        let index: Option<u32> = parsed_attribute(&dir.join("partition"))?;
         // A partition that is removed meanwhile is omitted.
-        let Some(number) = attribute(&dir.join("dev"))? else {
+        let (Some(index), Some(number)) = (index, parsed_attribute(&dir.join("dev"))?) else {
             continue;
-        };
-        let bytes = |name: &str| {
-            let sectors = number_attribute(&dir.join(name))?.unwrap_or(0);
-            Ok(Bytes(sectors * SECTOR))
         };
         partitions.push(Partition {
-            index: u32::try_from(index).unwrap_or(u32::MAX),
-            number: number
-                .parse()
-                .map_err(|()| format_error(&dir.join("dev"), &number))?,
-            start: bytes("start")?,
-            size: bytes("size")?,
+            name,
+            index,
+            number,
+            start: bytes_attribute(&dir.join("start"))?,
+            size: bytes_attribute(&dir.join("size"))?,
             holders: names(&dir.join("holders"))?,
-            name: entry,
         });
     }
     Ok(partitions)
@@ -319,10 +324,22 @@ pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
-pub(super) fn number_attribute(path: &Path) -> Result<Option<u64>> {
-    attribute(path)?
-        .map(|text| text.parse().map_err(|_| format_error(path, &text)))
-        .transpose()
+/// The value of an attribute, if it exists.
+pub(super) fn parsed_attribute<T: FromStr>(path: &Path) -> Result<Option<T>> {
+    let Some(text) = attribute(path)? else {
+        return Ok(None);
+    };
+    let value = text.parse().map_err(|_| HostError::UnexpectedFormat {
+        path: path.to_owned(),
+        reason: format!("{text:?} does not match the format that the kernel documents"),
+    })?;
+    Ok(Some(value))
+}
+
+/// A number of sectors; 0 if the attribute does not exist.
+fn bytes_attribute(path: &Path) -> Result<Bytes> {
+    let sectors: Option<u64> = parsed_attribute(path)?;
+    Ok(Bytes(sectors.unwrap_or(0) * SECTOR))
 }
 
 /// The sorted names in a directory; empty if it does not exist.
@@ -348,13 +365,6 @@ fn is_not_found(error: &io::Error) -> bool {
         .any(|errno| code == Some(*errno as i32))
 }
 
-fn format_error(path: &Path, text: &str) -> HostError {
-    HostError::UnexpectedFormat {
-        path: path.to_owned(),
-        reason: format!("{text:?} does not match the format that the kernel documents"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,6 +373,14 @@ mod tests {
         let path = dir.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    fn reader(sys: &Path) -> DeviceReader {
+        DeviceReader {
+            sys: sys.to_owned(),
+            dev: "/dev".into(),
+            serials: Serials::of(sys),
+        }
     }
 
     #[test]
@@ -377,7 +395,7 @@ mod tests {
         file(sys.path(), "block/vdb/vdb1/start", "2048\n");
         file(sys.path(), "block/vdb/vdb1/size", "41938944\n");
         file(sys.path(), "block/vdb/holders/dm-0/dev", "253:0\n");
-        let devices = scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).unwrap();
+        let devices = reader(sys.path()).scan().unwrap();
         assert_eq!(
             devices,
             [Device {
@@ -420,8 +438,7 @@ mod tests {
             "block/nvme1n1/device/serial",
             "bp18um4r4f2fve24k7qz   \n",
         );
-        let serials = Serials::of(sys.path());
-        let device = read(sys.path(), Path::new("/dev"), &serials, "nvme1n1");
+        let device = reader(sys.path()).read("nvme1n1");
         let device = device.unwrap().unwrap();
         assert_eq!(device.serial, Serial::new("bp18um4r4f2fve24k7qz"));
         assert_eq!(device.size, Bytes(0));
@@ -432,19 +449,20 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/nvme0c0n1/dev", "259:0\n");
         file(sys.path(), "block/nvme0c0n1/hidden", "1\n");
-        assert_eq!(
-            scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).unwrap(),
-            []
-        );
+        assert_eq!(reader(sys.path()).scan().unwrap(), []);
     }
 
     #[test]
     fn a_scan_without_sysfs_fails() {
         let sys = tempfile::tempdir().unwrap();
-        let scan_sys = || scan(sys.path(), Path::new("/dev"), &Serials::default());
-        assert!(scan_sys().is_err());
+        let reader = DeviceReader {
+            sys: sys.path().to_owned(),
+            dev: "/dev".into(),
+            serials: Serials::default(),
+        };
+        assert!(reader.scan().is_err());
         fs::create_dir(sys.path().join("block")).unwrap();
-        assert_eq!(scan_sys().unwrap(), []);
+        assert_eq!(reader.scan().unwrap(), []);
     }
 
     #[test]
@@ -452,6 +470,6 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/vdb/dev", "254:16\n");
         file(sys.path(), "block/vdb/size", "big\n");
-        assert!(scan(sys.path(), Path::new("/dev"), &Serials::of(sys.path())).is_err());
+        assert!(reader(sys.path()).scan().is_err());
     }
 }

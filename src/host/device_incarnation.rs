@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::device::{Device, is_virtual, number_attribute};
+use super::device::{Device, is_virtual, parsed_attribute};
 use super::error::{IoResult, Result};
 
 /// A number that the kernel never gives to another device before the next reboot.
@@ -28,7 +28,7 @@ impl DeviceSequence {
     /// Reads the number of the device with this name and directory in sysfs; `None` for a virtual device on a kernel
     /// without `diskseq`, or if the device was removed.
     pub(super) fn read(dir: &Path, name: &str) -> Result<Option<Self>> {
-        if let Some(diskseq) = number_attribute(&dir.join("diskseq"))? {
+        if let Some(diskseq) = parsed_attribute(&dir.join("diskseq"))? {
             return Ok(Some(Self::Diskseq(diskseq)));
         }
         if is_virtual(name) {

@@ -3,14 +3,15 @@
 use std::fs;
 use std::io::{
     self,
-    ErrorKind::{InvalidInput, NotADirectory, NotFound},
+    ErrorKind::{NotADirectory, NotFound},
 };
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
-use nix::sys::stat::{SFlag, fstat, fstatat, major, minor};
+use nix::sys::stat::{SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::device::DeviceNumber;
@@ -42,20 +43,9 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
         SFlag::S_IFDIR => Entry::Directory,
         SFlag::S_IFREG => Entry::File,
         SFlag::S_IFLNK => Entry::Symlink,
-        SFlag::S_IFBLK => Entry::BlockDevice(DeviceNumber {
-            major: major(status.st_rdev),
-            minor: minor(status.st_rdev),
-        }),
+        SFlag::S_IFBLK => Entry::BlockDevice(DeviceNumber::from_raw(status.st_rdev)),
         _ => Entry::Other,
     })
-}
-
-/// The target of a symlink, if it exists.
-pub(super) fn link(path: &Path) -> Result<Option<PathBuf>> {
-    fs::read_link(path)
-        // InvalidInput: not a symlink.
-        .none_if(&[NotFound, NotADirectory, InvalidInput])
-        .io_context("read the link", path)
 }
 
 /// The age of a device node: devtmpfs creates it with the device, and its modification time does not change.
@@ -110,11 +100,7 @@ fn is_absent(kind: Option<io::ErrorKind>) -> bool {
 /// The device number of the filesystem of a directory.
 pub(super) fn filesystem(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::metadata(path).io_context("stat", path)?;
-    let device = std::os::unix::fs::MetadataExt::dev(&metadata);
-    Ok(DeviceNumber {
-        major: major(device),
-        minor: minor(device),
-    })
+    Ok(DeviceNumber::from_raw(metadata.dev()))
 }
 
 #[cfg(test)]

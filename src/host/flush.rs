@@ -4,14 +4,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::stat::{major, minor};
 
 use super::device::{Device, DeviceNumber};
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
 
 /// The result of flushing a device.
@@ -58,26 +57,15 @@ fn removed_or_error(device: &Device, error: io::Error) -> Result<FlushOutcome> {
 }
 
 fn sync(device: &Device, file: &File) -> Result<FlushOutcome> {
-    match number_of(file) {
-        Ok(Some(number)) if number == device.number => {}
-        // The name is that of another device, or of none: the device was removed.
-        Ok(_) => return Ok(FlushOutcome::Removed),
-        Err(error) => return Err(HostError::io(STEP, &device.path, error)),
+    let metadata = file.metadata().io_context(STEP, &device.path)?;
+    if DeviceNumber::of_node(&metadata) != Some(device.number) {
+        // The node belongs to another device: this one was removed.
+        return Ok(FlushOutcome::Removed);
     }
     match file.sync_all() {
         Ok(()) => Ok(FlushOutcome::Flushed),
         Err(error) => removed_or_error(device, error),
     }
-}
-
-fn number_of(file: &File) -> io::Result<Option<DeviceNumber>> {
-    let found = file.metadata()?;
-    let rdev = found.rdev();
-    let number = DeviceNumber {
-        major: major(rdev),
-        minor: minor(rdev),
-    };
-    Ok(found.file_type().is_block_device().then_some(number))
 }
 
 fn has_errno(error: &io::Error, errno: Errno) -> bool {

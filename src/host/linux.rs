@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use nix::mount::MntFlags;
 
 use super::blocking::{blocking, keyed};
+use super::device::DeviceReader;
 use super::error::{IoResult, Result};
 use super::exec::Exec;
 use super::host_info::HostInfo;
@@ -17,8 +18,7 @@ use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
     Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content,
-    device, device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk,
-    wipe,
+    device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
@@ -45,8 +45,8 @@ impl Default for Roots {
 #[derive(Debug, Clone)]
 pub struct Linux {
     exec: Arc<dyn Exec>,
+    reader: DeviceReader,
     roots: Roots,
-    serials: Serials,
     host_info: HostInfo,
 }
 
@@ -56,14 +56,33 @@ impl Linux {
     pub fn new(exec: Arc<dyn Exec>, roots: Roots) -> Self {
         Self {
             exec,
+            reader: DeviceReader {
+                sys: roots.sys.clone(),
+                dev: roots.dev.clone(),
+                serials: Serials::default(),
+            },
             roots,
-            serials: Serials::default(),
             host_info: HostInfo::default(),
         }
     }
 
     fn mountinfo(&self) -> PathBuf {
         self.roots.proc.join("self/mountinfo")
+    }
+
+    /// Runs a call that reads devices, after the serials of the named one or of all have been read.
+    async fn read_devices<T: Send + 'static>(
+        &self,
+        deadline: Deadline,
+        step: &'static str,
+        key: &Path,
+        only: Option<&str>,
+        call: impl FnOnce(&DeviceReader) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let reader = self.reader.clone();
+        let refreshed = reader.serials.refresh(deadline, &reader.sys, key, only);
+        refreshed.await?;
+        blocking(deadline, step, key, move |_| call(&reader)).await
     }
 
     /// The directory of a disk in sysfs.
@@ -102,26 +121,17 @@ impl Linux {
 #[async_trait]
 impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
-        let Roots { sys, dev, .. } = self.roots.clone();
-        let (path, serials) = (sys.clone(), self.serials.clone());
-        self.serials.refresh(deadline, &sys, &path, None).await?;
-        blocking(deadline, "list", &path, move |_| {
-            device::scan(&sys, &dev, &serials)
-        })
-        .await
+        let key = &self.roots.sys;
+        self.read_devices(deadline, "list", key, None, DeviceReader::scan)
+            .await
     }
 
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
-        let Roots { sys, dev, .. } = self.roots.clone();
-        let path = sys.join("block").join(name);
-        self.serials
-            .refresh(deadline, &sys, &path, Some(name))
-            .await?;
-        let (serials, name) = (self.serials.clone(), name.to_owned());
-        blocking(deadline, "stat", &path, move |_| {
-            device::find(&sys, &dev, &serials, &name)
-        })
-        .await
+        let key = self.roots.sys.join("block").join(name);
+        let wanted = name.to_owned();
+        let read = move |reader: &DeviceReader| reader.read(&wanted);
+        self.read_devices(deadline, "stat", &key, Some(name), read)
+            .await
     }
 
     async fn search(
@@ -130,16 +140,13 @@ impl Host for Linux {
         serial: &Serial,
         directory: Option<&Path>,
     ) -> Result<Candidates> {
-        let Roots { sys, dev, .. } = self.roots.clone();
+        let (wanted, directory) = (serial.clone(), directory.map(Path::to_owned));
+        let search =
+            move |reader: &DeviceReader| search::search(reader, &wanted, directory.as_deref());
         // The key is the disk, so that a search that hangs does not affect other volumes.
-        let path = PathBuf::from(serial.as_str());
-        self.serials.refresh(deadline, &sys, &path, None).await?;
-        let serials = self.serials.clone();
-        let (serial, directory) = (serial.clone(), directory.map(Path::to_owned));
-        blocking(deadline, "search for", &path, move |_| {
-            search::search(&sys, &dev, &serials, &serial, directory.as_deref())
-        })
-        .await
+        let key = Path::new(serial.as_str());
+        self.read_devices(deadline, "search for", key, None, search)
+            .await
     }
 
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>> {

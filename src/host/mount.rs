@@ -3,11 +3,9 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::stat::{major, minor};
 
 use super::device::{Device, DeviceNumber};
 use super::error::{HostError, IoResult, Result};
@@ -110,15 +108,9 @@ pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
 /// The device number of a block device node.
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
-    if !metadata.file_type().is_block_device() {
-        let reason = io::Error::other("it is no block device");
-        return Err(HostError::io("use", path, reason));
-    }
-    let rdev = metadata.rdev();
-    Ok(DeviceNumber {
-        major: major(rdev),
-        minor: minor(rdev),
-    })
+    DeviceNumber::of_node(&metadata)
+        .ok_or_else(|| io::Error::other("it is no block device"))
+        .io_context("use", path)
 }
 
 /// The node must still be the device that was chosen by its serial.

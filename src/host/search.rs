@@ -1,19 +1,20 @@
-//! Looking for one disk among all: of the others, no more is read than tells that they are others.
+//! Searches for the device of one disk. Of other devices, only names, incarnations and serials are read.
 
 use std::fs;
+use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 
-use super::device::{self, Device, backing_file, block_dir, is_virtual, names};
+use super::device::{Device, DeviceReader, backing_file, is_virtual, names};
 use super::device_incarnation::DeviceSequence;
-use super::entry::{Entry, entry, link};
-use super::error::Result;
-use super::serial::{SerialState, Serials};
+use super::entry::{Entry, entry};
+use super::error::{IoResult, Result};
+use super::serial::SerialState;
 use crate::model::Serial;
 
-/// What udev calls a disk with a serial, by transport.
+/// The names of udev's links before the serial, by transport.
 const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_Storage_"];
 
-/// A symlink that claims to lead to the disk.
+/// A symlink named after a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub path: PathBuf,
@@ -21,62 +22,75 @@ pub struct Link {
 }
 
 impl Link {
-    /// The name of the device that it leads to; the target's directory has no say.
+    /// The link at this path; `None` if there is none, or another file.
+    fn read(path: &Path) -> Result<Option<Self>> {
+        let target = fs::read_link(path)
+            // InvalidInput: not a symlink.
+            .none_if(&[NotFound, NotADirectory, InvalidInput])
+            .io_context("read the link", path)?;
+        Ok(target.map(|target| Self {
+            path: path.to_owned(),
+            target,
+        }))
+    }
+
+    /// The name of the device that it leads to. The directory of the target is ignored.
     #[must_use]
     pub fn target_name(&self) -> Option<&str> {
         self.target.file_name()?.to_str()
     }
 }
 
-/// What a search gave.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
-    /// The devices that report the serial or that a link leads to, and the others of the same backing file.
+    /// The devices that report the serial or that a link leads to, and the others with the same backing file.
     pub devices: Vec<Device>,
-    /// udev's links of the serial; not looked for where a device shows it.
+    /// udev's links with the serial. They are read only if no device reports the serial.
     pub by_id: Vec<Link>,
     /// The link in the directory.
     pub device_dir_link: Option<Link>,
-    /// Names of those of the devices that have no node, or that of another device.
+    /// Names of those of the devices whose node is missing or belongs to another device.
     pub without_node: Vec<String>,
     /// Names of devices that have not reported their serials. Each may be the disk.
     pub pending: Vec<String>,
 }
 
-/// Searches sysfs below `sys` and device nodes below `dev`. The directory may have a link of the serial's name.
+/// Searches for the disk with this serial. The directory may contain a link named after the serial.
 pub(super) fn search(
-    sys: &Path,
-    dev: &Path,
-    serials: &Serials,
+    reader: &DeviceReader,
     serial: &Serial,
     directory: Option<&Path>,
 ) -> Result<Candidates> {
-    let block = block_dir(sys)?;
+    let block = reader.block_dir()?;
     let all = names(&block)?;
     let mut wanted: Vec<&str> = Vec::new();
     let mut candidates = Candidates::default();
     for name in all.iter().filter(|name| !is_virtual(name)) {
         let sequence = DeviceSequence::read(&block.join(name), name)?;
-        match serials.state(name, sequence) {
+        match reader.serials.state(name, sequence) {
             SerialState::Known(reported) if reported == *serial => wanted.push(name),
             SerialState::Pending => candidates.pending.push(name.clone()),
             SerialState::Known(_) | SerialState::None => {}
         }
     }
     if wanted.is_empty() {
+        let by_id = reader.dev.join("disk/by-id");
         for prefix in LINK_PREFIXES {
-            let name = format!("{prefix}{serial}");
-            candidates
-                .by_id
-                .extend(link_at(&dev.join("disk/by-id").join(name))?);
+            let link = Link::read(&by_id.join(format!("{prefix}{serial}")))?;
+            candidates.by_id.extend(link);
         }
     }
     if let Some(directory) = directory {
-        candidates.device_dir_link = link_at(&directory.join(serial.as_str()))?;
+        candidates.device_dir_link = Link::read(&directory.join(serial.as_str()))?;
     }
     let links = candidates.by_id.iter().chain(&candidates.device_dir_link);
     wanted.extend(links.filter_map(Link::target_name));
-    let file = device_dir_backing_file(&block, candidates.device_dir_link.as_ref())?;
+    let linked = candidates.device_dir_link.as_ref();
+    let file = match linked.and_then(Link::target_name) {
+        Some(name) => backing_file(&block.join(name))?,
+        None => None,
+    };
     if file.is_some() {
         for name in all.iter().filter(|name| name.starts_with("loop")) {
             if backing_file(&block.join(name))? == file {
@@ -87,9 +101,7 @@ pub(super) fn search(
     wanted.sort_unstable();
     wanted.dedup();
     for name in wanted {
-        candidates
-            .devices
-            .extend(device::read(sys, dev, serials, name)?);
+        candidates.devices.extend(reader.read(name)?);
     }
     for device in &candidates.devices {
         if entry(&device.path)? != Entry::BlockDevice(device.number) {
@@ -99,28 +111,14 @@ pub(super) fn search(
     Ok(candidates)
 }
 
-fn link_at(path: &Path) -> Result<Option<Link>> {
-    Ok(link(path)?.map(|target| Link {
-        path: path.to_owned(),
-        target,
-    }))
-}
-
-fn device_dir_backing_file(block: &Path, link: Option<&Link>) -> Result<Option<PathBuf>> {
-    match link.and_then(Link::target_name) {
-        Some(name) => backing_file(&block.join(name)),
-        None => Ok(None),
-    }
-}
-
-/// udev's links of disks that lead nowhere.
+/// udev's links of disks whose target does not exist.
 pub(super) fn dangling(by_id: &Path) -> Result<Vec<Link>> {
     let mut dangling = Vec::new();
     for name in names(by_id)? {
         let path = by_id.join(&name);
         let is_disk = LINK_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if is_disk && fs::metadata(&path).is_err() {
-            dangling.extend(link_at(&path)?);
+            dangling.extend(Link::read(&path)?);
         }
     }
     Ok(dangling)
@@ -132,6 +130,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::host::serial::Serials;
 
     struct Machine {
         dir: tempfile::TempDir,
@@ -169,10 +168,13 @@ mod tests {
 
         fn try_search(&self, serial: &str) -> Result<Candidates> {
             let path = |name| self.dir.path().join(name);
-            let (sys, dev, links) = (path("sys"), path("dev"), path("links"));
+            let reader = DeviceReader {
+                sys: path("sys"),
+                dev: path("dev"),
+                serials: Serials::of(&path("sys")),
+            };
             let serial = Serial::new(serial).unwrap();
-            let serials = Serials::of(&sys);
-            search(&sys, &dev, &serials, &serial, Some(&links))
+            search(&reader, &serial, Some(&path("links")))
         }
 
         fn search(&self, serial: &str) -> Candidates {
