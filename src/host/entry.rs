@@ -10,13 +10,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
-use nix::sys::stat::{SFlag, fstat, fstatat};
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::device::DeviceNumber;
-use super::error::{IoResult, Result};
-use super::walk::{self, Within};
+use super::error::{HostError, IoResult, Result};
+use super::walk::{self, DirectoryEntry};
 
 /// The type of the file at a path. Symlinks are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +32,12 @@ pub enum Entry {
 
 pub(super) fn entry(path: &Path) -> Result<Entry> {
     const STEP: &str = "stat";
-    let found = match walk::look(STEP, path) {
-        Ok(found) => found,
-        Err(error) if is_absent(error.io_kind()) => return Ok(Entry::Missing),
-        Err(error) => return Err(error),
+    let opened = match walk::open(STEP, path, OFlag::O_NOFOLLOW) {
+        Err(error) if is_missing(&error) => return Ok(Entry::Missing),
+        opened => opened?,
     };
-    let status = fstat(&found).io_context(STEP, path)?;
-    let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
-    Ok(match kind {
+    let status = fstat(&opened).io_context(STEP, path)?;
+    Ok(match file_type(&status) {
         SFlag::S_IFDIR => Entry::Directory,
         SFlag::S_IFREG => Entry::File,
         SFlag::S_IFLNK => Entry::Symlink,
@@ -66,22 +64,18 @@ pub(super) fn text(path: &Path) -> Result<Option<String>> {
 /// Removes an empty directory or file; succeeds if it does not exist. The kernel does not remove mount points.
 pub(super) fn remove_empty(path: &Path) -> Result<()> {
     const STEP: &str = "remove";
-    let parent = match walk::within(STEP, path) {
-        Ok(parent) => parent,
-        Err(error) if is_absent(error.io_kind()) => return Ok(()),
-        Err(error) => return Err(error),
+    let entry = match walk::open_parent(STEP, path) {
+        Err(error) if is_missing(&error) => return Ok(()),
+        entry => entry?,
     };
-    remove(&parent)
-        .none_if(&[NotFound])
-        .map(drop)
-        .io_context(STEP, path)
+    let removed = remove(&entry).none_if(&[NotFound]);
+    removed.map(drop).io_context(STEP, path)
 }
 
-fn remove(parent: &Within) -> io::Result<()> {
-    let name = parent.name.as_os_str();
-    let status = fstatat(&parent.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    let kind = SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT;
-    let flag = match kind {
+fn remove(entry: &DirectoryEntry) -> io::Result<()> {
+    let (directory, name) = (&entry.directory, entry.name.as_os_str());
+    let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    let flag = match file_type(&status) {
         SFlag::S_IFDIR => UnlinkatFlags::RemoveDir,
         SFlag::S_IFREG if status.st_size > 0 => return Err(Errno::ENOTEMPTY.into()),
         SFlag::S_IFREG => UnlinkatFlags::NoRemoveDir,
@@ -90,11 +84,15 @@ fn remove(parent: &Within) -> io::Result<()> {
             return Err(io::Error::other(reason));
         }
     };
-    Ok(unlinkat(&parent.directory, name, flag)?)
+    Ok(unlinkat(directory, name, flag)?)
 }
 
-fn is_absent(kind: Option<io::ErrorKind>) -> bool {
-    matches!(kind, Some(NotFound | NotADirectory))
+fn file_type(status: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(status.st_mode) & SFlag::S_IFMT
+}
+
+fn is_missing(error: &HostError) -> bool {
+    matches!(error.io_kind(), Some(NotFound | NotADirectory))
 }
 
 /// The device number of the filesystem of a directory.

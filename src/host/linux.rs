@@ -262,18 +262,14 @@ impl Host for Linux {
 
     async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()> {
         let table = self.mountinfo();
-        blocking(deadline, "remount read-only", target, move |target| {
-            mount::remount_read_only(&mountinfo::topmost("remount read-only", &table, target)?)
-        })
-        .await
+        let remount = move |target: &Path| mount::remount_read_only(&table, target);
+        blocking(deadline, "remount read-only", target, remount).await
     }
 
     async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()> {
         let (table, flags) = (self.mountinfo(), flags.clone());
-        blocking(deadline, "restrict", target, move |target| {
-            mount::restrict(&mountinfo::topmost("restrict", &table, target)?, &flags)
-        })
-        .await
+        let restrict = move |target: &Path| mount::restrict(&table, target, &flags);
+        blocking(deadline, "restrict", target, restrict).await
     }
 
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()> {

@@ -1,92 +1,85 @@
-//! Mounting by system call rather than by mount(8): the answer is an errno and not prose, nothing
-//! in `/etc` or in a helper program has a say, and the device is checked in the same breath.
+//! Mounts by system call instead of mount(8): failures are errno values, `/etc/fstab` and mount helpers have no effect, and
+//! the device is checked immediately before.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::device::{Device, DeviceNumber};
 use super::error::{HostError, IoResult, Result};
 use super::filesystem;
-use super::mountinfo::Mount;
+use super::mountinfo;
 use super::walk;
 use crate::model::{Filesystem, MountFlags};
 
 /// A filesystem to mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountDevice {
-    /// The device it is on.
     pub device: Device,
     pub target: PathBuf,
     pub filesystem: Filesystem,
     pub flags: MountFlags,
-    /// Whether to mount it read-only, whatever the options say.
+    /// Whether to mount it read-only, regardless of the flags.
     pub read_only: bool,
 }
 
-const NONE: Option<&str> = None;
-
 pub(super) fn mount_device(proc: &Path, request: &MountDevice) -> Result<()> {
-    const STEP: &str = "mount on";
     let (mut flags, data) = translate(request.filesystem, &request.flags, enforces_labels(proc));
     flags.set(MsFlags::MS_RDONLY, request.read_only);
     check_number(&request.device)?;
-    let target = walk::reach(STEP, &request.target)?;
-    mount(
-        Some(&request.device.path),
-        &walk::through(&target),
-        Some(request.filesystem.as_str()),
-        flags,
-        Some(data.as_str()),
-    )
-    .io_context(STEP, &request.target)
+    let source = Some(request.device.path.as_path());
+    let filesystem = Some((request.filesystem.as_str(), data.as_str()));
+    mount_onto("mount on", source, &request.target, filesystem, flags)
 }
 
 pub(super) fn bind(source: &Path, target: &Path) -> Result<()> {
-    let source = walk::reach("bind from", source)?;
-    bind_opened(&walk::through(&source), target)
+    let opened = walk::open("bind from", source, OFlag::empty())?;
+    let source = walk::path_of(&opened);
+    mount_onto("bind onto", Some(&source), target, None, MsFlags::MS_BIND)
 }
 
 pub(super) fn bind_device(device: &Device, target: &Path) -> Result<()> {
     check_number(device)?;
-    bind_opened(&device.path, target)
+    let source = Some(device.path.as_path());
+    mount_onto("bind onto", source, target, None, MsFlags::MS_BIND)
 }
 
-fn bind_opened(source: &Path, target: &Path) -> Result<()> {
-    const STEP: &str = "bind onto";
-    let reached = walk::reach(STEP, target)?;
-    mount(
-        Some(source),
-        &walk::through(&reached),
-        NONE,
-        MsFlags::MS_BIND,
-        NONE,
-    )
-    .io_context(STEP, target)
+/// Makes the topmost mount at a path read-only, and leaves its other options as they are.
+pub(super) fn remount_read_only(table: &Path, target: &Path) -> Result<()> {
+    remount("remount read-only", table, target, MsFlags::MS_RDONLY)
 }
 
-/// Makes one mount read-only and leaves its other options as they are.
-pub(super) fn remount_read_only(existing: &Mount) -> Result<()> {
-    remount("remount read-only", existing, MsFlags::MS_RDONLY)
-}
-
-/// Adds options of one mount, and leaves the others as they are. Options of the filesystem are passed over.
-pub(super) fn restrict(existing: &Mount, flags: &MountFlags) -> Result<()> {
+/// Adds options of one mount to the topmost one at a path. Options of the filesystem are ignored.
+pub(super) fn restrict(table: &Path, target: &Path, flags: &MountFlags) -> Result<()> {
     let has = |option: &str| flags.iter().any(|given| given == option);
-    remount("restrict", existing, of_one_mount(has))
+    remount("restrict", table, target, of_one_mount(has))
 }
 
-/// The system call sets all options of a mount at once.
-fn remount(step: &'static str, existing: &Mount, added: MsFlags) -> Result<()> {
+/// mount(2) sets all options of a mount, so the present ones are repeated.
+fn remount(step: &'static str, table: &Path, target: &Path, added: MsFlags) -> Result<()> {
+    let existing = mountinfo::topmost(step, table, target)?;
     let kept = of_one_mount(|option| existing.has_option(option));
     let mut flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | added | kept;
     if flags.contains(MsFlags::MS_NOATIME) {
         flags.remove(MsFlags::MS_RELATIME);
     }
-    let reached = walk::reach(step, &existing.point)?;
-    mount(NONE, &walk::through(&reached), NONE, flags, NONE).io_context(step, &existing.point)
+    mount_onto(step, None, target, None, flags)
+}
+
+/// mount(2) on a target that is opened without following symlinks; with the type and the options of a filesystem.
+fn mount_onto(
+    step: &'static str,
+    source: Option<&Path>,
+    target: &Path,
+    filesystem: Option<(&str, &str)>,
+    flags: MsFlags,
+) -> Result<()> {
+    let opened = walk::open(step, target, OFlag::empty())?;
+    let (kind, data) = filesystem.unzip();
+    mount(source, &walk::path_of(&opened), kind, flags, data).io_context(step, target)
 }
 
 fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
@@ -97,12 +90,11 @@ fn of_one_mount(has: impl Fn(&str) -> bool) -> MsFlags {
         .collect()
 }
 
-/// A descriptor of the mount itself would keep it in use, so its last name is looked up anew, below
-/// the descriptor of the directory that it is in.
+/// A descriptor of the mount itself would keep it in use, so its name is looked up in the opened parent directory.
 pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
     const STEP: &str = "unmount";
-    let place = walk::within(STEP, target)?;
-    umount2(&place.path(), flags | MntFlags::UMOUNT_NOFOLLOW).io_context(STEP, target)
+    let entry = walk::open_parent(STEP, target)?;
+    umount2(&entry.path(), flags | MntFlags::UMOUNT_NOFOLLOW).io_context(STEP, target)
 }
 
 /// The device number of a block device node.
@@ -113,7 +105,7 @@ pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
         .io_context("use", path)
 }
 
-/// The node must still be the device that was chosen by its serial.
+/// Checks that the node still belongs to the device that was chosen by its serial.
 pub(super) fn check_number(device: &Device) -> Result<()> {
     let now = number_of(&device.path)?;
     if now == device.number {

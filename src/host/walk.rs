@@ -1,5 +1,5 @@
-//! Paths that pods can reach into are opened with `openat2` and `RESOLVE_NO_SYMLINKS`, and used through the descriptor: if
-//! a pod exchanges a directory for a symlink meanwhile, nothing is mounted on, made or removed elsewhere.
+//! Opens paths that pods can modify with `openat2` and `RESOLVE_NO_SYMLINKS`. They are used through the descriptor: if a pod
+//! replaces a directory by a symlink meanwhile, nothing is mounted, created or removed elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,50 +16,40 @@ use super::error::{HostError, IoResult, Result};
 /// The mode of created directories; kubelet creates its own with it.
 const DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o750);
 
-/// The directory that a path is in, and the path's last part.
+/// The name of a file in a directory that is open.
 #[derive(Debug)]
-pub(super) struct Within {
+pub(super) struct DirectoryEntry {
     pub(super) directory: OwnedFd,
     pub(super) name: OsString,
 }
 
-impl Within {
-    /// A path that leads to the entry through the descriptor: its last part is looked up again.
+impl DirectoryEntry {
+    /// A path through the descriptor of the directory, which looks up the name again.
     pub(super) fn path(&self) -> PathBuf {
-        through(&self.directory).join(&self.name)
+        path_of(&self.directory).join(&self.name)
     }
 }
 
-/// A path that leads to what the descriptor is of, whatever its name is now.
-pub(super) fn through(descriptor: &OwnedFd) -> PathBuf {
+/// A path that leads to the open file, even if it was renamed.
+pub(super) fn path_of(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
-/// The directory that the path is in.
-pub(super) fn within(step: &'static str, path: &Path) -> Result<Within> {
+/// Opens the parent directory of the path.
+pub(super) fn open_parent(step: &'static str, path: &Path) -> Result<DirectoryEntry> {
     let (parent, name) = split(step, path)?;
-    Ok(Within {
+    Ok(DirectoryEntry {
         directory: open(step, parent, OFlag::O_DIRECTORY)?,
         name: name.to_owned(),
     })
 }
 
-/// What is at the path, except a symlink; the topmost mount there.
-pub(super) fn reach(step: &'static str, path: &Path) -> Result<OwnedFd> {
-    open(step, path, OFlag::empty())
-}
-
-/// What is at the path, also if that is a symlink.
-pub(super) fn look(step: &'static str, path: &Path) -> Result<OwnedFd> {
-    open(step, path, OFlag::O_NOFOLLOW)
-}
-
-/// Makes the directory, and those above it.
+/// Creates a directory and its missing parents.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
     make("make the directory", path).map(drop)
 }
 
-/// Makes an empty file, and the directories above it.
+/// Creates an empty file and its missing parent directories.
 pub(super) fn make_file(path: &Path) -> Result<()> {
     const STEP: &str = "make the file";
     let (parent, name) = split(STEP, path)?;
@@ -71,7 +61,7 @@ pub(super) fn make_file(path: &Path) -> Result<()> {
         .io_context(STEP, path)
 }
 
-/// The directory with every symlink resolved; as it is given where it is not there.
+/// The directory with all symlinks resolved; unchanged if it does not exist.
 pub(super) fn real(path: &Path) -> Result<PathBuf> {
     let resolved = fs::canonicalize(path).none_if(&[io::ErrorKind::NotFound]);
     let resolved = resolved.io_context("resolve", path)?;
@@ -83,8 +73,9 @@ fn split<'a>(step: &'static str, path: &'a Path) -> Result<(&'a Path, &'a OsStr)
     parts.ok_or(Errno::EINVAL).io_context(step, path)
 }
 
-/// Opens the path itself (`O_PATH`).
-fn open(step: &'static str, path: &Path, flags: OFlag) -> Result<OwnedFd> {
+/// Opens a path for its descriptor only (`O_PATH`); of a mount point, the topmost mount. With `O_NOFOLLOW`, the path itself
+/// may be a symlink.
+pub(super) fn open(step: &'static str, path: &Path, flags: OFlag) -> Result<OwnedFd> {
     let is_parent = |part| part == Component::ParentDir;
     if !path.is_absolute() || path.components().any(is_parent) {
         return Err(HostError::io(step, path, Errno::EINVAL));
@@ -105,7 +96,7 @@ fn open(step: &'static str, path: &Path, flags: OFlag) -> Result<OwnedFd> {
     })
 }
 
-/// Opens the directory; makes it, and those above it, if it does not exist.
+/// Opens a directory. Creates it and its parents if they do not exist.
 fn make(step: &'static str, path: &Path) -> Result<OwnedFd> {
     let opened = open(step, path, OFlag::O_DIRECTORY);
     let is_missing = |error: &HostError| error.io_kind() == Some(io::ErrorKind::NotFound);
@@ -139,7 +130,7 @@ mod tests {
         fs::create_dir_all(dir.join("outside/below")).unwrap();
         symlink(dir.join("outside"), dir.join("link")).unwrap();
         for path in [dir.join("link/below"), dir.join("link")] {
-            let error = reach("stat", &path).unwrap_err();
+            let error = open("stat", &path, OFlag::empty()).unwrap_err();
             let HostError::Symlink { link, .. } = &error else {
                 panic!("{error:?}");
             };
@@ -160,7 +151,7 @@ mod tests {
         let (_dir, dir) = place();
         fs::create_dir_all(dir.join("pod")).unwrap();
         fs::create_dir_all(dir.join("elsewhere")).unwrap();
-        let walked = within("make", &dir.join("pod/target")).unwrap();
+        let walked = open_parent("make", &dir.join("pod/target")).unwrap();
         fs::rename(dir.join("pod"), dir.join("moved")).unwrap();
         symlink(dir.join("elsewhere"), dir.join("pod")).unwrap();
         fs::create_dir(walked.path()).unwrap();
