@@ -3,7 +3,6 @@
 //! released when the last holder exits. udev honors the same lock and does not probe a device that is being formatted.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,34 +21,20 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An exclusive lock of a device. Clones share the lock.
 #[derive(Debug, Clone)]
-pub struct DeviceLock {
-    device: PathBuf,
-    file: Arc<File>,
-}
+pub struct DeviceLock(Arc<File>);
 
 impl DeviceLock {
     /// A lock of the fake host, which observes the lifetime of `file`.
     #[cfg(test)]
-    pub(crate) fn new(device: &Device, file: Arc<File>) -> Self {
-        Self {
-            device: device.path.clone(),
-            file,
-        }
+    pub(crate) fn new(file: Arc<File>) -> Self {
+        Self(file)
     }
 
     /// The lock as standard input of a command, which must not read from it.
     pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
-        self.file.try_clone().map(Stdio::from)
+        self.0.try_clone().map(Stdio::from)
     }
 }
-
-impl PartialEq for DeviceLock {
-    fn eq(&self, other: &Self) -> bool {
-        self.device == other.device
-    }
-}
-
-impl Eq for DeviceLock {}
 
 pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<DeviceLock> {
     let mut ticks = tokio::time::interval(RETRY_INTERVAL);
@@ -63,12 +48,7 @@ pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<D
         let chosen = device.clone();
         let acquired = blocking(deadline, "lock", &device.path, move |_| try_lock(&chosen)).await;
         match acquired {
-            Ok(Some(file)) => {
-                return Ok(DeviceLock {
-                    device: device.path.clone(),
-                    file: Arc::new(file),
-                });
-            }
+            Ok(Some(lock)) => return Ok(lock),
             Ok(None) if deadline.remaining() <= RETRY_INTERVAL => return Err(locked()),
             Ok(None) => was_locked = true,
             // The last attempt was slow, but an earlier one found the device locked.
@@ -83,7 +63,7 @@ pub(super) async fn lock_if_blank(
     device: &Device,
 ) -> Result<Option<DeviceLock>> {
     let chosen = device.clone();
-    let acquired = blocking(deadline, "lock", &device.path, move |path| {
+    blocking(deadline, "lock", &device.path, move |path| {
         check_number(&chosen)?;
         // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
         let opened = File::open(path).io_context("read", path)?;
@@ -92,26 +72,22 @@ pub(super) async fn lock_if_blank(
         }
         // A failure to lock has the same effect as a device that is locked by another process.
         Ok(try_lock(&chosen).unwrap_or(None))
-    });
-    Ok(acquired.await?.map(|file| DeviceLock {
-        device: device.path.clone(),
-        file: Arc::new(file),
-    }))
+    })
+    .await
 }
 
-/// The locked file; `None` if another process holds the lock.
-fn try_lock(device: &Device) -> Result<Option<File>> {
+/// `None` if another process holds the lock.
+fn try_lock(device: &Device) -> Result<Option<DeviceLock>> {
     check_number(device)?;
-    let failed = |error| HostError::io("lock", &device.path, error);
     // udev probes a device that it found locked as soon as a writer closes it.
     let file = OpenOptions::new()
         .read(true)
         .write(!device.read_only)
         .open(&device.path)
-        .map_err(failed)?;
+        .io_context("lock", &device.path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(DeviceLock(Arc::new(file)))),
         Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
+        Err(TryLockError::Error(error)) => Err(error).io_context("lock", &device.path),
     }
 }

@@ -26,7 +26,7 @@ pub trait Exec: Debug + Send + Sync {
 }
 
 /// A program and its arguments.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Command {
     program: OsString,
     args: Vec<OsString>,
@@ -80,10 +80,7 @@ impl Command {
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
-            args: Vec::new(),
-            lock: None,
-            stdin: None,
-            memory: None,
+            ..Self::default()
         }
     }
 

@@ -26,6 +26,6 @@ impl FakeHost {
         }
         let file = Arc::new(tempfile::tempfile().unwrap());
         self.state().lock = Arc::downgrade(&file);
-        Ok(DeviceLock::new(device, file))
+        Ok(DeviceLock::new(file))
     }
 }
