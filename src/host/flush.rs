@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
 use super::device::{Device, DeviceNumber};
-use super::error::{HostError, IoResult, Result};
+use super::error::{IoResult, Result};
 use super::exclusive::ExclusiveFile;
 
 /// The result of flushing a device.
@@ -24,58 +24,45 @@ pub enum FlushOutcome {
     Removed,
 }
 
-const STEP: &str = "flush";
-
 const FLAGS: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_CLOEXEC)
     .union(OFlag::O_NONBLOCK);
 
 /// Opens the device exclusively, and flushes its dirty pages.
 pub(super) fn flush_if_free(device: &Device) -> Result<FlushOutcome> {
-    match ExclusiveFile::open(OpenOptions::new().read(true), FLAGS, &device.path) {
-        Ok(file) => sync(device, &file),
-        Err(error) if has_errno(&error, Errno::EBUSY) => Ok(FlushOutcome::InUse),
-        Err(error) => removed_or_error(device, error),
+    let opened = ExclusiveFile::open(OpenOptions::new().read(true), FLAGS, &device.path);
+    if opened.as_ref().err().and_then(errno) == Some(Errno::EBUSY) {
+        return Ok(FlushOutcome::InUse);
     }
+    outcome(device, opened.and_then(|file| sync(device, &file)))
 }
 
 /// Flushes the dirty pages of the device, even if it is in use.
 pub(super) fn flush(device: &Device) -> Result<FlushOutcome> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(FLAGS.bits());
-    match options.open(&device.path) {
-        Ok(file) => sync(device, &file),
-        Err(error) => removed_or_error(device, error),
-    }
+    let opened = options.read(true).custom_flags(FLAGS.bits());
+    let opened = opened.open(&device.path);
+    outcome(device, opened.and_then(|file| sync(device, &file)))
 }
 
-fn removed_or_error(device: &Device, error: io::Error) -> Result<FlushOutcome> {
-    if is_removed(&error) {
-        return Ok(FlushOutcome::Removed);
-    }
-    Err(HostError::io(STEP, &device.path, error))
-}
-
-fn sync(device: &Device, file: &File) -> Result<FlushOutcome> {
-    let metadata = file.metadata().io_context(STEP, &device.path)?;
-    if DeviceNumber::of_node(&metadata) != Some(device.number) {
+fn sync(device: &Device, file: &File) -> io::Result<FlushOutcome> {
+    if DeviceNumber::of_node(&file.metadata()?) != Some(device.number) {
         // The node belongs to another device: this one was removed.
         return Ok(FlushOutcome::Removed);
     }
-    match file.sync_all() {
-        Ok(()) => Ok(FlushOutcome::Flushed),
-        Err(error) => removed_or_error(device, error),
+    file.sync_all().map(|()| FlushOutcome::Flushed)
+}
+
+fn outcome(device: &Device, flushed: io::Result<FlushOutcome>) -> Result<FlushOutcome> {
+    use Errno::{ENODEV, ENOENT, ENOMEDIUM, ENXIO};
+    match flushed.as_ref().err().and_then(errno) {
+        Some(ENOENT | ENXIO | ENODEV | ENOMEDIUM) => Ok(FlushOutcome::Removed),
+        _ => flushed.io_context("flush", &device.path),
     }
 }
 
-fn has_errno(error: &io::Error, errno: Errno) -> bool {
-    error.raw_os_error().map(Errno::from_raw) == Some(errno)
-}
-
-fn is_removed(error: &io::Error) -> bool {
-    [Errno::ENOENT, Errno::ENXIO, Errno::ENODEV, Errno::ENOMEDIUM]
-        .into_iter()
-        .any(|errno| has_errno(error, errno))
+fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
 }
 
 #[cfg(test)]
