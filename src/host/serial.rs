@@ -3,7 +3,7 @@
 //! once per incarnation, and callers wait for it only briefly.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ struct LastRead {
 }
 
 impl Serials {
-    /// Reads the serials that are not known yet, of the named device or of all, so that no disk is asked while devices are
-    /// listed. `path` is the key of the listing.
+    /// Reads the serials that are not known yet, of the named device or of all, so that the following listing does not
+    /// access the disks. `path` is the key of the listing.
     pub(super) async fn refresh(
         &self,
         deadline: Deadline,
@@ -73,25 +73,23 @@ impl Serials {
     /// The named device, or all devices in the directory, whose serials are not known. This blocks only for their names
     /// and incarnations, which the kernel has in memory.
     fn unknown(&self, block: &Path, only: Option<&str>) -> Result<Vec<String>> {
-        let mut unknown = match only {
+        let listed = match only {
             Some(name) => vec![name.to_owned()],
-            None => names(block)?,
-        };
-        if only.is_none() {
-            // Names are sorted.
-            let is_listed = |name: &String| unknown.binary_search(name).is_ok();
-            self.lock().retain(|name, _| is_listed(name));
-        }
-        unknown.retain(|name| !is_virtual(name));
-        let mut error = None;
-        unknown.retain(|name| match DeviceSequence::read(&block.join(name), name) {
-            Ok(sequence) => !matches!(self.state(name, sequence), SerialState::Known(_)),
-            Err(failed) => {
-                error = Some(failed);
-                false
+            None => {
+                let sorted = names(block)?;
+                let is_listed = |name: &String| sorted.binary_search(name).is_ok();
+                self.lock().retain(|name, _| is_listed(name));
+                sorted
             }
-        });
-        error.map_or(Ok(unknown), Err)
+        };
+        let mut unknown = Vec::new();
+        for name in listed.into_iter().filter(|name| !is_virtual(name)) {
+            let sequence = DeviceSequence::read(&block.join(&name), &name)?;
+            if !matches!(self.state(&name, sequence), SerialState::Known(_)) {
+                unknown.push(name);
+            }
+        }
+        Ok(unknown)
     }
 
     /// Reads the serials of these devices. One that is not reported in time is pending, and is not read again until its
@@ -121,9 +119,8 @@ impl Serials {
             return Ok(());
         }
         let at = Instant::now();
-        let own = dir.join("serial");
-        let serial = match own.exists() {
-            true => attribute(&own)?.as_deref().and_then(Serial::new),
+        let serial = match dir.join("serial").exists() {
+            true => serial_in(dir)?,
             false => at_controller(dir, name)?,
         };
         // Another device may have the name by now.
@@ -168,18 +165,17 @@ impl Serials {
     }
 }
 
-/// NVMe has the serial at the controller, and where several controllers lead to the device, at the
-/// subsystem. The kernel has both in its memory.
+/// The serial of an NVMe device is an attribute of its controller or, with multipath, of its subsystem. Reading it does not
+/// access the disk.
 fn at_controller(dir: &Path, name: &str) -> Result<Option<Serial>> {
-    let serial = |path: PathBuf| Ok(attribute(&path)?.as_deref().and_then(Serial::new));
     if !name.starts_with("nvme") {
         return Ok(None);
     }
-    if let Some(serial) = serial(dir.join("device/serial"))? {
+    if let Some(serial) = serial_in(&dir.join("device"))? {
         return Ok(Some(serial));
     }
-    // The number in the name may be that of another subsystem: only the place in the tree tells.
-    let Ok(place) = dir.canonicalize() else {
+    // The number in the name may be that of another subsystem; only the path in sysfs shows which one it is.
+    let Ok(path) = dir.canonicalize() else {
         return Ok(None);
     };
     let is_subsystem = |dir: &&Path| {
@@ -187,10 +183,16 @@ fn at_controller(dir: &Path, name: &str) -> Result<Option<Serial>> {
         name.and_then(|name| name.strip_prefix("nvme-subsys"))
             .is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    match place.ancestors().find(is_subsystem) {
-        Some(subsystem) => serial(subsystem.join("serial")),
+    match path.ancestors().find(is_subsystem) {
+        Some(subsystem) => serial_in(subsystem),
         None => Ok(None),
     }
+}
+
+fn serial_in(dir: &Path) -> Result<Option<Serial>> {
+    Ok(attribute(&dir.join("serial"))?
+        .as_deref()
+        .and_then(Serial::new))
 }
 
 #[cfg(test)]
