@@ -1,12 +1,12 @@
-//! How much memory this process and its children may take, as its control group says.
+//! The memory limit of this process and its children, from its control group.
 
 use std::fs;
 use std::path::Path;
 
 use crate::model::Bytes;
 
-/// The limit of the own control group, of version 2 or 1; none where there is none, or none that
-/// can be read. Of those above it nothing is seen from within a container.
+/// The limit of the process's control group, of version 2 or 1; `None` if there is none or it cannot be read. The limits
+/// of parent groups are not visible in a container.
 #[must_use]
 pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
     let groups = fs::read_to_string(proc.join("self/cgroup")).ok()?;
@@ -15,20 +15,18 @@ pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
         // ID:CONTROLLERS:PATH; version 2 is "0::PATH".
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
-        if controllers.is_empty() {
-            return read(&root.join(path).join("memory.max"))
-                .or_else(|| read(&root.join("memory.max")));
-        }
-        let has = controllers.split(',').any(|name| name == "memory");
-        let memory = root.join("memory");
-        has.then(|| {
-            read(&memory.join(path).join("memory.limit_in_bytes"))
-                .or_else(|| read(&memory.join("memory.limit_in_bytes")))
-        })?
+        let (root, file) = if controllers.is_empty() {
+            (root.clone(), "memory.max")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), "memory.limit_in_bytes")
+        } else {
+            return None;
+        };
+        read(&root.join(path).join(file)).or_else(|| read(&root.join(file)))
     })
 }
 
-/// A limit; "max", and the number close to 2^63 that stands for it in version 1, are none.
+/// Parses a limit. Without a limit, the file contains "max" in version 2, and a number close to 2^63 in version 1.
 fn read(file: &Path) -> Option<Bytes> {
     let bytes: u64 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
     (bytes < 1 << 62).then_some(Bytes(bytes))
