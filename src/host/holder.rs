@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, DeviceNumber};
+use super::device::{Device, DeviceNumber, backing_file, names};
 use super::mountinfo::{self, Mount};
 
 /// The device, and the filesystem on it wherever it is mounted.
@@ -77,25 +77,20 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
     users
 }
 
-/// Whether a device or a swap area is built on it.
-pub(super) fn is_built_on(proc: &Path, sys: &Path, sought: &Sought) -> bool {
-    !devices(proc, sys, sought).is_empty()
-}
-
 /// The devices and swap areas on it.
-fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
+pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
     let mut found = Vec::new();
     let block = sys.join("block");
     if let Some(name) = sought.node.file_name() {
-        found = entries(&block.join(name).join("holders"));
+        found = names(&block.join(name).join("holders")).unwrap_or_default();
     }
     let mounts = read_mounts(proc);
     let is_on_it = |file: &Path| {
         file == sought.node || mount_of(&mounts, file).is_some_and(|mount| sought.is_of(mount))
     };
-    for name in entries(&block) {
-        let file = fs::read_to_string(block.join(&name).join("loop/backing_file"));
-        if file.is_ok_and(|file| is_on_it(Path::new(file.trim_end()))) {
+    for name in names(&block).unwrap_or_default() {
+        let file = backing_file(&block.join(&name)).ok().flatten();
+        if file.is_some_and(|file| is_on_it(&file)) {
             found.push(name);
         }
     }
@@ -116,15 +111,6 @@ fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let around = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     // Of mounts at one point the last one is on top.
     around.max_by_key(|mount| mount.point.components().count())
-}
-
-fn entries(directory: &Path) -> Vec<String> {
-    let found = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = found
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
-    names.sort_unstable();
-    names
 }
 
 fn read_mounts(proc: &Path) -> Vec<Mount> {

@@ -1,5 +1,5 @@
-//! The real host. Every blocking call leaves the runtime here, and no call is waited for beyond its
-//! deadline; a system call itself cannot be taken back.
+//! The host that the process runs on. Blocking calls run on threads outside the runtime, and callers wait for them until
+//! their deadline; a system call itself cannot be canceled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
     Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content,
-    device_lock, entry, flush, holder, mount, mount_watch, mountinfo, search, vitals, walk, wipe,
+    device_lock, entry, flush, holder, mount, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
 
-/// Where the kernel's file systems are.
+/// The mount points of the kernel's filesystems.
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub sys: PathBuf,
@@ -162,7 +162,7 @@ impl Host for Linux {
         let dev = self.roots.dev.clone();
         blocking(deadline, "read", &self.mountinfo(), move |table| {
             let mut mounts = mountinfo::read(table)?;
-            mountinfo::settle_dev(&mut mounts, entry::filesystem(&dev)?);
+            mountinfo::set_dev(&mut mounts, entry::filesystem(&dev)?);
             Ok(mounts)
         })
         .await
@@ -283,7 +283,7 @@ impl Host for Linux {
     }
 
     async fn mounts_change(&self, deadline: Deadline) -> Result<()> {
-        mount_watch::change(&self.mountinfo(), deadline).await
+        mountinfo::wait_for_change(&self.mountinfo(), deadline).await
     }
 
     async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
@@ -300,23 +300,16 @@ impl Host for Linux {
     }
 
     async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
-        self.on_device(
-            deadline,
-            "flush",
-            device,
-            |Roots { sys, proc, .. }, device| {
-                match flush::flush_if_free(device)? {
-                    // A loop device does not claim what it is on.
-                    FlushOutcome::Flushed
-                        if holder::is_built_on(proc, sys, &Sought::device(device)) =>
-                    {
-                        Ok(FlushOutcome::InUse)
-                    }
-                    other => Ok(other),
-                }
-            },
-        )
-        .await
+        let flush = |Roots { proc, sys, .. }: &Roots, device: &Device| {
+            let outcome = flush::flush_if_free(device)?;
+            // A loop device does not claim the device of its backing file.
+            let is_used = || !holder::devices(proc, sys, &Sought::device(device)).is_empty();
+            match outcome {
+                FlushOutcome::Flushed if is_used() => Ok(FlushOutcome::InUse),
+                _ => Ok(outcome),
+            }
+        };
+        self.on_device(deadline, "flush", device, flush).await
     }
 
     async fn block_setting(

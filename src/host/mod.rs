@@ -30,7 +30,6 @@ mod io_progress;
 pub mod linux;
 pub mod memory;
 pub mod mount;
-mod mount_watch;
 pub mod mountinfo;
 pub mod partition_table;
 pub mod record;

@@ -1,60 +1,55 @@
 //! The mount table: `/proc/self/mountinfo`, as proc(5) describes it.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use tokio::io::Interest;
+
 use super::device::{Device, DeviceNumber, Partition};
 use super::error::{HostError, IoResult, Result};
+use super::uevent::watched;
+use crate::base::Deadline;
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The device of the mounted filesystem; btrfs shows one that no block device has.
+    /// The device number of the filesystem; btrfs has a number that belongs to no block device.
     pub number: DeviceNumber,
     /// The directory or file within the filesystem that is mounted.
     pub root: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: PathBuf,
     /// Options of this mount.
     pub options: String,
     pub kind: String,
-    /// What was mounted, in the filesystem's words.
+    /// The source, which depends on the filesystem.
     pub source: PathBuf,
     /// Options of the filesystem, shared by all its mounts.
     pub super_options: String,
-    /// Whether it is of the filesystem under `/dev`, whose files are the nodes of devices. A pod's own
-    /// tmpfs may have a file of any name.
+    /// Whether it is a mount of the filesystem at `/dev`, whose files are device nodes. The tmpfs of a pod may contain files
+    /// with the same names.
     pub is_of_dev: bool,
-    /// Whether mounts made below it appear in the peers of its group (`shared:N`): what a container
-    /// mounts there is seen by the machine.
+    /// Whether mounts below it propagate to its peer group (`shared:N`), such as from a container to the machine.
     pub is_shared: bool,
 }
 
-/// A line that does not follow proc(5).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line:?}: {reason}")]
-pub struct InvalidLine {
-    pub line: String,
-    pub reason: &'static str,
-}
-
 impl Mount {
-    /// Whether nothing can be written through it.
+    /// Whether the mount or its filesystem is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        has(&self.options, "ro") || has(&self.super_options, "ro")
+        self.has_option("ro") || self.is_super_read_only()
     }
 
-    /// Whether its filesystem as a whole is read-only.
+    /// Whether the filesystem is read-only at all mount points.
     #[must_use]
     pub fn is_super_read_only(&self) -> bool {
-        has(&self.super_options, "ro")
+        self.has_super_option("ro")
     }
 
-    /// Whether the filesystem shows that it has shut down: only some do, and not on all kernels.
+    /// Whether the filesystem reports that it has shut down. Not all filesystems and kernels do.
     #[must_use]
     pub fn shows_shutdown(&self) -> bool {
         self.has_super_option("shutdown")
@@ -100,24 +95,20 @@ impl Mount {
         self.number == number
     }
 
-    /// Whether it shows this device's node, which is a file of the filesystem under `/dev`.
+    /// Whether it is a bind mount of this device's node.
     #[must_use]
     pub fn is_node_of(&self, device: &Device) -> bool {
         self.is_of_dev && self.root.file_name() == device.path.file_name()
     }
 
-    /// Whether it shows a file that has been removed from under `/dev`: the node of a device that left.
+    /// Whether it is a bind mount of the node of a device that was removed.
     #[must_use]
     pub fn is_removed_node(&self) -> bool {
-        self.node_name().is_some()
-            && self
-                .root
-                .to_str()
-                .is_some_and(|root| root.ends_with(REMOVED))
+        self.node_name().is_some() && self.root.to_string_lossy().ends_with(REMOVED)
     }
 
-    /// The name of the device whose node it shows, also when the device is gone; none where it is no
-    /// file right below the root of the filesystem under `/dev`.
+    /// The name of the device whose node is mounted, even if the device was removed; `None` if the mount is not that of a
+    /// file in `/dev`.
     #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let root = self.root.to_str()?.strip_prefix('/')?;
@@ -126,45 +117,43 @@ impl Mount {
         is_node.then_some(name)
     }
 
-    /// Whether the filesystem is mounted from its root, not from a directory within.
+    /// Whether the root of the filesystem is mounted, and not a directory in it.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
 }
 
-/// What the kernel appends to a name that has been removed.
+/// The suffix of the names of removed files.
 const REMOVED: &str = "//deleted";
 
 fn has(options: &str, option: &str) -> bool {
     options.split(',').any(|given| given == option)
 }
 
-/// Keeps as [`Mount::is_of_dev`] only what is of this filesystem.
-pub(super) fn settle_dev(mounts: &mut [Mount], dev: DeviceNumber) {
+/// Clears [`Mount::is_of_dev`] for mounts of other filesystems than the one at `/dev`.
+pub(super) fn set_dev(mounts: &mut [Mount], dev: DeviceNumber) {
     for mount in mounts {
         mount.is_of_dev &= mount.number == dev;
     }
 }
 
-/// Reads the table, in the kernel's order: of two mounts at one point the later is on top.
+/// The mounts of a table, in the kernel's order: of two mounts at one point, the later one is on top.
 ///
 /// # Errors
-/// On the first line that does not follow proc(5).
-pub fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, InvalidLine> {
-    table
-        .split(|&byte| byte == b'\n')
+/// The first line that does not have the documented format.
+fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
+    let lines = table.split(|&byte| byte == b'\n');
+    lines
         .filter(|line| !line.is_empty())
         .map(|line| {
-            parse_line(line).map_err(|reason| InvalidLine {
-                line: String::from_utf8_lossy(line).into_owned(),
-                reason,
-            })
+            let error = |reason| format!("line {:?}: {reason}", String::from_utf8_lossy(line));
+            parse_line(line).map_err(error)
         })
         .collect()
 }
 
-/// The topmost mount at a place.
+/// The topmost mount at a path.
 pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<Mount> {
     let mut mounts = read(table)?.into_iter();
     let topmost = mounts.rfind(|mount| mount.point == point);
@@ -176,10 +165,23 @@ pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<
 /// The mount table in a file, in the kernel's order.
 pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
     let bytes = fs::read(table).io_context("read", table)?;
-    parse(&bytes).map_err(|error| HostError::UnexpectedFormat {
+    parse(&bytes).map_err(|reason| HostError::UnexpectedFormat {
         path: table.to_owned(),
-        reason: error.to_string(),
+        reason,
     })
+}
+
+/// Returns after a mount in this namespace has changed since the call, or at the deadline. The kernel reports a change as
+/// an exceptional condition of the table (proc(5), since Linux 2.6.15).
+pub(super) async fn wait_for_change(table: &Path, deadline: Deadline) -> Result<()> {
+    const STEP: &str = "watch";
+    // Opening a file of procfs does not block.
+    let file = File::open(table).io_context(STEP, table)?;
+    let file = watched(file, Interest::PRIORITY).io_context(STEP, table)?;
+    match deadline.bound(file.ready(Interest::PRIORITY)).await {
+        Ok(ready) => ready.map(drop).io_context(STEP, table),
+        Err(_) => Ok(()),
+    }
 }
 
 fn parse_line(line: &[u8]) -> std::result::Result<Mount, &'static str> {
@@ -192,7 +194,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<Mount, &'static str> {
     let root = path(next()?);
     let point = path(next()?);
     let options = text(next()?);
-    // Optional fields, any number of them, up to a lone hyphen.
+    // Any number of optional fields, then a hyphen.
     let mut is_shared = false;
     loop {
         match next()? {
@@ -222,7 +224,7 @@ fn path(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(unescape(field)))
 }
 
-/// Undoes the kernel's escapes: a backslash and three octal digits stand for one byte.
+/// The kernel escapes a byte as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -259,7 +261,7 @@ mod tests {
         let table = b"36 35 0:5 /vdb /target rw shared:1 - devtmpfs udev rw\n\
             37 35 0:99 /vdb /pods/volume-subpaths/0 rw - tmpfs tmpfs rw\n";
         let mut mounts = parse(table).unwrap();
-        settle_dev(&mut mounts, "0:5".parse().unwrap());
+        set_dev(&mut mounts, "0:5".parse().unwrap());
         let device = crate::host::fake::disk("vdb", 16, "bp1");
         let nodes: Vec<_> = mounts.iter().map(|m| m.is_node_of(&device)).collect();
         assert_eq!(nodes, [true, false]);
