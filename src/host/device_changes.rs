@@ -50,7 +50,7 @@ impl Events for Uevents {
 impl DeviceChanges {
     /// Must be called in a runtime.
     pub(super) fn subscribe(proc: &Path, polls_directory: bool) -> Self {
-        let opened = if uevent::is_deaf(proc) {
+        let opened = if uevent::is_unavailable(proc) {
             Err("the kernel sends no uevents to a separate user namespace".to_owned())
         } else {
             Uevents::open().map_err(|error| format!("the netlink socket cannot be opened: {error}"))

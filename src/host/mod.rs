@@ -66,16 +66,16 @@ pub use search::{Candidates, Link};
 pub use superblock::Superblocks;
 pub use vitals::{Amount, Usage, Vitals};
 
-/// The machine: what is there, and what changes mounts. Every call returns by its deadline.
+/// Devices, mounts and filesystems of the machine. Every call returns by its deadline.
 #[async_trait]
 pub trait Host: Debug + Send + Sync {
     /// All whole block devices.
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>>;
 
-    /// The whole block device that has this name now; none where no device has it.
+    /// The whole block device with this name; `None` if it does not exist.
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>>;
 
-    /// The devices that may be the disk with this serial. The directory may have a link of its name.
+    /// The devices that may be the disk with this serial. The directory may contain a link named after the serial.
     async fn search(
         &self,
         deadline: Deadline,
@@ -83,7 +83,7 @@ pub trait Host: Debug + Send + Sync {
         directory: Option<&Path>,
     ) -> Result<Candidates>;
 
-    /// udev's links of disks that lead nowhere.
+    /// udev's links of disks whose target does not exist.
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
 
     /// Subscribes to devices that are added, removed or resized, which are polled if the fake cloud links them in a directory.
@@ -92,22 +92,22 @@ pub trait Host: Debug + Send + Sync {
     /// The mount table, in the kernel's order.
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>>;
 
-    /// A directory with every symlink resolved; as it is given where it is not there.
+    /// The directory with all symlinks resolved; unchanged if it does not exist.
     async fn real(&self, deadline: Deadline, path: &Path) -> Result<PathBuf>;
 
-    /// What is at a path. Here and below, no path is taken that leads through a symlink.
+    /// The type of the file at a path. This and the following methods reject paths that lead through a symlink.
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry>;
 
-    /// Makes a directory, and those above it.
+    /// Creates a directory and its missing parents.
     async fn make_directory(&self, deadline: Deadline, path: &Path) -> Result<()>;
 
-    /// Makes an empty file, and the directories above it.
+    /// Creates an empty file and its missing parent directories.
     async fn make_file(&self, deadline: Deadline, path: &Path) -> Result<()>;
 
-    /// Removes an empty directory or an empty file; one that is not there is fine.
+    /// Removes an empty directory or an empty file if it exists.
     async fn remove_empty(&self, deadline: Deadline, path: &Path) -> Result<()>;
 
-    /// What a device holds that nobody uses. An unclear answer is an error.
+    /// The content of an unused device. An unclear result is an error.
     async fn content(&self, deadline: Deadline, device: &Device) -> Result<Content>;
 
     /// Locks a device until the lock is dropped and every command that inherited it has exited. Waits for the current
@@ -122,17 +122,17 @@ pub trait Host: Debug + Send + Sync {
         device: &Device,
     ) -> Result<Option<DeviceLock>>;
 
-    /// Zeroes what was found on a device that nobody uses, where [`Host::content`] looks. The only write
-    /// of the driver itself to a device: whoever calls it must know whose the content is.
+    /// Zeroes an unused device where [`Host::content`] reads it. The driver itself writes to devices only here: callers must
+    /// have proven that the content can be discarded.
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()>;
 
-    /// Waits until everything written to a device is on the disk.
+    /// Flushes the dirty pages of a device.
     async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()>;
 
     /// The superblocks on a device, which may be mounted.
     async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks>;
 
-    /// Mounts a filesystem, if the node of its device still has the number it was chosen with.
+    /// Mounts a filesystem, if the node still belongs to the chosen device.
     async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()>;
 
     /// Whether the device is part of a mounted btrfs, whatever name the mount table shows.
@@ -145,34 +145,34 @@ pub trait Host: Debug + Send + Sync {
         device: &Device,
     ) -> Result<Vec<String>>;
 
-    /// Shows a directory at another place.
+    /// Bind-mounts a directory.
     async fn bind(&self, deadline: Deadline, source: &Path, target: &Path) -> Result<()>;
 
-    /// Shows the node of a device at another place, if it still has the number it was chosen with.
+    /// Bind-mounts the node of a device, if it still belongs to the chosen device.
     async fn bind_device(&self, deadline: Deadline, device: &Device, target: &Path) -> Result<()>;
 
     /// Makes the topmost mount at a path read-only; other mounts of the filesystem stay as they are.
     async fn remount_read_only(&self, deadline: Deadline, target: &Path) -> Result<()>;
 
-    /// Adds options of one mount to those that the topmost one at a path has.
+    /// Adds options to the topmost mount at a path.
     async fn restrict(&self, deadline: Deadline, target: &Path, flags: &MountFlags) -> Result<()>;
 
     /// Removes the topmost mount at a path.
     async fn unmount(&self, deadline: Deadline, target: &Path) -> Result<()>;
 
-    /// Removes the topmost mount at a path from sight, also if it is in use.
+    /// Detaches the topmost mount at a path lazily (`MNT_DETACH`), even if it is in use.
     async fn detach(&self, deadline: Deadline, target: &Path) -> Result<()>;
 
-    /// Waits until a mount has come or gone since the call, or until the deadline.
+    /// Waits until a mount in this namespace has changed since the call, or until the deadline.
     async fn mounts_change(&self, deadline: Deadline) -> Result<()>;
 
     /// The devices, mounts of this namespace and swap areas that use a mount or a device.
     async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>>;
 
-    /// Writes what the kernel holds for a device.
+    /// Flushes a device, and reports whether it was removed.
     async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
 
-    /// The same, unless a filesystem or another device uses it, in whatever mount namespace.
+    /// The same, unless a filesystem in any mount namespace or another device uses it.
     async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
 
     /// The value of a setting below `/sys/block/NAME`; `None` if the kernel does not have it.
@@ -192,11 +192,11 @@ pub trait Host: Debug + Send + Sync {
         value: &str,
     ) -> Result<()>;
 
-    /// How the filesystem of this device is that is mounted there. A filesystem that once did not
-    /// answer by the deadline is not asked again until it does: that is [`HostError::StillRunning`], at once.
+    /// The state of the mounted filesystem of this device. While a call that timed out has not returned, others of the
+    /// filesystem fail immediately with [`HostError::StillRunning`].
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
 
-    /// The size of the filesystem of this device that is mounted there; `None` if it has no superblock of its kind.
+    /// The size of the mounted filesystem of this device; `None` if it has no superblock of its type.
     async fn mounted_size(
         &self,
         deadline: Deadline,
@@ -204,13 +204,13 @@ pub trait Host: Debug + Send + Sync {
         mount: &Mount,
     ) -> Result<Option<Bytes>>;
 
-    /// For how long the node of this device has been there.
+    /// The age of the node of this device.
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;
 
-    /// The text of a file; none where there is no such file.
+    /// The text of a file, if it exists.
     async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>>;
 
-    /// The kernel's id of the machine's current start.
+    /// The boot ID of the kernel.
     async fn boot_id(&self, deadline: Deadline) -> Result<String>;
 
     /// The capabilities of this process.

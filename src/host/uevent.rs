@@ -1,8 +1,7 @@
-//! Uevents: what the kernel tells about its devices, over netlink.
+//! Uevents: messages of the kernel about devices, over netlink.
 //!
-//! They reach every network namespace that belongs to the initial user namespace, so that a container
-//! needs no network of the host for them; in a namespace of another owner the socket opens and stays
-//! silent (`uevent_net_init` in the kernel).
+//! The kernel sends them to every network namespace that belongs to the initial user namespace, so a container does not
+//! need the network of the host. In other namespaces the socket can be opened, but receives nothing (`uevent_net_init`).
 
 use std::fs;
 use std::io;
@@ -19,17 +18,17 @@ use tokio::io::unix::AsyncFd;
 /// The multicast group of the kernel; udev repeats its messages in group 2.
 const KERNEL: u32 = 1;
 
-/// Longer than any message: the kernel has 2 KiB for the variables, and the path comes once more.
+/// Larger than any message: the kernel limits the variables to 2 KiB, and prepends the path.
 const LONGEST: usize = 8 << 10;
 
-/// What `/proc/self/ns/user` is in the initial user namespace (`PROC_USER_INIT_INO` in the kernel).
+/// The target of `/proc/self/ns/user` in the initial user namespace (`PROC_USER_INIT_INO`).
 const INITIAL: &str = "user:[4026531837]";
 
 #[derive(Debug)]
 pub(super) struct Uevents(AsyncFd<OwnedFd>);
 
 impl Uevents {
-    /// Opens a socket; from now on it misses nothing. To be called in a runtime.
+    /// Opens a socket, which queues all later messages. Must be called in a runtime.
     pub(super) fn open() -> io::Result<Self> {
         let fd = socket(
             AddressFamily::Netlink,
@@ -42,7 +41,7 @@ impl Uevents {
         watched(fd, Interest::READABLE).map(Self)
     }
 
-    /// Returns when something about a disk has changed, or may have: messages were lost.
+    /// Returns when a disk has changed, or may have changed because messages were lost.
     pub(super) async fn next(&self) -> io::Result<()> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -57,25 +56,25 @@ impl Uevents {
 /// A descriptor that the runtime watches.
 #[expect(
     deprecated,
-    reason = "what came in its place is unsafe, for types whose descriptor may change; these own theirs"
+    reason = "the replacement is unsafe, for types whose descriptor may change; these own theirs"
 )]
 pub(super) fn watched<T: AsRawFd>(owned: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(owned, interest)
 }
 
-/// Reads all there is; whether any of it is of interest.
+/// Reads all queued messages. Returns whether any of them is about a disk.
 fn drain(fd: &OwnedFd) -> io::Result<bool> {
     let mut buffer = [0; LONGEST];
-    let mut of_interest = false;
+    let mut is_relevant = false;
     loop {
         match recvfrom::<NetlinkAddr>(fd.as_raw_fd(), &mut buffer) {
             Ok((length, sender)) => {
-                of_interest |= is_of_kernel(sender) && is_of_disk(&buffer[..length]);
+                is_relevant |= is_of_kernel(sender) && is_of_disk(&buffer[..length]);
             }
-            Err(Errno::EAGAIN) => return Ok(of_interest),
+            Err(Errno::EAGAIN) => return Ok(is_relevant),
             Err(Errno::EINTR) => {}
-            // The queue has overflown.
-            Err(Errno::ENOBUFS) => of_interest = true,
+            // The queue overflowed.
+            Err(Errno::ENOBUFS) => is_relevant = true,
             Err(errno) => return Err(errno.into()),
         }
     }
@@ -86,7 +85,7 @@ fn is_of_kernel(sender: Option<NetlinkAddr>) -> bool {
     sender.is_some_and(|sender| sender.pid() == 0)
 }
 
-/// Whether the message is about a whole block device: it came, went, or changed, such as in size.
+/// Whether the message is about a whole block device, which was added, removed or changed, such as resized.
 fn is_of_disk(message: &[u8]) -> bool {
     let has = |wanted: &[u8]| {
         message
@@ -96,8 +95,8 @@ fn is_of_disk(message: &[u8]) -> bool {
     has(b"SUBSYSTEM=block") && has(b"DEVTYPE=disk")
 }
 
-/// Whether the kernel tells this process nothing, although the socket opens.
-pub(super) fn is_deaf(proc: &Path) -> bool {
+/// Whether the kernel sends no uevents to this process.
+pub(super) fn is_unavailable(proc: &Path) -> bool {
     fs::read_link(proc.join("self/ns/user")).is_ok_and(|own| own != Path::new(INITIAL))
 }
 
