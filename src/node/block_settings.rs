@@ -1,62 +1,52 @@
 //! Applies the block device settings of a volume when it is staged.
 
-use std::sync::Arc;
-
-use super::device_check::DeviceCheck;
+use super::device_check;
 use super::observe::{CallContext, quick};
 use super::{Error, Result};
 use crate::base::error_chain;
 use crate::host::{Device, Host};
 use crate::model::BlockSettings;
 
-#[derive(Debug, Clone)]
-pub(super) struct BlockSettingsApplier {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) device_check: DeviceCheck,
-}
-
-impl BlockSettingsApplier {
-    /// Applies the settings. They last until the disk is detached, which discards them with the device.
-    ///
-    /// # Errors
-    /// The kernel does not have a setting or rejects its value.
-    pub(super) async fn apply(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        settings: &BlockSettings,
-    ) -> Result<()> {
-        let rejected = |name: &str, value: &str, reason: String| Error::BlockSettingRejected {
-            volume: call.id().clone(),
-            device: device.to_string(),
-            setting: format!("{name}={value}"),
-            reason,
-        };
-        let mut changes = Vec::new();
-        for (name, value) in scheduler_first(settings.iter()) {
-            let now = self.host.block_setting(quick(), device, name).await;
-            match now.map_err(call.failed())? {
-                Some(now) if now == value => {}
-                Some(_) => changes.push((name, value)),
-                None => {
-                    let reason = "this kernel does not have it".to_owned();
-                    return Err(rejected(name, value, reason));
-                }
+/// Applies the settings. They last until the disk is detached, which discards them with the device.
+///
+/// # Errors
+/// The kernel does not have a setting or rejects its value.
+pub(super) async fn apply(
+    host: &dyn Host,
+    call: CallContext<'_>,
+    device: &Device,
+    settings: &BlockSettings,
+) -> Result<()> {
+    let rejected = |name: &str, value: &str, reason: String| Error::BlockSettingRejected {
+        volume: call.id().clone(),
+        device: device.to_string(),
+        setting: format!("{name}={value}"),
+        reason,
+    };
+    let mut changes = Vec::new();
+    for (name, value) in scheduler_first(settings.iter()) {
+        let now = host.block_setting(quick(), device, name).await;
+        match now.map_err(call.failed())? {
+            Some(now) if now == value => {}
+            Some(_) => changes.push((name, value)),
+            None => {
+                let reason = "this kernel does not have it".to_owned();
+                return Err(rejected(name, value, reason));
             }
         }
-        if changes.is_empty() {
-            return Ok(());
-        }
-        // The name may belong to another disk meanwhile.
-        self.device_check.verify(call, device).await?;
-        for (name, value) in changes {
-            tracing::info!(disk.id = %call.id(), %device, "{}: set {name} to {value}", call.operation);
-            let set = self.host.set_block_setting(quick(), device, name, value);
-            set.await
-                .map_err(|error| rejected(name, value, error_chain(&error)))?;
-        }
-        Ok(())
     }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    // The name may belong to another disk meanwhile.
+    device_check::verify(host, call, device).await?;
+    for (name, value) in changes {
+        tracing::info!(disk.id = %call.id(), %device, "{}: set {name} to {value}", call.operation);
+        let set = host.set_block_setting(quick(), device, name, value);
+        set.await
+            .map_err(|error| rejected(name, value, error_chain(&error)))?;
+    }
+    Ok(())
 }
 
 /// A change of the scheduler resets other settings, such as `nr_requests`.

@@ -4,8 +4,6 @@
 //! does not replay it and reports changes that are not written back yet as damage, and `-E journal_only` does no more
 //! than the mount. It checks the error flag that kernel and e2fsck set in the superblock.
 
-use std::sync::Arc;
-
 use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
@@ -15,110 +13,105 @@ use crate::model::{Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
 
-#[derive(Debug, Clone)]
-pub(super) struct FilesystemChecker {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) tools: Tools,
+/// Checks the filesystem. The policy `preen` repairs what e2fsck repairs safely.
+pub(super) async fn check(
+    tools: &Tools,
+    call: CallContext<'_>,
+    filesystem: Filesystem,
+    fsck: Fsck,
+    device: &Device,
+) -> Result<()> {
+    match (fsck, filesystem::check(filesystem, &device.path)) {
+        (Fsck::Preen, Some(command)) => preen(tools, call, device, &command).await,
+        (Fsck::Journal, Some(_)) => check_error_flag(&*tools.host, call, filesystem, device).await,
+        (Fsck::None, _) | (_, None) => Ok(()),
+    }
 }
 
-impl FilesystemChecker {
-    /// Checks the filesystem. The policy `preen` repairs what e2fsck repairs safely.
-    pub(super) async fn check(
-        &self,
-        call: CallContext<'_>,
-        filesystem: Filesystem,
-        fsck: Fsck,
-        device: &Device,
-    ) -> Result<()> {
-        match (fsck, filesystem::check(filesystem, &device.path)) {
-            (Fsck::Preen, Some(command)) => self.preen(call, device, &command).await,
-            (Fsck::Journal, Some(_)) => self.check_error_flag(call, filesystem, device).await,
-            (Fsck::None, _) | (_, None) => Ok(()),
-        }
+async fn check_error_flag(
+    host: &dyn Host,
+    call: CallContext<'_>,
+    filesystem: Filesystem,
+    device: &Device,
+) -> Result<()> {
+    let superblocks = host.superblocks(quick(), device).await;
+    if !superblocks.map_err(call.failed())?.has_ext_errors() {
+        return Ok(());
     }
-
-    async fn check_error_flag(
-        &self,
-        call: CallContext<'_>,
-        filesystem: Filesystem,
-        device: &Device,
-    ) -> Result<()> {
-        let superblocks = self.host.superblocks(quick(), device).await;
-        if !superblocks.map_err(call.failed())?.has_ext_errors() {
-            return Ok(());
-        }
-        let repair = filesystem::repair_command(filesystem, &device.path);
-        Err(damaged(
-            call,
-            device,
-            &format!(
-                "its superblock records errors, and the volume attribute `fsck: journal` permits no repair; run `{repair}` \
+    let repair = filesystem::repair_command(filesystem, &device.path);
+    Err(damaged(
+        call,
+        device,
+        &format!(
+            "its superblock records errors, and the volume attribute `fsck: journal` permits no repair; run `{repair}` \
                  manually, preferably on a disk created from a snapshot first"
-            ),
-        ))
-    }
+        ),
+    ))
+}
 
-    /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a
-    /// read-only check comes first, so that the full check has nothing to repair.
-    pub(super) async fn grow_unmounted(
-        &self,
-        call: CallContext<'_>,
-        fsck: Fsck,
-        device: &Device,
-    ) -> Result<()> {
-        let path = &device.path;
-        if fsck != Fsck::Preen {
-            self.preen(call, device, &filesystem::replay_journal(path))
-                .await?;
-            let check = filesystem::check_read_only(path);
-            let output = self.tools.output(call, STEP, &check).await?;
-            if output.code != Some(0) {
-                let stdout = output.stdout.trim();
-                let reason = format!(
-                    "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); the volume \
+/// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a
+/// read-only check comes first, so that the full check has nothing to repair.
+pub(super) async fn grow_unmounted(
+    tools: &Tools,
+    call: CallContext<'_>,
+    fsck: Fsck,
+    device: &Device,
+) -> Result<()> {
+    let path = &device.path;
+    if fsck != Fsck::Preen {
+        preen(tools, call, device, &filesystem::replay_journal(path)).await?;
+        let check = filesystem::check_read_only(path);
+        let output = tools.output(call, STEP, &check).await?;
+        if output.code != Some(0) {
+            let stdout = output.stdout.trim();
+            let reason = format!(
+                "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); the volume \
                      attribute `fsck: {fsck}` permits no repair: run `e2fsck -f {}` manually",
-                    output.code,
-                    path.display()
-                );
-                return Err(damaged(call, device, &reason));
-            }
+                output.code,
+                path.display()
+            );
+            return Err(damaged(call, device, &reason));
         }
-        let [check, grow] = filesystem::grow_unmounted(path);
-        self.preen(call, device, &check).await?;
-        self.tools.run(call, "grow the filesystem", &grow).await
     }
+    let [check, grow] = filesystem::grow_unmounted(path);
+    preen(tools, call, device, &check).await?;
+    tools.run(call, "grow the filesystem", &grow).await
+}
 
-    /// Runs a check that repairs what is safe to repair.
-    async fn preen(&self, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
-        let output = self.tools.output(call, STEP, command).await?;
-        let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
-        match filesystem::check_result(output.code) {
-            CheckResult::Clean => Ok(()),
-            CheckResult::Repaired => {
-                tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
-                Ok(())
-            }
-            CheckResult::Damaged => {
-                let code = output.code.unwrap_or_default();
-                let reason = format!(
-                    "`{command}` exited with code {code}; run e2fsck manually: {output_text}"
-                );
-                Err(damaged(call, device, &reason))
-            }
-            // The kernel may be newer than the tool; if it is not, the mount fails.
-            CheckResult::Failed if filesystem::is_unsupported(&output_text) => {
-                tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
-                Ok(())
-            }
-            CheckResult::Failed => Err(Error::Tool {
-                volume: call.id().clone(),
-                step: STEP,
-                source: command.error(ExecFailure::Exit {
-                    code: output.code,
-                    stderr: output_text,
-                }),
-            }),
+/// Runs a check that repairs what is safe to repair.
+async fn preen(
+    tools: &Tools,
+    call: CallContext<'_>,
+    device: &Device,
+    command: &Command,
+) -> Result<()> {
+    let output = tools.output(call, STEP, command).await?;
+    let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
+    match filesystem::check_result(output.code) {
+        CheckResult::Clean => Ok(()),
+        CheckResult::Repaired => {
+            tracing::warn!(disk.id = %call.id(), output = output_text, "filesystem repaired");
+            Ok(())
         }
+        CheckResult::Damaged => {
+            let code = output.code.unwrap_or_default();
+            let reason =
+                format!("`{command}` exited with code {code}; run e2fsck manually: {output_text}");
+            Err(damaged(call, device, &reason))
+        }
+        // The kernel may be newer than the tool; if it is not, the mount fails.
+        CheckResult::Failed if filesystem::is_unsupported(&output_text) => {
+            tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
+            Ok(())
+        }
+        CheckResult::Failed => Err(Error::Tool {
+            volume: call.id().clone(),
+            step: STEP,
+            source: command.error(ExecFailure::Exit {
+                code: output.code,
+                stderr: output_text,
+            }),
+        }),
     }
 }
 

@@ -1,52 +1,42 @@
 //! Checks that a device is still the one that a call has chosen.
 
-use std::sync::Arc;
-
 use super::Result;
 use super::observe::{CallContext, quick};
-use crate::host::{Device, Host, HostError};
+use crate::host::{Device, Host};
 
-#[derive(Debug, Clone)]
-pub(super) struct DeviceCheck {
-    pub(super) host: Arc<dyn Host>,
+/// Checks that the name of the device still refers to the same incarnation.
+///
+/// # Errors
+/// [`HostError::DeviceChanged`](crate::host::HostError::DeviceChanged) if the device was removed or replaced.
+pub(super) async fn verify(host: &dyn Host, call: CallContext<'_>, device: &Device) -> Result<()> {
+    let now = host.device(quick(), device.whole_name()).await;
+    let now = now.map_err(call.failed())?;
+    let reason = match now.and_then(|now| part(now, device)) {
+        Some(now) if now.is_same_incarnation(device) => return Ok(()),
+        Some(now) => format!("it is now {now} with {}", now.identity()),
+        None => "it was removed".to_owned(),
+    };
+    Err(call.device_changed(device, reason))
 }
 
-impl DeviceCheck {
-    /// Checks that the name of the device still refers to the same incarnation.
-    ///
-    /// # Errors
-    /// [`HostError::DeviceChanged`] if the device was removed or replaced.
-    pub(super) async fn verify(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let now = self.host.device(quick(), device.whole_name()).await;
-        let now = now
-            .map_err(call.failed())?
-            .and_then(|now| part(now, device));
-        let reason = match now {
-            Some(now) if now.is_same_incarnation(device) => return Ok(()),
-            Some(now) => format!("it is now {now} with {}", now.identity()),
-            None => "it was removed".to_owned(),
-        };
-        Err(call.failed()(HostError::DeviceChanged {
-            device: device.path.clone(),
-            reason,
-        }))
+/// Whether the device, a whole one, was removed after it was chosen. The device of a disk that was detached while in use
+/// disappears with its last user. Its data can no longer be written.
+pub(super) async fn is_removed(
+    host: &dyn Host,
+    call: CallContext<'_>,
+    device: &Device,
+) -> Result<bool> {
+    let now = host.device(quick(), &device.name).await;
+    let same = |now: Device| {
+        now.number == device.number
+            && now.sequence == device.sequence
+            && now.backing_file == device.backing_file
+    };
+    let removed = !now.map_err(call.failed())?.is_some_and(same);
+    if removed {
+        tracing::warn!(disk.id = %call.id(), %device, "the device was removed; unwritten data is lost");
     }
-
-    /// Whether the device, a whole one, was removed after it was chosen. The device of a disk that was detached while in use
-    /// disappears with its last user. Its data can no longer be written.
-    pub(super) async fn is_removed(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
-        let now = self.host.device(quick(), &device.name).await;
-        let same = |now: Device| {
-            now.number == device.number
-                && now.sequence == device.sequence
-                && now.backing_file == device.backing_file
-        };
-        let removed = !now.map_err(call.failed())?.is_some_and(same);
-        if removed {
-            tracing::warn!(disk.id = %call.id(), %device, "the device was removed; unwritten data is lost");
-        }
-        Ok(removed)
-    }
+    Ok(removed)
 }
 
 /// The device now, or the partition of it that was chosen; `None` if the partition does not exist.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::find::DeviceFinder;
+use super::grow_partition::check_grown;
 use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, Observer, mounts_of, quick};
 use super::plan;
@@ -72,8 +73,7 @@ impl Expander {
         let steps = plan::expand(&mounted, &mounts, size, partition_grows);
         let steps = steps.map_err(call.refused())?;
         self.runner.run(call, &mounted, &steps, None).await?;
-        let partition_grower = &self.runner.partition_grower;
-        partition_grower.check_grown(call, &mounted).await?;
+        check_grown(&*self.host, call, &mounted).await?;
         Ok(device.size)
     }
 

@@ -1,22 +1,18 @@
 //! Formats a device: lock, blank check, record, mkfs, flush, removal of the record.
 
-use std::sync::Arc;
-
-use super::device_check::DeviceCheck;
+use super::device_check;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
 use crate::host::filesystem;
-use crate::host::{Content, Device, DeviceLock, Host, HostError};
+use crate::host::{Content, Device, DeviceLock};
 use crate::model::{Filesystem, Tuning};
 
 #[derive(Debug, Clone)]
 pub(super) struct Formatter {
-    pub(super) host: Arc<dyn Host>,
     pub(super) tools: Tools,
-    pub(super) device_check: DeviceCheck,
     pub(super) records: FormatRecords,
 }
 
@@ -40,10 +36,10 @@ impl Formatter {
         let lock = match blank {
             Some(lock) => lock,
             None => {
-                let lock = self.host.lock_device(quick(), device).await;
+                let lock = self.tools.host.lock_device(quick(), device).await;
                 let lock = lock.map_err(call.failed())?;
                 // The device may have changed during the wait.
-                self.device_check.verify(call, device).await?;
+                device_check::verify(&*self.tools.host, call, device).await?;
                 self.verify_content(call, device, "blank", |content| *content == Content::Blank)
                     .await?;
                 lock
@@ -54,7 +50,11 @@ impl Formatter {
         self.tools
             .run(call, "create the filesystem", &command)
             .await?;
-        let flushed = self.host.flush_device(Deadline::never(), device).await;
+        let flushed = self
+            .tools
+            .host
+            .flush_device(Deadline::never(), device)
+            .await;
         flushed.map_err(call.failed())?;
         self.records.remove(call).await
     }
@@ -75,25 +75,20 @@ impl Formatter {
     /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an
     /// interrupted wipe is repeated.
     pub(super) async fn wipe(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let device_lock = self
-            .host
-            .lock_device(quick(), device)
-            .await
-            .map_err(call.failed())?;
+        let device_lock = self.tools.host.lock_device(quick(), device).await;
+        let device_lock = device_lock.map_err(call.failed())?;
         self.verify_content(call, device, "incompletely formatted", is_incomplete)
             .await?;
         if self.records.get(device, call).await? != FormatRecord::Current {
-            return Err(call.failed()(HostError::DeviceChanged {
-                device: device.path.clone(),
-                reason: "the record of the interrupted mkfs no longer exists".to_owned(),
-            }));
+            let reason = "the record of the interrupted mkfs no longer exists";
+            return Err(call.device_changed(device, reason.to_owned()));
         }
         tracing::warn!(
             disk.id = %call.id(),
             device = %device,
             "mkfs was interrupted on this disk, which was blank before; wiping it",
         );
-        let wiped = self.host.wipe(Deadline::never(), device).await;
+        let wiped = self.tools.host.wipe(Deadline::never(), device).await;
         drop(device_lock);
         wiped.map_err(call.failed())
     }
@@ -112,9 +107,9 @@ impl Formatter {
         if self.records.get(device, call).await? != FormatRecord::Current {
             return Ok(());
         }
-        let free = self.host.lock_device(deadline, device).await;
+        let free = self.tools.host.lock_device(deadline, device).await;
         drop(free.map_err(call.failed())?);
-        let wiped = match self.host.content(quick(), device).await {
+        let wiped = match self.tools.host.content(quick(), device).await {
             Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
             Ok(_) => Ok(()),
             Err(error) => Err(call.failed()(error)),
@@ -140,16 +135,13 @@ impl Formatter {
         was: &str,
         is: impl Fn(&Content) -> bool + Send,
     ) -> Result<()> {
-        let failed = call.failed();
-        let error = match self.host.content(quick(), device).await {
-            Ok(content) if is(&content) => return Ok(()),
-            Ok(content) => HostError::DeviceChanged {
-                device: device.path.clone(),
-                reason: format!("it was {was} and now holds {content}"),
-            },
-            Err(error) => error,
-        };
-        Err::<(), Error>(failed(error))
+        let content = self.tools.host.content(quick(), device).await;
+        let content = content.map_err(call.failed())?;
+        if is(&content) {
+            return Ok(());
+        }
+        let reason = format!("it was {was} and now holds {content}");
+        Err(call.device_changed(device, reason))
     }
 }
 

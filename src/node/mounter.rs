@@ -1,9 +1,7 @@
 //! Mounts the filesystem of a device, and verifies that the kernel mounted this device.
 
 use std::io::ErrorKind;
-use std::sync::Arc;
 
-use super::mount_failure;
 use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
@@ -11,108 +9,143 @@ use crate::base::{Deadline, error_chain};
 use crate::host::{Device, Host, HostError, MountDevice, filesystem};
 use crate::model::Filesystem;
 
-#[derive(Debug, Clone)]
-pub(super) struct Mounter {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) tools: Tools,
+/// Mounts a filesystem.
+///
+/// # Errors
+/// The kernel rejects the filesystem or its options, or mounts another device. Then nothing stays mounted.
+pub(super) async fn mount(
+    tools: &Tools,
+    call: CallContext<'_>,
+    request: &MountDevice,
+) -> Result<()> {
+    let host = &*tools.host;
+    match host.mount(Deadline::never(), request).await {
+        Ok(()) => {}
+        Err(error) if is_duplicate(request, &error) => {
+            mount_after_forget(tools, call, request).await?;
+        }
+        Err(error) => return Err(explain(host, call, request, error).await),
+    }
+    if is_mounted(host, call, request).await? {
+        return Ok(());
+    }
+    let unmounted = host.unmount(quick(), &request.target).await;
+    if let Err(error) = unmounted {
+        let error = error_chain(&error);
+        tracing::error!(disk.id = %call.id(), error, "cannot unmount the filesystem of another device");
+    }
+    let reason = "the kernel mounted the filesystem of another device";
+    Err(call.device_changed(&request.device, reason.to_owned()))
 }
 
-impl Mounter {
-    /// Mounts a filesystem.
-    ///
-    /// # Errors
-    /// The kernel rejects the filesystem or its options, or mounts another device. Then nothing stays mounted.
-    pub(super) async fn mount(&self, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
-        match self.try_mount(request).await {
-            Ok(()) => {}
-            Err(error) if is_duplicate(request, &error) => {
-                self.mount_after_forget(call, request).await?;
-            }
-            Err(error) => return Err(self.explain(call, request, error).await),
-        }
-        if self.is_mounted(call, request).await? {
-            return Ok(());
-        }
-        let unmounted = self.host.unmount(quick(), &request.target).await;
-        if let Err(error) = unmounted {
-            let error = error_chain(&error);
-            tracing::error!(disk.id = %call.id(), error, "cannot unmount the filesystem of another device");
-        }
-        Err(call.failed()(HostError::DeviceChanged {
-            device: request.device.path.clone(),
-            reason: "the kernel mounted the filesystem of another device".to_owned(),
-        }))
+/// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
+/// mounted, the kernel forgets it on request.
+async fn mount_after_forget(
+    tools: &Tools,
+    call: CallContext<'_>,
+    request: &MountDevice,
+) -> Result<()> {
+    let (host, device) = (&*tools.host, &request.device);
+    let mounted = host.btrfs_devices_with_same_uuid(quick(), device).await;
+    let mounted = mounted.map_err(call.failed())?;
+    let duplicate = |others: String| Error::DuplicateFilesystem {
+        volume: call.id().clone(),
+        device: device.to_string(),
+        others,
+    };
+    if !mounted.is_empty() {
+        return Err(duplicate(mounted.join(", ")));
     }
+    let forget = filesystem::forget_btrfs_devices();
+    tools
+        .run(call, "forget unmounted btrfs devices", &forget)
+        .await?;
+    match host.mount(Deadline::never(), request).await {
+        Ok(()) => Ok(()),
+        Err(error) if is_duplicate(request, &error) => Err(duplicate(
+            "a device that the kernel has registered".to_owned(),
+        )),
+        Err(error) => Err(explain(host, call, request, error).await),
+    }
+}
 
-    async fn try_mount(&self, request: &MountDevice) -> std::result::Result<(), HostError> {
-        let deadline = Deadline::never();
-        self.host.mount(deadline, request).await
+/// Whether the filesystem at the target is that of the device.
+async fn is_mounted(host: &dyn Host, call: CallContext<'_>, request: &MountDevice) -> Result<bool> {
+    let device = &request.device;
+    if request.filesystem == Filesystem::Btrfs {
+        let mounted = host.is_btrfs_mounted(quick(), device).await;
+        return mounted.map_err(call.failed());
     }
-
-    async fn explain(
-        &self,
-        call: CallContext<'_>,
-        request: &MountDevice,
-        error: HostError,
-    ) -> Error {
-        // For btrfs, the kernel reports EIO.
-        let has_log = error.is_eio() && self.has_btrfs_log(&request.device).await;
-        mount_failure::explain(call, request, has_log, error)
-    }
-
-    /// Whether the device is read-only and has a btrfs whose log must be replayed.
-    async fn has_btrfs_log(&self, device: &Device) -> bool {
-        let read_only = self.host.block_setting(quick(), device, "ro").await;
-        let superblocks = self.host.superblocks(quick(), device).await;
-        read_only.is_ok_and(|value| value.as_deref() == Some("1"))
-            && superblocks.is_ok_and(|superblocks| superblocks.has_btrfs_log)
-    }
-
-    /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
-    /// mounted, the kernel forgets it on request.
-    async fn mount_after_forget(&self, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
-        let device = &request.device;
-        let mounted = self
-            .host
-            .btrfs_devices_with_same_uuid(quick(), device)
-            .await;
-        let mounted = mounted.map_err(call.failed())?;
-        let duplicate = || Error::DuplicateFilesystem {
-            volume: call.id().clone(),
-            device: device.to_string(),
-            others: match mounted.as_slice() {
-                [] => "a device that the kernel has registered".to_owned(),
-                names => names.join(", "),
-            },
-        };
-        if !mounted.is_empty() {
-            return Err(duplicate());
-        }
-        let forget = filesystem::forget_btrfs_devices();
-        self.tools
-            .run(call, "forget unmounted btrfs devices", &forget)
-            .await?;
-        match self.try_mount(request).await {
-            Ok(()) => Ok(()),
-            Err(error) if is_duplicate(request, &error) => Err(duplicate()),
-            Err(error) => Err(self.explain(call, request, error).await),
-        }
-    }
-
-    /// Whether the filesystem at the target is that of the device.
-    async fn is_mounted(&self, call: CallContext<'_>, request: &MountDevice) -> Result<bool> {
-        let device = &request.device;
-        if request.filesystem == Filesystem::Btrfs {
-            let mounted = self.host.is_btrfs_mounted(quick(), device).await;
-            return mounted.map_err(call.failed());
-        }
-        let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
-        let top = mounts.iter().rfind(|mount| mount.point == request.target);
-        Ok(top.is_some_and(|mount| mount.is_of(device)))
-    }
+    let mounts = host.mounts(quick()).await.map_err(call.failed())?;
+    let top = mounts.iter().rfind(|mount| mount.point == request.target);
+    Ok(top.is_some_and(|mount| mount.is_of(device)))
 }
 
 /// Whether the kernel rejects a btrfs because it has registered another device with the same UUIDs.
 fn is_duplicate(request: &MountDevice, error: &HostError) -> bool {
     request.filesystem == Filesystem::Btrfs && error.io_kind() == Some(ErrorKind::AlreadyExists)
+}
+
+/// Maps the error of mount(2). EINVAL means an unsupported mount option or an unsupported feature of the filesystem.
+async fn explain(
+    host: &dyn Host,
+    call: CallContext<'_>,
+    request: &MountDevice,
+    error: HostError,
+) -> Error {
+    let volume = call.id().clone();
+    let device = request.device.to_string();
+    let filesystem = request.filesystem;
+    let Some(kind) = error.io_kind() else {
+        return call.failed()(error);
+    };
+    // The kernel cannot mount a filesystem with a dirty journal from a read-only device, not even read-only. For btrfs, it
+    // reports EIO.
+    if request.read_only
+        && (kind == ErrorKind::ReadOnlyFilesystem
+            || error.is_eio() && has_btrfs_log(host, &request.device).await)
+    {
+        let option = match filesystem {
+            Filesystem::Ext4 | Filesystem::Ext3 => "noload",
+            Filesystem::Xfs => "norecovery",
+            Filesystem::Btrfs => "rescue=nologreplay",
+        };
+        return Error::JournalNotReplayed {
+            volume,
+            option,
+            source: error,
+        };
+    }
+    if error.is_corruption() {
+        return Error::FilesystemDamaged {
+            volume,
+            device,
+            reason: format!(
+                "the kernel cannot mount it, or replay its journal ({}); run `{}` manually",
+                error_chain(&error),
+                filesystem::repair_command(filesystem, &request.device.path)
+            ),
+        };
+    }
+    if kind == ErrorKind::InvalidInput && !request.flags.is_empty() {
+        return Error::MountOptionsRejected {
+            volume,
+            flags: request.flags.clone(),
+            source: error,
+        };
+    }
+    Error::Mount {
+        volume,
+        device,
+        filesystem,
+        source: error,
+    }
+}
+
+/// Whether the device is read-only and has a btrfs whose log must be replayed.
+async fn has_btrfs_log(host: &dyn Host, device: &Device) -> bool {
+    let read_only = host.block_setting(quick(), device, "ro").await;
+    let superblocks = host.superblocks(quick(), device).await;
+    read_only.is_ok_and(|value| value.as_deref() == Some("1"))
+        && superblocks.is_ok_and(|superblocks| superblocks.has_btrfs_log)
 }

@@ -40,25 +40,26 @@ impl<'a> CallContext<'a> {
         &self.volume.id
     }
 
-    /// Wraps the error of a plan.
     pub(super) fn refused(self) -> impl FnOnce(PlanError) -> Error {
-        let volume = self.volume.id.clone();
-        let operation = self.operation;
         move |source| Error::Plan {
-            volume,
-            operation,
+            volume: self.id().clone(),
+            operation: self.operation,
             source,
         }
     }
 
     pub(super) fn failed(self) -> impl FnOnce(HostError) -> Error {
-        let volume = self.volume.id.clone();
-        let operation = self.operation;
         move |source| Error::Host {
-            volume,
-            operation,
+            volume: self.id().clone(),
+            operation: self.operation,
             source,
         }
+    }
+
+    /// The device is not the one that was chosen, or has other content.
+    pub(super) fn device_changed(self, device: &Device, reason: String) -> Error {
+        let device = device.path.clone();
+        self.failed()(HostError::DeviceChanged { device, reason })
     }
 }
 

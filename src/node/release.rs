@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Result;
-use super::device_check::DeviceCheck;
+use super::device_check::is_removed;
 use super::in_use::{SEARCH_TIMEOUT, in_use};
 use super::io_watch::IoWatch;
 use super::observe::{CallContext, quick};
-use super::volume_operations::VolumeOperations;
 use crate::base::{Deadline, InPhase, Phase};
-use crate::host::{Device, FlushOutcome, Host, HostError, Mount, Sought};
+use crate::host::{Device, FlushOutcome, Host, Mount, Sought};
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.
@@ -23,9 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(super) struct Unmounter {
     pub(super) host: Arc<dyn Host>,
-    pub(super) operations: VolumeOperations,
     pub(super) io: IoWatch,
-    pub(super) device_check: DeviceCheck,
 }
 
 impl Unmounter {
@@ -42,7 +39,7 @@ impl Unmounter {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let unmount = self.host.unmount(Deadline::never(), path);
             let step = format!("unmounting {}", path.display());
-            let _step = self.operations.step(call.id(), step);
+            let _step = self.io.operations.step(call.id(), step);
             let unmount = self.io.observe(call, device, None, unmount);
             let error = match unmount.in_phase(Phase::Unmount).await {
                 Ok(()) => return Ok(()),
@@ -101,11 +98,6 @@ impl Unmounter {
         }
     }
 
-    /// Whether the device was removed after it was chosen.
-    pub(super) async fn is_removed(&self, call: CallContext<'_>, device: &Device) -> Result<bool> {
-        self.device_check.is_removed(call, device).await
-    }
-
     /// Writes the cached data of a device, which other mounts may keep in use.
     pub(super) async fn flush(
         &self,
@@ -115,9 +107,8 @@ impl Unmounter {
     ) -> Result<()> {
         self.io.check_responds(call, device, deadline).await?;
         let flush = self.host.flush(Deadline::never(), device);
-        let _step = self
-            .operations
-            .step(call.id(), format!("flushing {device}"));
+        let step = format!("flushing {device}");
+        let _step = self.io.operations.step(call.id(), step);
         let flushed = self.io.observe(call, device, None, flush).await;
         flushed.map(drop).map_err(call.failed())
     }
@@ -133,22 +124,19 @@ impl Unmounter {
         loop {
             let flush = self.host.flush_if_free(Deadline::never(), device);
             let step = format!("flushing {device}");
-            let _step = self.operations.step(call.id(), step);
+            let _step = self.io.operations.step(call.id(), step);
             let flush = self.io.observe(call, device, None, flush);
             let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
-            if may_be_removed && self.device_check.is_removed(call, device).await? {
+            if may_be_removed && is_removed(&*self.host, call, device).await? {
                 return Ok(());
             }
             match flushed.map_err(call.failed())? {
                 FlushOutcome::Flushed => return Ok(()),
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
                 FlushOutcome::Removed => {
-                    return Err(call.failed()(HostError::DeviceChanged {
-                        device: device.path.clone(),
-                        reason: "the device still exists in sysfs, but its node is missing or belongs to another device"
-                            .to_owned(),
-                    }));
+                    let reason = "the device still exists in sysfs, but its node is missing or belongs to another device";
+                    return Err(call.device_changed(device, reason.to_owned()));
                 }
                 FlushOutcome::InUse => {}
             }
@@ -165,6 +153,7 @@ impl Unmounter {
             return Ok(false);
         }
         let changed = self
+            .io
             .host
             .mounts_change(deadline.at_most(RETRY_INTERVAL))
             .await;

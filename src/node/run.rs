@@ -1,34 +1,20 @@
 //! Executes the steps of a plan in order. If a step fails, the changes of this call are rolled back; earlier state is
 //! kept.
 
-use std::sync::Arc;
-
-use super::check::FilesystemChecker;
-use super::device_check::DeviceCheck;
 use super::format::Formatter;
-use super::format_record::FormatRecords;
-use super::grow_partition::PartitionGrower;
-use super::mounter::Mounter;
 use super::observe::{CallContext, quick};
 use super::plan::{DeviceStep, PathStep, Step};
-use super::rollback::Rollback;
 use super::tools::Tools;
-use super::{Error, Result};
-use crate::base::InPhase;
+use super::{Error, Result, check, device_check, grow_partition, mounter};
+use crate::base::{InPhase, error_chain};
 use crate::host::filesystem;
-use crate::host::{Capability, Command, Device, DeviceLock, Host, MountDevice};
+use crate::host::{Capability, Command, Device, DeviceLock, MountDevice};
 use crate::model::Filesystem;
 
 #[derive(Debug, Clone)]
 pub(super) struct StepRunner {
-    pub(super) host: Arc<dyn Host>,
     pub(super) tools: Tools,
-    pub(super) device_check: DeviceCheck,
-    pub(super) checker: FilesystemChecker,
     pub(super) formatter: Formatter,
-    pub(super) mounter: Mounter,
-    pub(super) partition_grower: PartitionGrower,
-    pub(super) format_records: FormatRecords,
 }
 
 impl StepRunner {
@@ -40,8 +26,7 @@ impl StepRunner {
         steps: &[Step],
         mut blank: Option<DeviceLock>,
     ) -> Result<()> {
-        let mut rollback = Rollback::new(Arc::clone(&self.host));
-        for step in steps {
+        for (index, step) in steps.iter().enumerate() {
             tracing::info!(disk.id = %call.id(), device = device.name, "{}: {step}", call.operation);
             let _step = self.tools.operations.step(call.id(), step.to_string());
             let done = match step {
@@ -55,16 +40,15 @@ impl StepRunner {
                 }
             };
             if let Err(error) = done {
-                rollback.run(call).await;
+                self.roll_back(call, steps.iter().take(index)).await;
                 return Err(error);
             }
-            rollback.record(step);
         }
         Ok(())
     }
 
     async fn run_path_step(&self, call: CallContext<'_>, step: &PathStep) -> Result<()> {
-        let host = &self.host;
+        let host = &self.tools.host;
         match step {
             PathStep::MakeDirectory(path) => host.make_directory(quick(), path).await,
             PathStep::MakeFile(path) => host.make_file(quick(), path).await,
@@ -83,13 +67,14 @@ impl StepRunner {
         step: &DeviceStep,
         blank: &mut Option<DeviceLock>,
     ) -> Result<()> {
-        self.device_check.verify(call, device).await?;
+        let tools = &self.tools;
+        device_check::verify(&*tools.host, call, device).await?;
         match step {
             DeviceStep::SetReadOnly(read_only) => {
-                set_read_only(&self.tools, call, device, *read_only).await
+                set_read_only(tools, call, device, *read_only).await
             }
             DeviceStep::Wipe => self.formatter.wipe(call, device).await,
-            DeviceStep::RemoveFormatRecord => self.format_records.remove(call).await,
+            DeviceStep::RemoveFormatRecord => self.formatter.records.remove(call).await,
             DeviceStep::Format { filesystem, tuning } => {
                 let blank = blank.take();
                 self.formatter
@@ -97,22 +82,22 @@ impl StepRunner {
                     .await
             }
             DeviceStep::Check(filesystem, fsck) => {
-                self.checker.check(call, *filesystem, *fsck, device).await
+                check::check(tools, call, *filesystem, *fsck, device).await
             }
             DeviceStep::GrowUnmounted(_, fsck) => {
-                self.checker.grow_unmounted(call, *fsck, device).await
+                check::grow_unmounted(tools, call, *fsck, device).await
             }
-            DeviceStep::GrowPartition => self.partition_grower.grow(call, device).await,
+            DeviceStep::GrowPartition => grow_partition::grow(tools, call, device).await,
             DeviceStep::GrowMounted {
                 filesystem,
                 mount_point,
             } => {
                 let command = filesystem::grow_mounted(*filesystem, &device.path, mount_point);
-                let grown = self.tools.run(call, "grow the filesystem", &command).await;
+                let grown = tools.run(call, "grow the filesystem", &command).await;
                 self.explain_grow_failure(call, *filesystem, grown).await
             }
             DeviceStep::Bind(target) => {
-                let bound = self.host.bind_device(quick(), device, target).await;
+                let bound = tools.host.bind_device(quick(), device, target).await;
                 bound.map_err(call.failed())
             }
             DeviceStep::Mount {
@@ -128,7 +113,7 @@ impl StepRunner {
                     flags: flags.clone(),
                     read_only: *read_only,
                 };
-                self.mounter.mount(call, &request).await
+                mounter::mount(tools, call, &request).await
             }
         }
     }
@@ -141,7 +126,7 @@ impl StepRunner {
         grown: Result<()>,
     ) -> Result<()> {
         if grown.is_err() && filesystem.is_ext() {
-            let capabilities = self.host.capabilities(quick()).await;
+            let capabilities = self.tools.host.capabilities(quick()).await;
             if capabilities.is_ok_and(|has| !has.has(Capability::SysResource)) {
                 return Err(Error::CapabilityMissing {
                     volume: call.id().clone(),
@@ -149,6 +134,34 @@ impl StepRunner {
             }
         }
         grown
+    }
+
+    /// Reverts the completed steps in reverse order, and nothing else. A filesystem that was created, checked or grown is
+    /// kept for the retry. The next stage or publish sets the read-only flag of the device again. Failures are logged only:
+    /// the caller receives the original error, and its retry starts from the current state.
+    async fn roll_back(
+        &self,
+        call: CallContext<'_>,
+        completed: impl DoubleEndedIterator<Item = &Step> + Send,
+    ) {
+        let host = &self.tools.host;
+        for step in completed.rev() {
+            let done = match step {
+                Step::Path(PathStep::MakeDirectory(path) | PathStep::MakeFile(path)) => {
+                    host.remove_empty(quick(), path).await
+                }
+                Step::Path(PathStep::Bind { target, .. })
+                | Step::Device(DeviceStep::Mount { target, .. } | DeviceStep::Bind(target)) => {
+                    host.unmount(quick(), target).await
+                }
+                Step::Path(_) | Step::Device(_) => Ok(()),
+            };
+            if let Err(error) = done {
+                let error = error_chain(&error);
+                tracing::error!(disk.id = %call.id(), error, "cannot roll back a step of {}", call.operation);
+                return;
+            }
+        }
     }
 }
 

@@ -4,21 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use super::Settings;
 use super::attach_limits::InstanceTypeLimits;
-use super::block_settings::BlockSettingsApplier;
-use super::check::FilesystemChecker;
-use super::device_check::DeviceCheck;
 use super::expand::Expander;
 use super::find::DeviceFinder;
 use super::format::Formatter;
 use super::format_record::FormatRecords;
-use super::grow_partition::PartitionGrower;
 use super::health::HealthReporter;
 use super::health_log::HealthLog;
 use super::identify::Identifier;
 use super::info::NodeInfoReporter;
 use super::io_watch::IoWatch;
 use super::mounted::MountIdentifier;
-use super::mounter::Mounter;
 use super::observe::Observer;
 use super::prerequisites::Prerequisites;
 use super::publish::Publisher;
@@ -63,6 +58,7 @@ impl NodeServices {
         let operations = VolumeOperations::default();
         let health_log = Arc::new(HealthLog::default());
         let tools = Tools {
+            host: Arc::clone(&host),
             exec,
             operations: operations.clone(),
             memory: tool_memory,
@@ -70,9 +66,6 @@ impl NodeServices {
         let observer = Observer {
             host: Arc::clone(&host),
             kubelet_dir: settings.kubelet_dir.clone(),
-        };
-        let device_check = DeviceCheck {
-            host: Arc::clone(&host),
         };
         let staged = StagedRecords {
             host: Arc::clone(&host),
@@ -96,42 +89,19 @@ impl NodeServices {
         };
         let unmounter = Unmounter {
             host: Arc::clone(&host),
-            operations: operations.clone(),
             io: IoWatch {
                 host: Arc::clone(&host),
                 operations: operations.clone(),
                 in_flight: Arc::default(),
             },
-            device_check: device_check.clone(),
-        };
-        let block_settings = BlockSettingsApplier {
-            host: Arc::clone(&host),
-            device_check: device_check.clone(),
         };
         let formatter = Formatter {
-            host: Arc::clone(&host),
             tools: tools.clone(),
-            device_check: device_check.clone(),
             records: format_records.clone(),
         };
         let runner = StepRunner {
-            host: Arc::clone(&host),
             tools: tools.clone(),
-            device_check,
-            checker: FilesystemChecker {
-                host: Arc::clone(&host),
-                tools: tools.clone(),
-            },
             formatter: formatter.clone(),
-            mounter: Mounter {
-                host: Arc::clone(&host),
-                tools: tools.clone(),
-            },
-            partition_grower: PartitionGrower {
-                host: Arc::clone(&host),
-                tools: tools.clone(),
-            },
-            format_records: format_records.clone(),
         };
         Self {
             stager: Stager {
@@ -145,7 +115,6 @@ impl NodeServices {
                 staged: staged.clone(),
                 format_records,
                 tool_slots: ToolSlots::default(),
-                block_settings,
                 runner: runner.clone(),
             },
             unstager: Unstager {

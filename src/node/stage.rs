@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::Result;
-use super::block_settings::BlockSettingsApplier;
+use super::block_settings;
 use super::find::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::in_use::in_use;
@@ -35,7 +35,6 @@ pub struct Stager {
     pub(super) staged: StagedRecords,
     pub(super) format_records: FormatRecords,
     pub(super) tool_slots: ToolSlots,
-    pub(super) block_settings: BlockSettingsApplier,
     pub(super) runner: StepRunner,
 }
 
@@ -96,7 +95,7 @@ impl Stager {
             },
         };
         let settings = &request.tuning.block_settings;
-        self.block_settings.apply(call, &disk, settings).await?;
+        block_settings::apply(&*self.host, call, &disk, settings).await?;
         // The future of all steps is too large for the stack of the callers.
         let run = Box::pin(self.runner.run(call, &seen.device, &steps, blank));
         self.unmounter.io.observe(call, &disk, slot, run).await

@@ -6,13 +6,15 @@ use super::observe::CallContext;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Command, Exec, Output};
+use crate::host::{Command, Exec, Host, Output};
 use crate::model::Bytes;
 
 /// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated from
 /// its beginning takes as long again. Meanwhile, calls of the volume fail with [`Error::OperationPending`].
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
+    /// The host of the devices that the tools work on.
+    pub(super) host: Arc<dyn Host>,
     pub(super) exec: Arc<dyn Exec>,
     pub(super) operations: VolumeOperations,
     /// The address space of each tool. A tool that needs more fails instead of exhausting the memory of the container.

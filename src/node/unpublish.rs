@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use super::Result;
+use super::device_check::is_removed;
 use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, PathState, device_node_mounts, quick};
 use super::plan::PlanError;
@@ -13,7 +15,6 @@ use super::run::set_read_only;
 use super::staged::StagedRecords;
 use super::tools::Tools;
 use super::volume_operations::VolumeOperations;
-use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Host};
 
@@ -88,7 +89,7 @@ impl Unpublisher {
         call: CallContext<'_>,
         deadline: Deadline,
     ) -> Result<()> {
-        if self.unmounter.is_removed(call, device).await? {
+        if is_removed(&*self.host, call, device).await? {
             return Ok(());
         }
         self.unmounter.flush(call, device, deadline).await?;
@@ -112,10 +113,10 @@ pub(super) async fn remove(
             let removed = host.remove_empty(quick(), &state.path).await;
             removed.map_err(call.failed())
         }
-        other => Err(Error::Plan {
-            volume: call.id().clone(),
-            operation: call.operation,
-            source: PlanError::wrong_path_type(&state.path, other, "a directory or a file"),
-        }),
+        other => {
+            let expected = "a directory or a file";
+            let error = PlanError::wrong_path_type(&state.path, other, expected);
+            Err(call.refused()(error))
+        }
     }
 }

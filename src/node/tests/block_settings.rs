@@ -64,23 +64,24 @@ async fn a_missing_setting_is_rejected_before_any_setting_is_changed() {
 /// The disk was detached during the call, and another one has its name.
 #[tokio::test(start_paused = true)]
 async fn settings_of_another_disk_with_the_same_name_are_not_changed() {
-    let (fake, node) = world(with_disk(Content::Blank));
+    let (fake, _) = world(with_disk(Content::Blank));
     let set = |value: &str| {
         let name = "queue/read_ahead_kb".to_owned();
         fake.state().block_settings.insert(name, value.to_owned());
     };
     set("128");
-    let applier = &node.stager.block_settings;
     let volume = volume();
     let call = CallContext::new(&volume, "staging");
     let device = disk("vdb", 16, "bp1");
     let request = with_settings("queue/read_ahead_kb=4096");
     let settings = &request.tuning.block_settings;
-    applier.apply(call, &device, settings).await.unwrap();
+    let applied = crate::node::block_settings::apply(&*fake, call, &device, settings).await;
+    applied.unwrap();
     assert_eq!(fake.state().block_settings["queue/read_ahead_kb"], "4096");
 
     fake.state().devices = vec![disk("vdb", 17, "bp2")];
     set("256");
-    applier.apply(call, &device, settings).await.unwrap_err();
+    let applied = crate::node::block_settings::apply(&*fake, call, &device, settings).await;
+    applied.unwrap_err();
     assert_eq!(fake.state().block_settings["queue/read_ahead_kb"], "256");
 }
