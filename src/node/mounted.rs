@@ -48,11 +48,6 @@ impl MountIdentifier {
             identity,
             in_use: self.is_in_use(device.as_ref(), identity, path_state).await,
         };
-        let refused = |source| Error::Plan {
-            volume: call.id().clone(),
-            operation: call.operation,
-            source,
-        };
         match (plan::mount_owner(&observed), device) {
             (MountOwner::Dead, device) => {
                 let own = device.filter(|_| identity == Identity::Volume);
@@ -64,10 +59,11 @@ impl MountIdentifier {
                 operation: call.operation,
                 devices: device.to_string(),
             }),
-            (MountOwner::OtherDisk, Some(device)) => Err(refused(PlanError::path_in_use_by(
-                path_state, mount, &device,
-            ))),
-            (_, _) => Err(refused(PlanError::path_in_use(path_state, mount))),
+            (MountOwner::OtherDisk, Some(device)) => {
+                let error = PlanError::path_in_use_by(path_state, mount, &device);
+                Err(call.refused()(error))
+            }
+            (_, _) => Err(call.refused()(PlanError::path_in_use(path_state, mount))),
         }
     }
 

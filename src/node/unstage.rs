@@ -154,9 +154,5 @@ fn check_not_mounted(device: &Device, mounts: &[Mount], call: CallContext<'_>) -
     if all.is_empty() {
         return Ok(());
     }
-    Err(Error::Plan {
-        volume: call.id().clone(),
-        operation: call.operation,
-        source: PlanError::mounted_elsewhere(device, &all),
-    })
+    Err(call.refused()(PlanError::mounted_elsewhere(device, &all)))
 }
