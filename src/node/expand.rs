@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::find::DeviceFinder;
 use super::grow_partition::check_grown;
-use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, Observer, mounts_of, quick};
 use super::plan;
 use super::request::ExpandRequest;
@@ -13,7 +12,7 @@ use super::staged::StagedRecords;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host, Mount};
+use crate::host::{Device, Entry, Host};
 use crate::model::{Bytes, Filesystem};
 
 const OPERATION: &str = "expanding";
@@ -81,35 +80,21 @@ impl Expander {
     async fn device_at(&self, request: &ExpandRequest) -> Result<Device> {
         let volume = &request.volume;
         let call = CallContext::new(volume, OPERATION);
-        let not_here = |reason: &str| Error::VolumeNotFound {
-            volume: volume.id.clone(),
-            path: request.path.as_path().to_owned(),
-            reason: reason.to_owned(),
-        };
+        let path = request.path.as_path();
         let Some(device) = self.finder.lookup_device(volume, OPERATION).await? else {
-            return Err(not_here("no device of this node has its serial"));
+            return Err(call.not_found(path, "no device of this node has its serial"));
         };
-        self.observer
-            .resolve_path(&request.path, call)
-            .await
-            .map_err(as_not_found)?;
+        self.observer.find_path(&request.path, call).await?;
         // For block volumes the path is not checked: orchestrators pass a directory above it.
         if request.block {
             return Ok(device);
         }
-        let mounts = self.observer.mounts(call).await?;
-        let path_state = self
-            .observer
-            .path_state(&request.path, &mounts, call)
-            .await?;
-        let is_mounted = path_state
-            .mount
-            .as_ref()
-            .is_some_and(|m: &Mount| m.is_of(&device));
-        if is_mounted || path_state.entry == Entry::BlockDevice(device.number) {
+        let (_, state) = self.observer.observe(&request.path, call).await?;
+        let is_mounted = state.mount.is_some_and(|mount| mount.is_of(&device));
+        if is_mounted || state.entry == Entry::BlockDevice(device.number) {
             return Ok(device);
         }
-        Err(not_here("it is not mounted at this path"))
+        Err(call.not_found(path, "it is not mounted at this path"))
     }
 
     async fn wait_for_size(

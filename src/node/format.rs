@@ -81,7 +81,7 @@ impl Formatter {
             .await?;
         if self.records.get(device, call).await? != FormatRecord::Current {
             let reason = "the record of the interrupted mkfs no longer exists";
-            return Err(call.device_changed(device, reason.to_owned()));
+            return Err(call.device_changed(device, reason));
         }
         tracing::warn!(
             disk.id = %call.id(),

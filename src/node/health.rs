@@ -7,12 +7,11 @@ use std::sync::Arc;
 use super::find::DeviceFinder;
 use super::health_issue::{HealthIssue, Recovery};
 use super::health_log::HealthLog;
-use super::kubelet_path::as_not_found;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
 use super::request::{HealthRequest, Volume};
 use super::staged::StagedRecords;
 use super::stats::{VolumeStats, VolumeUsage};
-use super::{Error, Result};
+use super::{Result, VolumePath};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};
 use crate::model::{Filesystem, Fsck};
@@ -48,11 +47,7 @@ impl HealthReporter {
         let mounts = self.observer.mounts(call).await?;
         let mut candidates = Vec::new();
         for path in &request.paths {
-            let path = self
-                .observer
-                .resolve_path(path, call)
-                .await
-                .map_err(as_not_found)?;
+            let path = self.observer.find_path(path, call).await?;
             candidates.extend(mounts.iter().rfind(|mount| mount.point == path));
         }
         // Without a path, or if it is a directory above the device, any mount of the device is used.
@@ -71,13 +66,8 @@ impl HealthReporter {
             return Ok(Vec::new());
         }
         let path = request.paths.first();
-        Err(Error::VolumeNotFound {
-            volume: volume.id.clone(),
-            path: path
-                .map_or(Path::new("any path"), |path| path.as_path())
-                .to_owned(),
-            reason: "no device of this node has its serial".to_owned(),
-        })
+        let path = path.map_or(Path::new("any path"), VolumePath::as_path);
+        Err(call.not_found(path, "no device of this node has its serial"))
     }
 
     /// Checks the health of the volume at this mount and logs changes; `None` if the mount is not of the volume.

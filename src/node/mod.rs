@@ -27,7 +27,6 @@ mod identify;
 mod in_use;
 pub mod info;
 mod io_watch;
-mod kubelet_path;
 mod mounted;
 mod mounter;
 mod observe;

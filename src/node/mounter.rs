@@ -35,7 +35,7 @@ pub(super) async fn mount(
         tracing::error!(disk.id = %call.id(), error, "cannot unmount the filesystem of another device");
     }
     let reason = "the kernel mounted the filesystem of another device";
-    Err(call.device_changed(&request.device, reason.to_owned()))
+    Err(call.device_changed(&request.device, reason))
 }
 
 /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not

@@ -1,4 +1,5 @@
-//! Observations of the host, with shared errors and timeouts.
+//! Observations of the host, with shared errors and timeouts. Paths are restricted to kubelet's directory: its own path may
+//! contain symlinks; below it none are followed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,9 +57,17 @@ impl<'a> CallContext<'a> {
         }
     }
 
+    pub(super) fn not_found(self, path: &Path, reason: impl Into<String>) -> Error {
+        Error::VolumeNotFound {
+            volume: self.id().clone(),
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
     /// The device is not the one that was chosen, or has other content.
-    pub(super) fn device_changed(self, device: &Device, reason: String) -> Error {
-        let device = device.path.clone();
+    pub(super) fn device_changed(self, device: &Device, reason: impl Into<String>) -> Error {
+        let (device, reason) = (device.path.clone(), reason.into());
         self.failed()(HostError::DeviceChanged { device, reason })
     }
 }
@@ -83,7 +92,7 @@ impl PathState {
     }
 }
 
-/// Reads mounts, paths and devices for one call. Paths are restricted to kubelet's directory.
+/// Reads mounts, paths and devices for one call.
 #[derive(Debug, Clone)]
 pub(super) struct Observer {
     pub(super) host: Arc<dyn Host>,
@@ -92,6 +101,17 @@ pub(super) struct Observer {
 }
 
 impl Observer {
+    /// Reads the mount table, and observes a path.
+    pub(super) async fn observe(
+        &self,
+        path: &VolumePath,
+        call: CallContext<'_>,
+    ) -> Result<(Vec<Mount>, PathState)> {
+        let mounts = self.mounts(call).await?;
+        let state = self.path_state(path, &mounts, call).await?;
+        Ok((mounts, state))
+    }
+
     /// Observes a path, given the mount table.
     pub(super) async fn path_state(
         &self,
@@ -118,6 +138,40 @@ impl Observer {
             entry,
             mount,
             dead,
+        })
+    }
+
+    /// The path as in the mount table.
+    pub(super) async fn resolve_path(
+        &self,
+        path: &VolumePath,
+        call: CallContext<'_>,
+    ) -> Result<PathBuf> {
+        let given = &self.kubelet_dir;
+        let real = self.host.real(quick(), given).await;
+        let real = real.map_err(call.failed())?;
+        below(path.as_path(), given, &real).ok_or_else(|| Error::PathNotAllowed {
+            volume: call.id().clone(),
+            field: path.field(),
+            path: path.as_path().to_owned(),
+            directory: given.clone(),
+        })
+    }
+
+    /// Resolves the path of an RPC that only reads or expands: a volume does not exist outside the directory.
+    pub(super) async fn find_path(
+        &self,
+        path: &VolumePath,
+        call: CallContext<'_>,
+    ) -> Result<PathBuf> {
+        let resolved = self.resolve_path(path, call).await;
+        resolved.map_err(|error| match error {
+            Error::PathNotAllowed { directory, .. } => {
+                let directory = directory.display();
+                let reason = format!("volumes exist only below --kubelet-dir {directory}");
+                call.not_found(path.as_path(), reason)
+            }
+            other => other,
         })
     }
 
@@ -162,4 +216,38 @@ pub(super) fn device_node_mounts(device: &Device, mounts: &[Mount], except: &Pat
         .filter(|mount| mount.is_node_of(device) && mount.point != except)
         .cloned()
         .collect()
+}
+
+/// The path below the real directory, if it is below the directory by its given or real path.
+fn below(path: &Path, given: &Path, real: &Path) -> Option<PathBuf> {
+    let rest = path
+        .strip_prefix(given)
+        .or_else(|_| path.strip_prefix(real))
+        .ok()?;
+    (rest != Path::new("")).then(|| real.join(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_below_the_given_or_real_directory_resolves_to_the_real_one() {
+        for (path, wanted) in [
+            ("/var/lib/kubelet/pods/x", Some("/data/kubelet/pods/x")),
+            ("/data/kubelet/pods/x", Some("/data/kubelet/pods/x")),
+            ("/var/lib/kubelet", None),
+            ("/data/kubelet", None),
+            ("/var/lib/kubelet2/x", None),
+            ("/var/lib", None),
+            ("/etc/shadow", None),
+        ] {
+            let found = below(
+                Path::new(path),
+                Path::new("/var/lib/kubelet"),
+                Path::new("/data/kubelet"),
+            );
+            assert_eq!(found.as_deref(), wanted.map(Path::new), "{path}");
+        }
+    }
 }

@@ -57,15 +57,9 @@ impl Publisher {
         device: Device,
     ) -> Result<PublishObservation> {
         let call = CallContext::new(&request.volume, OPERATION);
-        let mounts = self.observer.mounts(call).await?;
-        let staging = self
-            .observer
-            .path_state(&request.staging, &mounts, call)
-            .await?;
-        let target = self
-            .observer
-            .path_state(&request.target, &mounts, call)
-            .await?;
+        let (mounts, staging) = self.observer.observe(&request.staging, call).await?;
+        let target = self.observer.path_state(&request.target, &mounts, call);
+        let target = target.await?;
         let other_targets = match request.access {
             Access::Block => device_node_mounts(&device, &mounts, &target.path),
             // A mounted subdirectory of the volume is not a target of this driver.

@@ -136,7 +136,7 @@ impl Unmounter {
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
                 FlushOutcome::Removed => {
                     let reason = "the device still exists in sysfs, but its node is missing or belongs to another device";
-                    return Err(call.device_changed(device, reason.to_owned()));
+                    return Err(call.device_changed(device, reason));
                 }
                 FlushOutcome::InUse => {}
             }

@@ -110,21 +110,18 @@ impl Stager {
         deadline: Deadline,
     ) -> Result<()> {
         loop {
-            let mounts = self.observer.mounts(call).await?;
-            let path = self.observer.path_state(&request.staging, &mounts, call);
-            let state = path.await?;
+            let (_, state) = self.observer.observe(&request.staging, call).await?;
             let Some(mount) = state.mount.as_ref().filter(|mount| !mount.is_of(disk)) else {
                 return Ok(());
             };
-            match self.mounts.identify(&state, mount, call).await {
-                Ok(OwnedMount::Dead(device)) => {
-                    self.unmounter
-                        .unmount_dead(call, device.as_deref(), &state.path, deadline)
-                        .await?;
-                }
+            let owned = self.mounts.identify(&state, mount, call).await;
+            let Ok(OwnedMount::Dead(device)) = owned else {
                 // The plan names what is mounted there.
-                Ok(OwnedMount::Device(_)) | Err(_) => return Ok(()),
-            }
+                return Ok(());
+            };
+            self.unmounter
+                .unmount_dead(call, device.as_deref(), &state.path, deadline)
+                .await?;
         }
     }
 
@@ -160,11 +157,7 @@ impl Stager {
             }
             Access::Mount { .. } | Access::Block => disk.clone(),
         };
-        let mounts = self.observer.mounts(call).await?;
-        let staging = self
-            .observer
-            .path_state(&request.staging, &mounts, call)
-            .await?;
+        let (mounts, staging) = self.observer.observe(&request.staging, call).await?;
         let mut elsewhere = mounts_of(disk, &mounts, &[&staging.path]);
         // A process with access to the raw device can write at any time, so a blank read proves nothing.
         if let Access::Mount { .. } = request.access {

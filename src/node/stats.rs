@@ -1,11 +1,10 @@
 //! Usage and health issues of a volume (`NodeGetVolumeStats`).
 
+use super::Result;
 use super::health::HealthReporter;
 use super::health_issue::HealthIssue;
-use super::kubelet_path::as_not_found;
 use super::observe::CallContext;
 use super::request::StatsRequest;
-use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::Usage;
 use crate::model::Bytes;
@@ -41,32 +40,18 @@ impl HealthReporter {
         let call = CallContext::new(volume, OPERATION);
         let device = self.finder.lookup_device(volume, OPERATION).await?;
         let mounts = self.observer.mounts(call).await?;
-        let path = self
-            .observer
-            .resolve_path(&request.path, call)
-            .await
-            .map_err(as_not_found)?;
+        let path = self.observer.find_path(&request.path, call).await?;
+        let not_found = |reason| call.not_found(request.path.as_path(), reason);
         let Some(mount) = mounts.iter().rfind(|mount| mount.point == path) else {
-            return Err(Error::VolumeNotFound {
-                volume: volume.id.clone(),
-                path: request.path.as_path().to_owned(),
-                reason: match device {
-                    Some(_) => "nothing is mounted there",
-                    None => "no device of this node has its serial",
-                }
-                .to_owned(),
-            });
+            return Err(not_found(match device {
+                Some(_) => "nothing is mounted there".to_owned(),
+                None => "no device of this node has its serial".to_owned(),
+            }));
         };
-        match self
-            .check_health(volume, device.as_ref(), mount, deadline)
-            .await?
-        {
-            Some(report) => Ok(report),
-            None => Err(Error::VolumeNotFound {
-                volume: volume.id.clone(),
-                path: request.path.as_path().to_owned(),
-                reason: format!("{} is mounted there", mount.source.display()),
-            }),
-        }
+        let report = self.check_health(volume, device.as_ref(), mount, deadline);
+        report.await?.ok_or_else(|| {
+            let source = mount.source.display();
+            not_found(format!("{source} is mounted there"))
+        })
     }
 }

@@ -52,11 +52,7 @@ impl Unpublisher {
         let call = CallContext::new(&request.volume, OPERATION);
         // Mounts may be stacked. Each iteration removes one.
         loop {
-            let mounts = self.observer.mounts(call).await?;
-            let state = self
-                .observer
-                .path_state(&request.target, &mounts, call)
-                .await?;
+            let (mounts, state) = self.observer.observe(&request.target, call).await?;
             let Some(mount) = &state.mount else {
                 return remove(&self.host, &state, call).await;
             };

@@ -60,11 +60,7 @@ impl Unstager {
         if devices.is_empty() {
             devices = self.candidates.list(call).await?;
         }
-        let mounts = self.observer.mounts(call).await?;
-        let state = self
-            .observer
-            .path_state(&request.staging, &mounts, call)
-            .await?;
+        let (mounts, state) = self.observer.observe(&request.staging, call).await?;
         for device in &devices {
             check_not_mounted(device, &mounts, call)?;
         }
@@ -109,11 +105,7 @@ impl Unstager {
     ) -> Result<Vec<Device>> {
         let mut devices: Vec<Device> = Vec::new();
         loop {
-            let mounts = self.observer.mounts(call).await?;
-            let state = self
-                .observer
-                .path_state(&request.staging, &mounts, call)
-                .await?;
+            let (mounts, state) = self.observer.observe(&request.staging, call).await?;
             let Some(mount) = &state.mount else {
                 return Ok(devices);
             };
