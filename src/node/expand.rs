@@ -34,30 +34,24 @@ impl Expander {
     /// # Errors
     /// If the volume is not at the path, its device keeps its size, or growing fails.
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
-        let (expander, volume) = (self.clone(), request.volume.clone());
-        let expanded = async move {
-            let call = CallContext::new(&request.volume, OPERATION);
-            let volume = expander.staged.volume(call).await?;
-            let request = ExpandRequest { volume, ..request };
-            expander.expand_locked(&request, deadline).await
-        };
+        let volume = request.volume.clone();
+        let expanded = self.clone().expand_locked(request, deadline);
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, expanded).await
     }
 
-    async fn expand_locked(&self, request: &ExpandRequest, deadline: Deadline) -> Result<Bytes> {
-        let volume = &request.volume;
-        let device = self.device_at(request).await?;
-        let device = self.wait_for_size(request, device, deadline).await?;
+    async fn expand_locked(self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
+        let volume = self.staged.volume(&request.volume, OPERATION).await?;
+        let call = CallContext::new(&volume, OPERATION);
+        let device = self.wait_for_size(&request, call, deadline).await?;
         if let Some(limit) = request.limit.filter(|limit| device.size > *limit) {
             return Err(Error::TooLarge {
-                volume: volume.id.clone(),
+                volume: volume.id,
                 device: device.to_string(),
                 size: device.size,
                 limit,
             });
         }
-        let call = CallContext::new(volume, OPERATION);
         let mounts = mounts_of(&device, &self.observer.mounts(call).await?, &[]);
         let Some(mount) = mounts.first() else {
             return Ok(device.size);
@@ -77,11 +71,9 @@ impl Expander {
     }
 
     /// The volume's device, if the volume is mounted at the path.
-    async fn device_at(&self, request: &ExpandRequest) -> Result<Device> {
-        let volume = &request.volume;
-        let call = CallContext::new(volume, OPERATION);
+    async fn device_at(&self, request: &ExpandRequest, call: CallContext<'_>) -> Result<Device> {
         let path = request.path.as_path();
-        let Some(device) = self.finder.lookup_device(volume, OPERATION).await? else {
+        let Some(device) = self.finder.lookup_device(call).await? else {
             return Err(call.not_found(path, "no device of this node has its serial"));
         };
         self.observer.find_path(&request.path, call).await?;
@@ -97,24 +89,26 @@ impl Expander {
         Err(call.not_found(path, "it is not mounted at this path"))
     }
 
+    /// The volume's device, once it has the required size.
     async fn wait_for_size(
         &self,
         request: &ExpandRequest,
-        mut device: Device,
+        call: CallContext<'_>,
         deadline: Deadline,
     ) -> Result<Device> {
+        let mut device = self.device_at(request, call).await?;
         let required = request.required.unwrap_or_default();
         let mut changes = None;
         while device.size < required {
             if !self.finder.await_change(&mut changes, deadline).await {
                 return Err(Error::DeviceNotResized {
-                    volume: request.volume.id.clone(),
+                    volume: call.id().clone(),
                     device: device.to_string(),
                     size: device.size,
                     required,
                 });
             }
-            device = self.device_at(request).await?;
+            device = self.device_at(request, call).await?;
         }
         Ok(device)
     }

@@ -158,11 +158,11 @@ impl DeviceFinder {
         volume: &Volume,
         deadline: Deadline,
     ) -> Result<Device> {
-        const OPERATION: &str = "finding its device";
+        let call = CallContext::new(volume, "finding its device");
         let start = Instant::now();
         let mut changes = None;
         loop {
-            let notes = match self.lookup(volume, OPERATION).await? {
+            let notes = match self.lookup(call).await? {
                 Lookup::Found(device) => {
                     let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
                     tracing::info!(disk.id = %volume.id, %device, waited_ms, "device found");
@@ -171,8 +171,7 @@ impl DeviceFinder {
                 Lookup::NotFound(notes) => notes,
             };
             if !self.await_change(&mut changes, deadline).await {
-                let existing =
-                    ExistingDevices::list(&*self.host, CallContext::new(volume, OPERATION)).await?;
+                let existing = ExistingDevices::list(&*self.host, call).await?;
                 return Err(Error::DeviceNotFound {
                     volume: volume.id.clone(),
                     serial: volume.serial.clone(),
@@ -189,10 +188,11 @@ impl DeviceFinder {
         mut device: Device,
         deadline: Deadline,
     ) -> Result<Device> {
+        let call = CallContext::new(volume, "finding its partition");
         let deadline = deadline.at_most(PARTITION_SCAN);
         let mut changes = None;
         while device.partitions.is_empty() && self.await_change(&mut changes, deadline).await {
-            if let Some(now) = self.lookup_device(volume, "finding its partition").await? {
+            if let Some(now) = self.lookup_device(call).await? {
                 device = now;
             }
         }
@@ -218,26 +218,27 @@ impl DeviceFinder {
     }
 
     /// The volume's device, if it exists now.
-    pub(super) async fn lookup_device(
-        &self,
-        volume: &Volume,
-        operation: &'static str,
-    ) -> Result<Option<Device>> {
-        Ok(match self.lookup(volume, operation).await? {
+    pub(super) async fn lookup_device(&self, call: CallContext<'_>) -> Result<Option<Device>> {
+        Ok(match self.lookup(call).await? {
             Lookup::Found(device) => Some(*device),
             Lookup::NotFound(_) => None,
         })
     }
 
-    async fn lookup(&self, volume: &Volume, operation: &'static str) -> Result<Lookup> {
-        let call = CallContext::new(volume, operation);
-        let directory = self.device_dir.as_deref();
-        let found = self.host.search(quick(), &volume.serial, directory).await;
-        let candidates = found.map_err(call.failed())?;
-        resolve_device(&volume.serial, &candidates).map_err(|source| Error::DeviceAmbiguous {
-            volume: volume.id.clone(),
+    async fn lookup(&self, call: CallContext<'_>) -> Result<Lookup> {
+        let candidates = self.search(call).await?;
+        let found = resolve_device(&call.volume.serial, &candidates);
+        found.map_err(|source| Error::DeviceAmbiguous {
+            volume: call.id().clone(),
             source,
         })
+    }
+
+    /// The devices that may be the volume's.
+    pub(super) async fn search(&self, call: CallContext<'_>) -> Result<Candidates> {
+        let (serial, directory) = (&call.volume.serial, self.device_dir.as_deref());
+        let found = self.host.search(quick(), serial, directory).await;
+        found.map_err(call.failed())
     }
 }
 

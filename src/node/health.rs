@@ -38,12 +38,9 @@ impl HealthReporter {
         request: &HealthRequest,
         deadline: Deadline,
     ) -> Result<Vec<HealthIssue>> {
-        let volume = &self
-            .staged
-            .volume(CallContext::new(&request.volume, OPERATION))
-            .await?;
+        let volume = &self.staged.volume(&request.volume, OPERATION).await?;
         let call = CallContext::new(volume, OPERATION);
-        let device = self.finder.lookup_device(volume, OPERATION).await?;
+        let device = self.finder.lookup_device(call).await?;
         let mounts = self.observer.mounts(call).await?;
         let mut candidates = Vec::new();
         for path in &request.paths {

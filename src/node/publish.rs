@@ -26,21 +26,20 @@ impl Publisher {
     /// # Errors
     /// The volume is not staged, the target is in use, the access conflicts, or a step fails.
     pub async fn publish(&self, request: PublishRequest, deadline: Deadline) -> Result<()> {
-        let (publisher, volume) = (self.clone(), request.volume.clone());
-        let published = async move { publisher.publish_locked(&request, deadline).await };
+        let volume = request.volume.clone();
+        let published = self.clone().publish_locked(request, deadline);
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, published).await
     }
 
-    async fn publish_locked(&self, request: &PublishRequest, deadline: Deadline) -> Result<()> {
-        let volume = &request.volume;
-        let call = CallContext::new(volume, OPERATION);
+    async fn publish_locked(self, request: PublishRequest, deadline: Deadline) -> Result<()> {
+        let call = CallContext::new(&request.volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
             self.observer.resolve_path(path, call).await?;
         }
-        let device = self.finder.wait_for_device(volume, deadline).await?;
-        let seen = self.observe_publish(request, device).await?;
+        let device = self.finder.wait_for_device(call.volume, deadline);
+        let seen = self.observe(&request, device.await?, call).await?;
         let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
@@ -51,12 +50,12 @@ impl Publisher {
         self.runner.run(call, &seen.device, &steps, None).await
     }
 
-    async fn observe_publish(
+    async fn observe(
         &self,
         request: &PublishRequest,
         device: Device,
+        call: CallContext<'_>,
     ) -> Result<PublishObservation> {
-        let call = CallContext::new(&request.volume, OPERATION);
         let (mounts, staging) = self.observer.observe(&request.staging, call).await?;
         let target = self.observer.path_state(&request.target, &mounts, call);
         let target = target.await?;

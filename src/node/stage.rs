@@ -44,26 +44,25 @@ impl Stager {
     /// # Errors
     /// The device does not appear, is ambiguous or unsuitable, or a step fails.
     pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
-        let (stager, volume) = (self.clone(), request.volume.clone());
-        let staged = async move { stager.stage_locked(&request, deadline).await };
+        let volume = request.volume.clone();
+        let staged = self.clone().stage_locked(request, deadline);
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, staged).await
     }
 
-    async fn stage_locked(&self, request: &StageRequest, deadline: Deadline) -> Result<()> {
-        let volume = &request.volume;
-        let call = CallContext::new(volume, OPERATION);
+    async fn stage_locked(self, request: StageRequest, deadline: Deadline) -> Result<()> {
+        let call = CallContext::new(&request.volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         self.observer.resolve_path(&request.staging, call).await?;
-        let found = self.finder.wait_for_device(volume, deadline);
+        let found = self.finder.wait_for_device(call.volume, deadline);
         let mut disk = found.in_phase(Phase::DeviceWait).await?;
         if request.tuning.partition {
-            let partitions = self.finder.wait_for_partitions(volume, disk, deadline);
+            let partitions = self.finder.wait_for_partitions(call.volume, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
-        self.remove_dead_mounts(request, &disk, call, deadline)
-            .await?;
-        let (seen, mut blank) = self.observe_stage(request, &disk, deadline).await?;
+        let removed = self.remove_dead_mounts(&request, &disk, call, deadline);
+        removed.await?;
+        let (seen, mut blank) = self.observe(&request, &disk, call, deadline).await?;
         let requested = RequestedAccess {
             access: &request.access,
             read_only: request.read_only,
@@ -74,7 +73,7 @@ impl Stager {
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount)
             || matches!(request.access, Access::Block)
-            || self.staged.volume(call).await? != *volume
+            || self.staged.volume(call.volume, OPERATION).await? != *call.volume
         {
             let fsck = match request.access {
                 Access::Mount { .. } => Some(request.tuning.fsck),
@@ -144,13 +143,13 @@ impl Stager {
         ))
     }
 
-    async fn observe_stage(
+    async fn observe(
         &self,
         request: &StageRequest,
         disk: &Device,
+        call: CallContext<'_>,
         deadline: Deadline,
     ) -> Result<(StageObservation, Option<DeviceLock>)> {
-        let call = CallContext::new(&request.volume, OPERATION);
         let device = match request.access {
             Access::Mount { .. } if request.tuning.partition => {
                 plan::single_partition(disk).map_err(call.refused())?
@@ -186,11 +185,8 @@ impl Stager {
             Access::Mount { .. } | Access::Block => (None, None),
         };
         let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
-        let capabilities = self
-            .host
-            .capabilities(quick())
-            .await
-            .map_err(call.failed())?;
+        let capabilities = self.host.capabilities(quick()).await;
+        let capabilities = capabilities.map_err(call.failed())?;
         let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
         let seen = StageObservation {
             rejects_writes,

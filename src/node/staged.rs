@@ -38,10 +38,10 @@ impl StagedRecords {
     ///
     /// # Errors
     /// If the record exists and cannot be read now: without its serial, a disk in use would count as absent.
-    pub(super) async fn volume(&self, call: CallContext<'_>) -> Result<Volume> {
-        let record = self.read(call).await?;
+    pub(super) async fn volume(&self, of: &Volume, operation: &'static str) -> Result<Volume> {
+        let record = self.read(CallContext::new(of, operation)).await?;
         let serial = record.and_then(|record| Serial::new(&record.serial));
-        Ok(Volume::new(call.id().clone(), serial))
+        Ok(Volume::new(of.id.clone(), serial))
     }
 
     /// The record; `None` also for one whose content is not a record.

@@ -33,12 +33,9 @@ impl HealthReporter {
     /// # Errors
     /// The volume is not at the path, or the state of the host cannot be read.
     pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
-        let volume = &self
-            .staged
-            .volume(CallContext::new(&request.volume, OPERATION))
-            .await?;
+        let volume = &self.staged.volume(&request.volume, OPERATION).await?;
         let call = CallContext::new(volume, OPERATION);
-        let device = self.finder.lookup_device(volume, OPERATION).await?;
+        let device = self.finder.lookup_device(call).await?;
         let mounts = self.observer.mounts(call).await?;
         let path = self.observer.find_path(&request.path, call).await?;
         let not_found = |reason| call.not_found(request.path.as_path(), reason);

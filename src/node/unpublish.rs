@@ -37,19 +37,15 @@ impl Unpublisher {
     /// # Errors
     /// Another volume is mounted at the path, the path is not empty, or a step fails.
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
-        let (unpublisher, volume) = (self.clone(), request.volume.clone());
-        let unpublished = async move {
-            let call = CallContext::new(&request.volume, OPERATION);
-            let volume = unpublisher.staged.volume(call).await?;
-            let request = UnpublishRequest { volume, ..request };
-            unpublisher.unpublish_locked(&request, deadline).await
-        };
+        let volume = request.volume.clone();
+        let unpublished = self.clone().unpublish_locked(request, deadline);
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unpublished).await
     }
 
-    async fn unpublish_locked(&self, request: &UnpublishRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&request.volume, OPERATION);
+    async fn unpublish_locked(self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
+        let volume = self.staged.volume(&request.volume, OPERATION).await?;
+        let call = CallContext::new(&volume, OPERATION);
         // Mounts may be stacked. Each iteration removes one.
         loop {
             let (mounts, state) = self.observer.observe(&request.target, call).await?;

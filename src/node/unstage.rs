@@ -43,20 +43,16 @@ impl Unstager {
     /// The volume is still published, another volume is mounted at the path, the device is in use or cannot be
     /// identified, or a step fails.
     pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
-        let (unstager, volume) = (self.clone(), request.volume.clone());
-        let unstaged = async move {
-            let call = CallContext::new(&request.volume, OPERATION);
-            let volume = unstager.staged.volume(call).await?;
-            let request = UnstageRequest { volume, ..request };
-            unstager.unstage_locked(&request, deadline).await
-        };
+        let volume = request.volume.clone();
+        let unstaged = self.clone().unstage_locked(request, deadline);
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unstaged).await
     }
 
-    async fn unstage_locked(&self, request: &UnstageRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&request.volume, OPERATION);
-        let mut devices = self.unmount_all(request, deadline, call).await?;
+    async fn unstage_locked(self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
+        let volume = self.staged.volume(&request.volume, OPERATION).await?;
+        let call = CallContext::new(&volume, OPERATION);
+        let mut devices = self.unmount_all(&request, deadline, call).await?;
         if devices.is_empty() {
             devices = self.candidates.list(call).await?;
         }

@@ -70,18 +70,16 @@ impl HealthReporter {
 
     async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
         let default = Volume::new(id, None);
-        let volume = self
-            .staged
-            .volume(CallContext::new(&default, OPERATION))
-            .await;
+        let volume = self.staged.volume(&default, OPERATION).await;
         let volume = volume.unwrap_or(default);
-        let device = self.finder.lookup_device(&volume, OPERATION).await;
+        let call = CallContext::new(&volume, OPERATION);
+        let device = self.finder.lookup_device(call).await;
         let device = device.ok().flatten();
         let io = match &device {
             Some(device) => self.io_statistics(device, deadline).await,
             None => None,
         };
-        let stats = match self.mounted_stats(&volume, device.as_ref(), deadline).await {
+        let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
             Ok(stats) => stats,
             Err(error) => {
                 let error = error_chain(&error);
@@ -98,11 +96,11 @@ impl HealthReporter {
 
     async fn mounted_stats(
         &self,
-        volume: &Volume,
+        call: CallContext<'_>,
         device: Option<&Device>,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let call = CallContext::new(volume, OPERATION);
+        let volume = call.volume;
         let mounts = self.observer.mounts(call).await?;
         let Some(device) = device else {
             // A mount whose device was removed, if there is one.
