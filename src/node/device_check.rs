@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use crate::host::{Device, Host};
+use crate::host::{Device, DeviceIncarnation, Host};
 
 /// Checks that the name of the device still refers to the same incarnation.
 ///
@@ -37,6 +37,16 @@ pub(super) async fn is_removed(
         tracing::warn!(disk.id = %call.id(), %device, "the device was removed; unwritten data is lost");
     }
     Ok(removed)
+}
+
+/// The incarnation of the device; `None` for a loop device on a kernel without `diskseq` (before 5.15).
+pub(super) async fn incarnation(
+    host: &dyn Host,
+    call: CallContext<'_>,
+    device: &Device,
+) -> Result<Option<DeviceIncarnation>> {
+    let boot = host.boot_id(quick()).await.map_err(call.failed())?;
+    Ok(DeviceIncarnation::new(&boot, device))
 }
 
 /// The device now, or the partition of it that was chosen; `None` if the partition does not exist.

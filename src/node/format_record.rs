@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::device_check::incarnation;
 use super::observe::{CallContext, quick};
 use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
 use crate::model::Filesystem;
@@ -63,7 +64,7 @@ impl FormatRecords {
             }
             Err(error) => return Err(call.failed()(error)),
         };
-        let now = self.read_incarnation(device, call).await?;
+        let now = incarnation(&*self.host, call, device).await?;
         let reason = if now.as_ref() != Some(&record.incarnation) {
             "the machine was rebooted or the disk was detached since"
         } else if record.serial != call.volume.serial.as_str() {
@@ -87,7 +88,7 @@ impl FormatRecords {
         filesystem: Filesystem,
         call: CallContext<'_>,
     ) -> Result<()> {
-        let Some(incarnation) = self.read_incarnation(device, call).await? else {
+        let Some(incarnation) = incarnation(&*self.host, call, device).await? else {
             return Ok(());
         };
         let record = Record {
@@ -105,14 +106,5 @@ impl FormatRecords {
     pub(super) async fn remove(&self, call: CallContext<'_>) -> Result<()> {
         let removed = self.records.remove(quick(), KIND, call.id().as_str()).await;
         removed.map_err(call.failed())
-    }
-
-    async fn read_incarnation(
-        &self,
-        device: &Device,
-        call: CallContext<'_>,
-    ) -> Result<Option<DeviceIncarnation>> {
-        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
-        Ok(DeviceIncarnation::new(&boot, device))
     }
 }

@@ -14,7 +14,7 @@ use super::stats::{VolumeStats, VolumeUsage};
 use super::{Result, VolumePath};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};
-use crate::model::{Filesystem, Fsck};
+use crate::model::{DiskId, Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
 
@@ -52,10 +52,8 @@ impl HealthReporter {
             candidates.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
         }
         for mount in candidates {
-            let report = self
-                .check_health(volume, device.as_ref(), mount, deadline)
-                .await?;
-            if let Some(report) = report {
+            let report = self.check_health(volume, device.as_ref(), mount, deadline);
+            if let Some(report) = report.await? {
                 return Ok(report.health_issues);
             }
         }
@@ -75,19 +73,19 @@ impl HealthReporter {
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let report = self
-            .check_mount_health(volume, device, mount, deadline)
-            .await?;
+        let call = CallContext::new(volume, OPERATION);
+        let report = self.check_mount_health(call, device, mount, deadline);
+        let report = report.await?;
         if let Some(report) = &report {
-            self.log
-                .log_change(&volume.id, &mount.point, &report.health_issues);
+            let issues = &report.health_issues;
+            self.log.log_change(&volume.id, &mount.point, issues);
         }
         Ok(report)
     }
 
     async fn check_mount_health(
         &self,
-        volume: &Volume,
+        call: CallContext<'_>,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
@@ -100,14 +98,13 @@ impl HealthReporter {
         };
         let device = device.filter(|device| mount.is_of(device) || mount.is_node_of(device));
         let Some(device) = device else {
-            return Ok(self.is_orphan(mount, volume).await?.then(gone));
+            return Ok(self.is_orphan(mount, call).await?.then(gone));
         };
-        if self.staged.has_new_incarnation(volume, device).await? {
+        if self.staged.has_new_incarnation(call, device).await {
             return Ok(Some(gone()));
         }
         if !mount.is_of(device) {
             // A bind mount of the device node: no filesystem call that could hang.
-            let call = CallContext::new(volume, OPERATION);
             let entry = self.host.entry(quick(), &mount.point).await;
             let same = entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
             let report = VolumeStats {
@@ -117,58 +114,51 @@ impl HealthReporter {
             return Ok(Some(if same { report } else { gone() }));
         }
         let device = device.mounted_part(mount);
-        self.query_filesystem(volume, &device, mount, deadline)
-            .await
-            .map(Some)
+        let report = self.query_filesystem(call, &device, mount, deadline);
+        report.await.map(Some)
     }
 
     async fn query_filesystem(
         &self,
-        volume: &Volume,
+        call: CallContext<'_>,
         device: &Device,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<VolumeStats> {
-        let call = CallContext::new(volume, OPERATION);
         let mounts = self.observer.mounts(call).await?;
-        let recovery = self.recovery(volume, device, mount).await;
+        let recovery = self.recovery(call.id(), device, mount).await;
         let mut health_issues: Vec<HealthIssue> =
             read_only(device, &mounts, &recovery).into_iter().collect();
-        let push_shut_down = |health_issues: &mut Vec<HealthIssue>| {
-            health_issues.push(HealthIssue::FilesystemShutDown {
-                device: device.to_string(),
-                recovery: recovery.clone(),
-            });
+        let shut_down = || HealthIssue::FilesystemShutDown {
+            device: device.to_string(),
+            recovery: recovery.clone(),
         };
         let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
-        let vitals = match self.host.vitals(timeout, device, mount).await {
-            Ok(vitals) => vitals,
-            Err(error @ (HostError::TimedOut { .. } | HostError::StillRunning { .. })) => {
-                let since = match error {
-                    HostError::StillRunning { since, .. } => since,
-                    _ => FILESYSTEM_TIMEOUT,
-                };
-                health_issues.push(HealthIssue::FilesystemHangs {
-                    path: mount.point.clone(),
-                    since,
-                });
-                return Ok(VolumeStats {
-                    usage: Some(VolumeUsage::Device(device.size)),
-                    health_issues,
-                });
-            }
-            Err(error) => return Err(call.failed()(error)),
+        let vitals = self.host.vitals(timeout, device, mount).await;
+        let hangs_since = match &vitals {
+            Err(HostError::TimedOut { .. }) => Some(FILESYSTEM_TIMEOUT),
+            Err(HostError::StillRunning { since, .. }) => Some(*since),
+            Ok(_) | Err(_) => None,
         };
+        if let Some(since) = hangs_since {
+            let path = mount.point.clone();
+            health_issues.push(HealthIssue::FilesystemHangs { path, since });
+            return Ok(VolumeStats {
+                usage: Some(VolumeUsage::Device(device.size)),
+                health_issues,
+            });
+        }
+        let vitals = vitals.map_err(call.failed())?;
         let usage = match vitals.usage {
             Ok(usage) => VolumeUsage::Filesystem(usage),
             Err(error) if error.is_io_failure() => {
-                push_shut_down(&mut health_issues);
+                health_issues.push(shut_down());
                 VolumeUsage::Device(device.size)
             }
             Err(error) => return Err(call.failed()(error)),
         };
         if health_issues.is_empty() && mount.shows_shutdown() {
-            push_shut_down(&mut health_issues);
+            health_issues.push(shut_down());
         }
         if vitals.rejects_writes && health_issues.is_empty() {
             health_issues.push(HealthIssue::RemountedReadOnly {
@@ -197,11 +187,11 @@ impl HealthReporter {
     }
 
     /// How the filesystem becomes usable again. Staging without a record, by an earlier version, had the default.
-    async fn recovery(&self, volume: &Volume, device: &Device, mount: &Mount) -> Recovery {
+    async fn recovery(&self, volume: &DiskId, device: &Device, mount: &Mount) -> Recovery {
         let command = |filesystem| filesystem::repair_command(filesystem, &device.path).to_string();
         match mount.kind.parse() {
             Ok(ext @ (Filesystem::Ext4 | Filesystem::Ext3)) => {
-                let staged = self.staged.get(volume.id.as_str()).await;
+                let staged = self.staged.get(volume.as_str()).await;
                 match staged.and_then(|staged| staged.fsck).unwrap_or_default() {
                     Fsck::Preen => Recovery::Preen,
                     Fsck::Journal => Recovery::ManualRepair {
@@ -221,8 +211,7 @@ impl HealthReporter {
 
     /// Whether a mount is of a removed disk: no device has its number, or the device with the
     /// number is not the staged one.
-    async fn is_orphan(&self, mount: &Mount, volume: &Volume) -> Result<bool> {
-        let call = CallContext::new(volume, OPERATION);
+    async fn is_orphan(&self, mount: &Mount, call: CallContext<'_>) -> Result<bool> {
         let devices = self.host.devices(quick()).await.map_err(call.failed())?;
         let successor = if let Some(name) = mount.node_name() {
             devices.iter().find(|device| device.name == name)
@@ -241,7 +230,7 @@ impl HealthReporter {
         match successor {
             None => Ok(true),
             // Without a record the mount is not known to be the volume's.
-            Some(successor) => self.staged.has_new_incarnation(volume, successor).await,
+            Some(successor) => Ok(self.staged.has_new_incarnation(call, successor).await),
         }
     }
 

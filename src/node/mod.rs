@@ -23,7 +23,6 @@ mod grow_partition;
 pub mod health;
 mod health_issue;
 mod health_log;
-mod identify;
 mod in_use;
 pub mod info;
 mod io_watch;

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use super::identify::Identifier;
+use super::Result;
 use super::observe::{CallContext, PathState, quick};
 use super::plan::{self, Identity, MountObservation, MountOwner, PlanError};
-use super::{Error, Result};
+use super::staged::StagedRecords;
 use crate::host::{Device, Entry, FlushOutcome, Host, Mount};
 
 #[derive(Debug, Clone)]
 pub(super) struct MountIdentifier {
     pub(super) host: Arc<dyn Host>,
-    pub(super) identifier: Identifier,
+    pub(super) staged: StagedRecords,
 }
 
 /// A mount that may be removed.
@@ -38,7 +38,7 @@ impl MountIdentifier {
     ) -> Result<OwnedMount> {
         let device = self.device_behind(path_state, mount, call).await?;
         let identity = match &device {
-            Some(device) => self.identifier.identify(device, call).await?,
+            Some(device) => self.staged.identify(device, call).await?,
             None => Identity::Other,
         };
         let observed = MountObservation {
@@ -54,11 +54,7 @@ impl MountIdentifier {
                 Ok(OwnedMount::Dead(own.map(Box::new)))
             }
             (MountOwner::Volume, Some(device)) => Ok(OwnedMount::Device(Box::new(device))),
-            (MountOwner::Unidentified, Some(device)) => Err(Error::DeviceUnidentified {
-                volume: call.id().clone(),
-                operation: call.operation,
-                devices: device.to_string(),
-            }),
+            (MountOwner::Unidentified, Some(device)) => Err(call.unidentified(device.to_string())),
             (MountOwner::OtherDisk, Some(device)) => {
                 let error = PlanError::path_in_use_by(path_state, mount, &device);
                 Err(call.refused()(error))

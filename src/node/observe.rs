@@ -57,6 +57,15 @@ impl<'a> CallContext<'a> {
         }
     }
 
+    /// Devices that may be the volume's have not reported their serials.
+    pub(super) fn unidentified(self, devices: String) -> Error {
+        Error::DeviceUnidentified {
+            volume: self.id().clone(),
+            operation: self.operation,
+            devices,
+        }
+    }
+
     pub(super) fn not_found(self, path: &Path, reason: impl Into<String>) -> Error {
         Error::VolumeNotFound {
             volume: self.id().clone(),

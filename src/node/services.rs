@@ -10,7 +10,6 @@ use super::format::Formatter;
 use super::format_record::FormatRecords;
 use super::health::HealthReporter;
 use super::health_log::HealthLog;
-use super::identify::Identifier;
 use super::info::NodeInfoReporter;
 use super::io_watch::IoWatch;
 use super::mounted::MountIdentifier;
@@ -18,7 +17,6 @@ use super::observe::Observer;
 use super::prerequisites::Prerequisites;
 use super::publish::Publisher;
 use super::release::Unmounter;
-use super::release_candidates::ReleaseCandidates;
 use super::run::StepRunner;
 use super::stage::Stager;
 use super::staged::StagedRecords;
@@ -79,13 +77,9 @@ impl NodeServices {
             host: Arc::clone(&host),
             device_dir: settings.device_dir.clone(),
         };
-        let identifier = Identifier {
-            host: Arc::clone(&host),
-            staged: staged.clone(),
-        };
         let mounts = MountIdentifier {
             host: Arc::clone(&host),
-            identifier: identifier.clone(),
+            staged: staged.clone(),
         };
         let unmounter = Unmounter {
             host: Arc::clone(&host),
@@ -122,11 +116,7 @@ impl NodeServices {
                 operations: operations.clone(),
                 observer: observer.clone(),
                 mounts: mounts.clone(),
-                candidates: ReleaseCandidates {
-                    host: Arc::clone(&host),
-                    identifier,
-                    device_dir: settings.device_dir.clone(),
-                },
+                finder: finder.clone(),
                 unmounter: unmounter.clone(),
                 formatter,
                 staged: staged.clone(),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::device_check::incarnation;
 use super::observe::{CallContext, quick};
+use super::plan::Identity;
 use super::request::Volume;
 use crate::base::error_chain;
 use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
@@ -65,7 +67,7 @@ impl StagedRecords {
     ) -> Result<()> {
         let record = StagedRecord {
             serial: call.volume.serial.to_string(),
-            incarnation: self.incarnation(device).await,
+            incarnation: incarnation(&*self.host, call, device).await.ok().flatten(),
             fsck,
         };
         let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
@@ -130,15 +132,12 @@ impl StagedRecords {
 
     /// Whether the device was removed or replaced after the volume was staged. If so, the mounts of that time no longer
     /// work, even if the name and number of the device are the same.
-    pub(super) async fn has_new_incarnation(
-        &self,
-        volume: &Volume,
-        device: &Device,
-    ) -> Result<bool> {
-        let staged = self.get(volume.id.as_str()).await;
+    pub(super) async fn has_new_incarnation(&self, call: CallContext<'_>, device: &Device) -> bool {
+        let staged = self.get(call.id().as_str()).await;
         let then = staged.and_then(|staged| staged.incarnation);
-        let now = self.incarnation(device).await;
-        Ok(then.zip(now).is_some_and(|(then, now)| then != now))
+        let now = incarnation(&*self.host, call, device).await;
+        then.zip(now.ok().flatten())
+            .is_some_and(|(then, now)| then != now)
     }
 
     /// The device on which the volume was staged, if it still is the same incarnation and does
@@ -159,8 +158,44 @@ impl StagedRecords {
         Ok(devices.into_iter().find(is_same))
     }
 
-    async fn incarnation(&self, device: &Device) -> Option<DeviceIncarnation> {
-        let boot = self.host.boot_id(quick()).await.ok()?;
-        DeviceIncarnation::new(&boot, device)
+    /// Identifies a device as the volume's without a search, for calls that release the device. The serial decides. A device
+    /// that does not report one is identified by its recorded incarnation. A device whose serial is pending is never another
+    /// disk's by default: only a record of that disk proves it.
+    pub(super) async fn identify(
+        &self,
+        device: &Device,
+        call: CallContext<'_>,
+    ) -> Result<Identity> {
+        let reported = device.serial.as_ref().map(Serial::as_str);
+        if let Some(serial) = reported.or(device.backing_serial()) {
+            return Ok(match serial == call.volume.serial.as_str() {
+                true => Identity::Volume,
+                false => Identity::Other,
+            });
+        }
+        Ok(match self.recorded(device, call).await? {
+            Some(identity) => identity,
+            None if device.serial_pending => Identity::Unknown,
+            None => Identity::Other,
+        })
+    }
+
+    /// Whether this incarnation of the device is recorded for the volume or for another one; `None` without a record.
+    pub(super) async fn recorded(
+        &self,
+        device: &Device,
+        call: CallContext<'_>,
+    ) -> Result<Option<Identity>> {
+        let Some(now) = incarnation(&*self.host, call, device).await? else {
+            return Ok(None);
+        };
+        let mut records = self.all().await;
+        records.retain(|record| record.incarnation.as_ref() == Some(&now));
+        let is_own = |record: &StagedRecord| record.serial == call.volume.serial.as_str();
+        Ok(match records.as_slice() {
+            [] => None,
+            records if records.iter().any(is_own) => Some(Identity::Volume),
+            _ => Some(Identity::Other),
+        })
     }
 }

@@ -6,13 +6,14 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use super::find::DeviceFinder;
 use super::format::Formatter;
 use super::health_log::HealthLog;
 use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
 use super::plan::PlanError;
 use super::release::Unmounter;
-use super::release_candidates::ReleaseCandidates;
+use super::release_candidates::release_candidates;
 use super::request::UnstageRequest;
 use super::staged::StagedRecords;
 use super::unpublish::remove;
@@ -29,7 +30,7 @@ pub struct Unstager {
     pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
     pub(super) mounts: MountIdentifier,
-    pub(super) candidates: ReleaseCandidates,
+    pub(super) finder: DeviceFinder,
     pub(super) unmounter: Unmounter,
     pub(super) formatter: Formatter,
     pub(super) staged: StagedRecords,
@@ -54,7 +55,7 @@ impl Unstager {
         let call = CallContext::new(&volume, OPERATION);
         let mut devices = self.unmount_all(&request, deadline, call).await?;
         if devices.is_empty() {
-            devices = self.candidates.list(call).await?;
+            devices = release_candidates(&self.finder, &self.staged, call).await?;
         }
         let (mounts, state) = self.observer.observe(&request.staging, call).await?;
         for device in &devices {
