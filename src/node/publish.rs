@@ -3,7 +3,7 @@
 use super::Result;
 use super::find::DeviceFinder;
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
-use super::plan::{self, PublishObservation, RequestedAccess};
+use super::plan::{self, PublishObservation};
 use super::request::{Access, PublishRequest};
 use super::run::StepRunner;
 use super::volume_operations::VolumeOperations;
@@ -40,13 +40,7 @@ impl Publisher {
         }
         let device = self.finder.wait_for_device(call.volume, deadline);
         let seen = self.observe(&request, device.await?, call).await?;
-        let requested = RequestedAccess {
-            access: &request.access,
-            read_only: request.read_only,
-            device_read_only: false,
-        };
-        let steps = plan::publish(requested, request.single_target, &seen);
-        let steps = steps.map_err(call.refused())?;
+        let steps = plan::publish(&request, &seen).map_err(call.refused())?;
         self.runner.run(call, &seen.device, &steps, None).await
     }
 

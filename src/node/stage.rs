@@ -10,7 +10,7 @@ use super::format_record::{FormatRecord, FormatRecords};
 use super::in_use::in_use;
 use super::mounted::{MountIdentifier, OwnedMount};
 use super::observe::{CallContext, Observer, PathState, device_node_mounts, mounts_of, quick};
-use super::plan::{self, DeviceStep, RequestedAccess, StageObservation, Step};
+use super::plan::{self, DeviceStep, StageObservation, Step};
 use super::release::Unmounter;
 use super::request::{Access, StageRequest};
 use super::run::StepRunner;
@@ -63,12 +63,7 @@ impl Stager {
         let removed = self.remove_dead_mounts(&request, &disk, call, deadline);
         removed.await?;
         let (seen, mut blank) = self.observe(&request, &disk, call, deadline).await?;
-        let requested = RequestedAccess {
-            access: &request.access,
-            read_only: request.read_only,
-            device_read_only: request.device_read_only,
-        };
-        let steps = plan::stage(requested, &request.tuning, &seen).map_err(call.refused())?;
+        let steps = plan::stage(&request, &seen).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount)

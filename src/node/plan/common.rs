@@ -26,6 +26,29 @@ pub(super) fn grow_mounted(
     partition.into_iter().chain([grow]).map(Step::from)
 }
 
+/// Checks that the filesystem mounted at the staging path is of the requested type, and can be used as requested.
+/// `rejects_writes` states whether it rejects writes after an error.
+pub(super) fn check_usable(
+    staging: &PathState,
+    mount: &Mount,
+    filesystem: Filesystem,
+    read_only: bool,
+    rejects_writes: bool,
+) -> Result<(), PlanError> {
+    let path = staging.path.clone();
+    if mount.kind != filesystem.as_str() {
+        let found = format!("as {}", mount.kind);
+        return Err(incompatible(staging, found, filesystem.as_str()));
+    }
+    if staging.is_shut_down() {
+        return Err(PlanError::FilesystemShutDown { staging: path });
+    }
+    if (mount.was_remounted_read_only() || rejects_writes) && !read_only {
+        return Err(PlanError::RemountedReadOnly { staging: path });
+    }
+    Ok(())
+}
+
 /// Creates the directory of a mount point if it is missing.
 pub(super) fn ensure_directory(path_state: &PathState) -> Plan {
     match path_state.entry {

@@ -1,7 +1,7 @@
 //! Plans the steps of a node operation from the observed state of the host. All functions are pure.
 
 use super::observe::PathState;
-use super::request::Access;
+use super::request::{Access, PublishRequest, StageRequest};
 
 mod common;
 mod error;
@@ -25,12 +25,3 @@ pub use step::{DeviceStep, PathStep, Step};
 
 /// The steps in order of execution. Empty if the host is already in the requested state.
 type Plan = Result<Vec<Step>, PlanError>;
-
-/// The access that a call requests.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RequestedAccess<'a> {
-    pub(super) access: &'a Access,
-    pub(super) read_only: bool,
-    /// Whether the block device itself must be read-only.
-    pub(super) device_read_only: bool,
-}

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::common::{access_name, ensure_directory, incompatible, mount_points};
-use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, RequestedAccess, Step};
+use super::common::{access_name, check_usable, ensure_directory, incompatible, mount_points};
+use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, PublishRequest, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
 
@@ -21,19 +21,18 @@ pub(in crate::node) struct PublishObservation {
     pub(in crate::node) other_targets: Vec<Mount>,
 }
 
-pub(in crate::node) fn publish(
-    requested: RequestedAccess<'_>,
-    single_target: bool,
-    observed: &PublishObservation,
-) -> Plan {
-    let steps = match requested.access {
-        Access::Block => publish_block(requested.read_only, observed)?,
+pub(in crate::node) fn publish(request: &PublishRequest, observed: &PublishObservation) -> Plan {
+    let steps = match &request.access {
+        Access::Block => publish_block(request.read_only, observed)?,
         Access::Mount { filesystem, flags } => {
-            publish_mount(*filesystem, flags, requested.read_only, observed)?
+            publish_mount(*filesystem, flags, request.read_only, observed)?
         }
     };
     // A retry for an existing target succeeds: kubelet bind-mounts the target at further paths.
-    if single_target && observed.target.mount.is_none() && !observed.other_targets.is_empty() {
+    if request.single_target
+        && observed.target.mount.is_none()
+        && !observed.other_targets.is_empty()
+    {
         return Err(PlanError::AlreadyPublished {
             paths: mount_points(&observed.other_targets),
         });
@@ -62,16 +61,13 @@ fn publish_mount(
     let Some(staged) = staged.filter(|mount| mount.is_of(&observed.device)) else {
         return Err(PlanError::NotStaged { staging });
     };
-    if staged.kind != filesystem.as_str() {
-        let found = format!("as {}", staged.kind);
-        return Err(incompatible(&observed.staging, found, filesystem.as_str()));
-    }
-    if observed.staging.is_shut_down() {
-        return Err(PlanError::FilesystemShutDown { staging });
-    }
-    if (staged.was_remounted_read_only() || observed.rejects_writes) && !read_only {
-        return Err(PlanError::RemountedReadOnly { staging });
-    }
+    check_usable(
+        &observed.staging,
+        staged,
+        filesystem,
+        read_only,
+        observed.rejects_writes,
+    )?;
     if staged.is_read_only() && !read_only {
         return Err(PlanError::StagedReadOnly { staging });
     }

@@ -1,12 +1,13 @@
 //! Plans staging.
 
 use super::common::{
-    access_name, ensure_directory, foreign_data, grow_mounted, incompatible, needs_growth,
+    access_name, check_usable, ensure_directory, foreign_data, grow_mounted, incompatible,
+    needs_growth,
 };
 use super::partition::{check_formatted, check_not_partitioned};
-use super::{Access, DeviceStep, PathState, Plan, PlanError, RequestedAccess, Step};
+use super::{Access, DeviceStep, PathState, Plan, PlanError, StageRequest, Step};
 use crate::host::{Content, Device, Mount};
-use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
+use crate::model::{Bytes, Filesystem, Fsck, MountFlags};
 use crate::node::format_record::FormatRecord;
 
 /// The state of the host before staging.
@@ -42,23 +43,15 @@ impl StageObservation {
 
 /// Plans staging. The device of a disk that is attached read-only is set read-only first, because even a read-only
 /// mount replays the journal.
-pub(in crate::node) fn stage(
-    requested: RequestedAccess<'_>,
-    tuning: &Tuning,
-    observed: &StageObservation,
-) -> Plan {
-    let steps = stage_access(requested, tuning, observed)?;
-    let set_read_only = requested.device_read_only && !observed.device.read_only;
+pub(in crate::node) fn stage(request: &StageRequest, observed: &StageObservation) -> Plan {
+    let steps = stage_access(request, observed)?;
+    let set_read_only = request.device_read_only && !observed.device.read_only;
     let set_read_only = set_read_only.then(|| DeviceStep::SetReadOnly(true).into());
     Ok(set_read_only.into_iter().chain(steps).collect())
 }
 
-fn stage_access(
-    requested: RequestedAccess<'_>,
-    tuning: &Tuning,
-    observed: &StageObservation,
-) -> Plan {
-    match (requested.access, &observed.staging.mount) {
+fn stage_access(request: &StageRequest, observed: &StageObservation) -> Plan {
+    match (&request.access, &observed.staging.mount) {
         (Access::Block, None) => {
             check_not_mounted(observed)?;
             // The pod writes to the device from now on, so the record proves nothing.
@@ -70,11 +63,11 @@ fn stage_access(
             PlanError::path_in_use(&observed.staging, mount)
         }),
         (Access::Mount { filesystem, .. }, Some(mount)) => {
-            stage_mounted(*filesystem, requested.read_only, mount, observed)
+            stage_mounted(*filesystem, request.read_only, mount, observed)
         }
         (Access::Mount { filesystem, flags }, None) => {
             check_not_mounted(observed)?;
-            stage_unmounted(*filesystem, flags, requested.read_only, tuning, observed)
+            stage_unmounted(*filesystem, flags, request, observed)
         }
     }
 }
@@ -88,18 +81,13 @@ fn stage_mounted(
     if !mount.is_of(&observed.device) || !mount.is_whole() {
         return Err(PlanError::path_in_use(&observed.staging, mount));
     }
-    if mount.kind != filesystem.as_str() {
-        let found = format!("as {}", mount.kind);
-        return Err(incompatible(&observed.staging, found, filesystem.as_str()));
-    }
-    if observed.staging.is_shut_down() {
-        let staging = observed.staging.path.clone();
-        return Err(PlanError::FilesystemShutDown { staging });
-    }
-    if (mount.was_remounted_read_only() || observed.rejects_writes) && !read_only {
-        let staging = observed.staging.path.clone();
-        return Err(PlanError::RemountedReadOnly { staging });
-    }
+    check_usable(
+        &observed.staging,
+        mount,
+        filesystem,
+        read_only,
+        observed.rejects_writes,
+    )?;
     if mount.is_read_only() != read_only {
         let found = access_name(mount.is_read_only()).to_owned();
         return Err(incompatible(
@@ -122,10 +110,10 @@ fn stage_mounted(
 fn stage_unmounted(
     filesystem: Filesystem,
     flags: &MountFlags,
-    read_only: bool,
-    tuning: &Tuning,
+    request: &StageRequest,
     observed: &StageObservation,
 ) -> Plan {
+    let (read_only, tuning) = (request.read_only, &request.tuning);
     let device = &observed.device;
     check_not_partitioned(device)?;
     if !device.holders.is_empty() {

@@ -6,6 +6,7 @@ use crate::host::{Content, Device, Entry, Mount};
 use crate::model::Filesystem::{Btrfs, Ext3, Ext4, Xfs};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Serial, Tuning};
 use crate::node::format_record::FormatRecord;
+use crate::node::request::Volume;
 
 mod mount_owner;
 mod publish;
@@ -13,9 +14,49 @@ mod stage;
 
 const GIB: u64 = 1 << 30;
 
+/// The access that a call requests.
+#[derive(Debug, Clone, Copy)]
+struct RequestedAccess<'a> {
+    access: &'a Access,
+    read_only: bool,
+    device_read_only: bool,
+}
+
 /// Plans staging with the default filesystem parameters.
 fn stage(requested: RequestedAccess<'_>, observed: &StageObservation) -> Plan {
-    super::stage(requested, &Tuning::default(), observed)
+    stage_tuned(requested, &Tuning::default(), observed)
+}
+
+fn stage_tuned(
+    requested: RequestedAccess<'_>,
+    tuning: &Tuning,
+    observed: &StageObservation,
+) -> Plan {
+    let request = StageRequest {
+        volume: Volume::new("d-bp1".parse().unwrap(), None),
+        staging: "/staging".parse().unwrap(),
+        access: requested.access.clone(),
+        read_only: requested.read_only,
+        device_read_only: requested.device_read_only,
+        tuning: tuning.clone(),
+    };
+    super::stage(&request, observed)
+}
+
+fn publish(
+    requested: RequestedAccess<'_>,
+    single_target: bool,
+    observed: &PublishObservation,
+) -> Plan {
+    let request = PublishRequest {
+        volume: Volume::new("d-bp1".parse().unwrap(), None),
+        staging: "/staging".parse().unwrap(),
+        target: "/target".parse().unwrap(),
+        access: requested.access.clone(),
+        read_only: requested.read_only,
+        single_target,
+    };
+    super::publish(&request, observed)
 }
 
 fn path_state(path: &str, entry: Entry, mount: Option<Mount>) -> PathState {

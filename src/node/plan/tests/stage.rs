@@ -138,7 +138,7 @@ fn the_fsck_policy_of_the_class_applies() {
             ext_grows_mounted,
             ..stage_observation(filesystem_content(Ext4, size))
         };
-        super::super::stage(requested(&access, false), &tuning, &observed).unwrap()
+        stage_tuned(requested(&access, false), &tuning, &observed).unwrap()
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
