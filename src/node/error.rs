@@ -29,7 +29,6 @@ pub enum Error {
         /// What waits for the device.
         progress: String,
     },
-    /// No device with the serial appeared by the deadline.
     #[error("volume {volume}: no device with serial {serial} appeared by the deadline: {existing}")]
     DeviceNotFound {
         volume: DiskId,
@@ -44,7 +43,6 @@ pub enum Error {
         #[source]
         source: ResolveError,
     },
-    /// A device that may be the disk has not reported its serial.
     #[error(
         "volume {volume}: {operation} is refused: {devices} may be this disk, but cannot be identified: the device has \
          not reported its complete serial"
@@ -54,7 +52,6 @@ pub enum Error {
         operation: &'static str,
         devices: String,
     },
-    /// The path is outside kubelet's directory.
     #[error(
         "volume {volume}: {field} {} is not below --kubelet-dir {}",
         path.display(),
@@ -64,10 +61,8 @@ pub enum Error {
         volume: DiskId,
         field: &'static str,
         path: PathBuf,
-        /// The directory that volumes must be in.
         directory: PathBuf,
     },
-    /// The mount or device is in use.
     #[error("volume {volume}: {operation} is refused: {resource} is in use by {by}")]
     DeviceInUse {
         volume: DiskId,
@@ -96,7 +91,6 @@ pub enum Error {
         #[source]
         source: HostError,
     },
-    /// The volume is not mounted at this path.
     #[error("volume {volume} is not at {}: {reason}", path.display())]
     VolumeNotFound {
         volume: DiskId,
@@ -104,16 +98,13 @@ pub enum Error {
         /// The contradicting state of the node.
         reason: String,
     },
-    /// The kernel did not report the new size by the deadline.
     #[error("volume {volume}: {device} still has {size} at the deadline, {required} are required")]
     DeviceNotResized {
         volume: DiskId,
         device: String,
         size: Bytes,
-        /// The size that the request requires.
         required: Bytes,
     },
-    /// The partition table did not grow with the disk.
     #[error(
         "volume {volume}: its partition {partition} still ends more than {tolerance} before the end of the disk; a DOS \
          partition table ends at 2 TiB: convert it to GPT, or copy the data to a new volume"
@@ -123,7 +114,6 @@ pub enum Error {
         partition: String,
         tolerance: Bytes,
     },
-    /// The device is larger than the caller allows; disks never shrink.
     #[error(
         "volume {volume}: {device} has {size}, at most {limit} are allowed, and disks are never shrunk"
     )]
@@ -140,7 +130,6 @@ pub enum Error {
         /// The invalid field and the reason.
         reason: String,
     },
-    /// An operation of the host failed.
     #[error("volume {volume}: {operation} failed")]
     Host {
         volume: DiskId,
@@ -156,7 +145,6 @@ pub enum Error {
         #[source]
         source: ExecError,
     },
-    /// A filesystem needs a manual repair.
     #[error(
         "volume {volume}: the filesystem on {device} is damaged and is not repaired automatically: {reason}"
     )]
@@ -166,7 +154,6 @@ pub enum Error {
         /// The evidence, and the command to run.
         reason: String,
     },
-    /// A mounted btrfs has the same UUID.
     #[error(
         "volume {volume}: its btrfs on {device} has the UUID of the filesystem that is mounted from {others}, as a disk \
          restored from a snapshot has, and this kernel cannot mount both (Linux 6.7 can)"
@@ -191,7 +178,6 @@ pub enum Error {
         /// The number and the kind of tools that run at once.
         tools: String,
     },
-    /// A block device setting cannot be applied.
     #[error("volume {volume}: {device}: cannot set {setting} (sysConfig): {reason}")]
     BlockSettingRejected {
         volume: DiskId,
@@ -199,13 +185,11 @@ pub enum Error {
         setting: String,
         reason: String,
     },
-    /// The kernel requires a capability.
     #[error(
         "volume {volume}: growing a mounted ext filesystem requires CAP_SYS_RESOURCE, which this process \
          lacks; grant it, or stage the volume again to grow it unmounted"
     )]
     CapabilityMissing { volume: DiskId },
-    /// The kernel does not mount the filesystem.
     #[error(
         "volume {volume}: the kernel of this node cannot mount the {filesystem} on {device}; its log has the reason, \
          such as features that it does not support"
@@ -217,7 +201,6 @@ pub enum Error {
         #[source]
         source: HostError,
     },
-    /// The kernel rejects the mount options.
     #[error(
         "volume {volume}: the kernel of this node rejects the mount options \"{flags}\", or features of the filesystem; \
          its log has the reason"

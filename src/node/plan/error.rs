@@ -10,7 +10,6 @@ use crate::model::Filesystem;
 /// The state of the host forbids the operation. No step was executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The disk has a filesystem of another type than requested.
     #[error("{device} has {found}, but {requested} was requested")]
     FilesystemMismatch {
         device: String,
@@ -38,31 +37,26 @@ pub enum PlanError {
     /// The device has holders (device mapper, RAID).
     #[error("{device} is in use by {holders}")]
     DeviceInUse { device: String, holders: String },
-    /// The disk has partitions, and the volume is the whole disk.
     #[error(
         "{device} has the partitions {partitions}, but the volume is the whole disk; to mount the only partition of a disk \
          that the driver did not format, recreate the PersistentVolume with the volume attribute `partition: \"1\"`"
     )]
     Partitioned { device: String, partitions: String },
-    /// The volume attribute `partition` requires exactly one partition with a filesystem.
     #[error(
         "{device} has {found}, but the volume attribute `partition: \"1\"` requires a single partition with a filesystem"
     )]
     NotSinglePartition { device: String, found: String },
-    /// The disk must be formatted, but the request is read-only.
     #[error("{device} is blank, and read-only use never formats a disk")]
     BlankReadOnly { device: String },
     /// The volume is mounted at another path.
     #[error("{device} is mounted at {paths}")]
     MountedElsewhere { device: String, paths: String },
-    /// Another volume or filesystem is mounted at the path.
     #[error("{mounted} is mounted at {}, not this volume", path.display())]
     PathInUse {
         path: PathBuf,
         /// The source, type and device of the mount.
         mounted: String,
     },
-    /// The path exists, but is not of the expected file type.
     #[error("{} is {found}, not {expected}", path.display())]
     WrongPathType {
         path: PathBuf,
@@ -77,13 +71,11 @@ pub enum PlanError {
         found: String,
         requested: String,
     },
-    /// The volume must be staged before it is published.
     #[error("the volume is not staged at {}", staging.display())]
     NotStaged { staging: PathBuf },
     /// A writable target requires a writable staging mount.
     #[error("the volume is staged read-only at {}", staging.display())]
     StagedReadOnly { staging: PathBuf },
-    /// The kernel remounted the filesystem read-only after an error.
     #[error(
         "the kernel remounted the filesystem at {} read-only after an error; it must be unstaged before it can be \
          used again", staging.display()
@@ -95,7 +87,6 @@ pub enum PlanError {
          used again", staging.display()
     )]
     FilesystemShutDown { staging: PathBuf },
-    /// The access mode allows only one target path.
     #[error(
         "the access mode allows one target path, and the volume is already published at {paths}"
     )]
