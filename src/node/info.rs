@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Result;
 use super::attach_limits::InstanceTypeLimits;
 use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
+use super::{Result, Settings};
 use crate::base::{LogOnce, error_chain};
 use crate::host::{Device, Host, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
@@ -41,12 +41,7 @@ pub struct InstanceTypeSource {
 #[derive(Debug)]
 pub struct NodeInfoReporter {
     pub(super) host: Arc<dyn Host>,
-    pub(super) id: InstanceId,
-    pub(super) zone: ZoneId,
-    /// The configured volume limit.
-    pub(super) max_volumes: Option<u32>,
-    /// The configured categories; empty if not configured.
-    pub(super) categories: Vec<Category>,
+    pub(super) settings: Settings,
     pub(super) limits: InstanceTypeLimits,
     pub(super) staged: StagedRecords,
     pub(super) driver: DriverName,
@@ -65,22 +60,22 @@ impl NodeInfoReporter {
     /// file is not an error.
     pub async fn info(&self) -> Result<NodeInfo> {
         let limits = self.limits.attach_limits().await?;
-        let max_volumes = match (self.max_volumes, &limits) {
+        let max_volumes = match (self.settings.max_volumes, &limits) {
             (Some(limit), _) => Some(limit),
             (None, Some(limits)) => Some(self.volume_limit(limits.disk_quantity).await),
             (None, None) => None,
         };
         let categories = match limits {
-            Some(limits) if self.categories.is_empty() => limits.categories,
-            _ => self.categories.clone(),
+            Some(limits) if self.settings.categories.is_empty() => limits.categories,
+            _ => self.settings.categories.clone(),
         };
         *self
             .reported_categories
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(NodeInfo {
-            id: self.id.clone(),
-            zone: self.zone.clone(),
+            id: self.settings.id.clone(),
+            zone: self.settings.zone.clone(),
             max_volumes,
             categories,
         })
@@ -89,7 +84,7 @@ impl NodeInfoReporter {
     /// Whether the volume limit is a setting, and not that of the instance type.
     #[must_use]
     pub fn is_limit_configured(&self) -> bool {
-        self.max_volumes.is_some()
+        self.settings.max_volumes.is_some()
     }
 
     /// The categories in the last NodeGetInfo response.
@@ -104,7 +99,7 @@ impl NodeInfoReporter {
 
     /// The categories that NodeGetInfo would return now; empty if the attach limits of the instance type are unknown.
     pub async fn categories(&self) -> Vec<Category> {
-        match self.categories.as_slice() {
+        match self.settings.categories.as_slice() {
             [] => self.limits.listed_categories().await,
             configured => configured.to_vec(),
         }

@@ -52,7 +52,7 @@ impl NodeServices {
         driver: DriverName,
         tool_memory: Option<Bytes>,
     ) -> Self {
-        let records = Records::new(settings.state_dir);
+        let records = Records::new(settings.state_dir.clone());
         let operations = VolumeOperations::default();
         let health_log = Arc::new(HealthLog::default());
         let tools = Tools {
@@ -152,28 +152,25 @@ impl NodeServices {
                 staged: staged.clone(),
                 log: health_log,
             },
-            info: NodeInfoReporter {
+            prerequisites: Prerequisites {
                 host: Arc::clone(&host),
-                id: settings.id,
-                zone: settings.zone,
-                max_volumes: settings.max_volumes,
-                categories: settings.categories,
+                records: records.clone(),
+                kubelet_dir: settings.kubelet_dir.clone(),
+                device_dir: settings.device_dir.clone(),
+            },
+            info: NodeInfoReporter {
                 limits: InstanceTypeLimits {
                     host: Arc::clone(&host),
-                    records: records.clone(),
-                    source: settings.instance_types,
+                    records,
+                    source: settings.instance_types.clone(),
                     log_once: LogOnce::default(),
                 },
+                host,
+                settings,
                 staged,
                 driver,
                 reported_categories: Mutex::default(),
                 log_once: LogOnce::default(),
-            },
-            prerequisites: Prerequisites {
-                host,
-                records,
-                kubelet_dir: settings.kubelet_dir,
-                device_dir: settings.device_dir,
             },
             operations,
         }
