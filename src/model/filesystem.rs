@@ -6,14 +6,10 @@ use std::str::FromStr;
 /// A filesystem that the driver can make, mount and grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Filesystem {
-    /// `ext4`, where nothing else is asked for.
     #[default]
     Ext4,
-    /// `ext3`
     Ext3,
-    /// `xfs`
     Xfs,
-    /// `btrfs`
     Btrfs,
 }
 

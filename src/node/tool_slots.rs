@@ -87,15 +87,14 @@ impl ToolSlots {
             ToolKind::FullCheck => format!("{FULL_CHECKS} full filesystem checks"),
         };
         tracing::info!(disk.id = %volume, "waiting for one of the {tools} of other volumes");
-        let acquired = deadline.bound(self.slots(kind).acquire_owned()).await;
-        acquired
-            .ok()
+        match deadline.bound(self.slots(kind).acquire_owned()).await {
+            Ok(Ok(slot)) => Ok(slot),
             // The semaphores are never closed.
-            .and_then(std::result::Result::ok)
-            .ok_or_else(|| Error::NoToolSlot {
+            Ok(Err(_)) | Err(_) => Err(Error::NoToolSlot {
                 volume: volume.clone(),
                 tools,
-            })
+            }),
+        }
     }
 }
 

@@ -61,14 +61,11 @@ impl Unstager {
         for device in &devices {
             check_not_mounted(device, &mounts, call)?;
         }
+        let io = &self.unmounter.io;
         for device in &devices {
-            self.unmounter
-                .io
-                .check_responds(call, device, deadline)
-                .await?;
-            self.formatter
-                .discard_incomplete(call, device, deadline)
-                .await?;
+            io.check_responds(call, device, deadline).await?;
+            let discarded = self.formatter.discard_incomplete(call, device, deadline);
+            discarded.await?;
         }
         // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount.
         match remove(&self.host, &state, call).await {
@@ -81,10 +78,7 @@ impl Unstager {
             other => other?,
         }
         for device in &devices {
-            self.unmounter
-                .io
-                .check_responds(call, device, deadline)
-                .await?;
+            io.check_responds(call, device, deadline).await?;
             self.unmounter.wait_released(call, device, deadline).await?;
         }
         self.health_log.forget(call.id());
@@ -120,10 +114,8 @@ impl Unstager {
                         .collect();
                     check_not_mounted(&device, &elsewhere, call)?;
                     // The last unmount writes all dirty pages.
-                    self.unmounter
-                        .io
-                        .check_responds(call, &device, deadline)
-                        .await?;
+                    let io = &self.unmounter.io;
+                    io.check_responds(call, &device, deadline).await?;
                     self.unmounter
                         .unmount(call, &device, &state.path, deadline)
                         .await?;

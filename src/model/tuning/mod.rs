@@ -167,11 +167,7 @@ impl Tuning {
     #[must_use]
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let number = |key, value: Option<u64>| value.map(|value| (key, value.to_string()));
-        let fsck = match self.fsck {
-            Fsck::Journal => Some("journal"),
-            Fsck::Preen => None,
-            Fsck::None => Some("none"),
-        };
+        let fsck = (self.fsck != Fsck::default()).then(|| self.fsck.to_string());
         let discard = match self.discard {
             Discard::None => None,
             Discard::Mount => Some("mount"),
@@ -180,7 +176,7 @@ impl Tuning {
         };
         let options = Some(self.mkfs_options.join(" ")).filter(|options| !options.is_empty());
         [
-            fsck.map(|word| (context::FSCK, word.to_owned())),
+            fsck.map(|word| (context::FSCK, word)),
             discard.map(|word| (context::DISCARD, word.to_owned())),
             self.project_quota
                 .then(|| (context::PROJECT_QUOTA, "true".to_owned())),
