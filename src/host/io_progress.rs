@@ -28,7 +28,7 @@ pub(super) fn wait(sys: &Path, name: &str) {
 }
 
 /// Counts of the I/O of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoCounts {
     pub completed: u64,
     pub in_flight: u64,

@@ -318,10 +318,10 @@ impl Host for Linux {
         device: &Device,
         name: &str,
     ) -> Result<Option<String>> {
-        let (dir, name) = (self.block_dir(device), name.to_owned());
+        let dir = self.block_dir(device);
         // Not the key of calls that wait for the disk: statistics show whether it responds.
-        blocking(deadline, "read settings of", &dir, move |dir| {
-            block_attribute::read(&dir.join(name))
+        blocking(deadline, "read", &dir.join(name), |file| {
+            block_attribute::read(file)
         })
         .await
     }
@@ -333,13 +333,11 @@ impl Host for Linux {
         name: &str,
         value: &str,
     ) -> Result<()> {
-        let (name, value) = (name.to_owned(), value.to_owned());
-        blocking(
-            deadline,
-            "change settings of",
-            &self.block_dir(device),
-            move |dir| block_attribute::write(&dir.join(name), &value),
-        )
+        let value = value.to_owned();
+        let file = self.block_dir(device).join(name);
+        blocking(deadline, "write", &file, move |file| {
+            block_attribute::write(file, &value)
+        })
         .await
     }
 

@@ -16,7 +16,7 @@ pub struct InvalidMountFlag {
 }
 
 /// Denied options, by name or with their value, and the reason.
-const DENIED: [(&[&str], &str); 13] = [
+const DENIED: [(&[&str], &str); 14] = [
     (
         &["nobarrier", "barrier", "journal_async_commit"],
         "without write barriers, a crash of the host can damage the filesystem",
@@ -50,6 +50,10 @@ const DENIED: [(&[&str], &str); 13] = [
     (
         &["test_dummy_encryption"],
         "it encrypts files with a known key, for tests of the kernel",
+    ),
+    (
+        &["fc_debug_max_replay", "fc_debug_force"],
+        "it limits the replay of the journal, for tests of the kernel",
     ),
     (
         &["remount", "bind", "rbind", "move"],
@@ -94,9 +98,17 @@ const UNREPLAYED: [&str; 6] = [
 ];
 
 /// Options that mount(8) does not pass to the kernel, besides `x-*` and `X-*`.
-const USERSPACE: [&str; 14] = [
-    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "user", "nouser", "users",
-    "nousers", "owner", "noowner", "group", "nogroup",
+const USERSPACE: [&str; 10] = [
+    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "nouser", "nousers", "noowner",
+    "nogroup",
+];
+
+/// Options that mount(8) replaces: what a user may mount is restricted.
+const REPLACED: [(&str, &[&str]); 4] = [
+    ("user", &["noexec", "nosuid", "nodev"]),
+    ("users", &["noexec", "nosuid", "nodev"]),
+    ("owner", &["nosuid", "nodev"]),
+    ("group", &["nosuid", "nodev"]),
 ];
 
 impl MountFlags {
@@ -125,7 +137,9 @@ impl MountFlags {
                 if let Some(reason) = contradiction.or_else(|| defect(option)) {
                     return Err(refused(option, reason));
                 }
-                options.push(option.to_owned());
+                let replaced = REPLACED.iter().find(|(of, _)| *of == name(option));
+                let passed = replaced.map_or(vec![option], |(_, with)| with.to_vec());
+                options.extend(passed.into_iter().map(str::to_owned));
             }
         }
         Ok(Self(options))
@@ -285,12 +299,8 @@ mod tests {
             "X-mount.mkdir",
             "x-systemd.automount",
             "comment=a",
-            "user",
-            "user=me",
-            "users",
             "nouser",
-            "owner",
-            "group",
+            "nogroup",
             "auto",
             "noauto",
             "nofail",
@@ -298,6 +308,15 @@ mod tests {
             "defaults",
         ] {
             assert_eq!(flags(&[option]).as_deref(), Ok(""));
+        }
+        for option in ["user", "user=me", "users"] {
+            assert_eq!(
+                flags(&["exec", option, "dev"]).as_deref(),
+                Ok("exec,noexec,nosuid,nodev,dev")
+            );
+        }
+        for option in ["owner", "group"] {
+            assert_eq!(flags(&[option]).as_deref(), Ok("nosuid,nodev"));
         }
     }
 
@@ -322,6 +341,7 @@ mod tests {
             ("subvol=@", "the whole filesystem"),
             ("subvolid=256", "the whole filesystem"),
             ("test_dummy_encryption=v2", "tests of the kernel"),
+            ("fc_debug_max_replay=1", "replay of the journal"),
             ("remount", "an operation"),
             ("bind", "an operation"),
             ("rshared", "mount propagation"),

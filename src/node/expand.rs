@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::find::DeviceFinder;
 use super::grow_partition::check_grown;
+use super::io_watch::IoWatch;
 use super::observe::{CallContext, Observer, mounts_of, quick};
 use super::plan;
 use super::request::ExpandRequest;
@@ -24,6 +25,7 @@ pub struct Expander {
     pub(super) observer: Observer,
     pub(super) finder: DeviceFinder,
     pub(super) runner: StepRunner,
+    pub(super) io: IoWatch,
     pub(super) staged: StagedRecords,
 }
 
@@ -60,13 +62,16 @@ impl Expander {
             return Ok(device.size);
         }
         let mounted = device.mounted_part(mount);
-        let size = self.host.mounted_size(quick(), &mounted, mount).await;
-        let size = size.map_err(call.failed())?;
-        let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
-        let steps = plan::expand(&mounted, &mounts, size, partition_grows);
-        let steps = steps.map_err(call.refused())?;
-        self.runner.run(call, &mounted, &steps, None).await?;
-        check_grown(&*self.host, call, &mounted).await?;
+        let grow = async {
+            let size = self.host.mounted_size(quick(), &mounted, mount).await;
+            let size = size.map_err(call.failed())?;
+            let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
+            let steps = plan::expand(&mounted, &mounts, size, partition_grows);
+            let steps = steps.map_err(call.refused())?;
+            self.runner.run(call, &mounted, &steps, None).await?;
+            check_grown(&*self.host, call, &mounted).await
+        };
+        self.io.observe(call, &device, None, Box::pin(grow)).await?;
         Ok(device.size)
     }
 

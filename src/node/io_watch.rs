@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -13,8 +13,16 @@ use super::observe::{CallContext, quick};
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Host, IoCounts};
+use crate::host::{Device, Host, HostError, IoCounts};
 use crate::model::DiskId;
+
+/// A device that has had I/O in flight for this long and completed none does not respond. Shorter pauses are normal for
+/// network storage.
+const HUNG: Duration = Duration::from_secs(5);
+
+/// A tool whose device has completed no I/O for this long does not count as running: on a hung disk it may never end. It is
+/// longer than a failover of the storage, after which all tools would otherwise run at once.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Interval of the observations before a call that waits for the device.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,18 +33,43 @@ const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 /// A check ends this long before the deadline, so that its error reaches the caller.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// A tool whose device has completed no I/O for this long does not count as running.
-const SLOT_TIMEOUT: Duration = Duration::from_secs(5);
-
 #[derive(Debug, Clone)]
 pub(super) struct IoWatch {
-    pub(super) host: Arc<dyn Host>,
+    host: Arc<dyn Host>,
     pub(super) operations: VolumeOperations,
-    /// The volumes whose devices have I/O in flight: the number of completed ones, and since when.
-    pub(super) in_flight: Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>,
+    /// Devices that did not respond to the last check: the number of completed I/O, and since when it is the same.
+    unresponsive: Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>,
+}
+
+/// What the observations of a device have shown.
+#[derive(Debug)]
+struct Observed {
+    completed: u64,
+    /// Since when no I/O has completed.
+    unchanged: Instant,
+    /// Since when, in addition, I/O has been in flight.
+    in_flight: Option<Instant>,
+}
+
+impl Observed {
+    fn update(&mut self, now: IoCounts) {
+        if now.completed != self.completed {
+            (self.completed, self.unchanged, self.in_flight) =
+                (now.completed, Instant::now(), None);
+        }
+        self.in_flight = (now.in_flight > 0).then(|| self.in_flight.unwrap_or_else(Instant::now));
+    }
 }
 
 impl IoWatch {
+    pub(super) fn new(host: Arc<dyn Host>, operations: VolumeOperations) -> Self {
+        Self {
+            host,
+            operations,
+            unresponsive: Arc::default(),
+        }
+    }
+
     /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for it.
     ///
     /// # Errors
@@ -47,40 +80,76 @@ impl IoWatch {
         device: &Device,
         deadline: Deadline,
     ) -> Result<()> {
+        let step = format!("waiting until {device} completes I/O");
+        let _step = self.operations.step(call.id(), step);
         let mut ticks = interval(CHECK_INTERVAL);
+        let mut first = None;
         loop {
             ticks.tick().await;
-            let Some(since) = self.hung_since(call, device).await else {
+            let now = match self.io_counts(device).await {
+                Ok(now) => now.filter(|now| now.in_flight > 0),
+                Err(error) if deadline.has_passed() => return Err(call.failed()(error)),
+                Err(_) => continue,
+            };
+            let before = now.map(|now| {
+                *first.get_or_insert_with(|| {
+                    // A count that differs from that of an earlier check does not show that the device responds now.
+                    let known = self.unresponsive().get(call.id()).copied();
+                    let same = known.filter(|(completed, _)| *completed == now.completed);
+                    same.unwrap_or_else(|| (now.completed, Instant::now()))
+                })
+            });
+            let Some((completed, since)) =
+                before.filter(|(before, _)| now.is_some_and(|now| now.completed == *before))
+            else {
+                self.unresponsive().remove(call.id());
+                self.operations.set_hung(call.id(), None);
                 return Ok(());
             };
-            // One observation does not show whether the device completes I/O.
-            if deadline.remaining() <= MARGIN && since.elapsed() >= CHECK_INTERVAL {
-                return Err(Error::DiskHung {
-                    volume: call.id().clone(),
-                    device: device.to_string(),
-                    seconds: since.elapsed().as_secs(),
-                    progress: format!("{} waits for it", call.operation),
-                });
+            if since.elapsed() < HUNG {
+                continue;
+            }
+            let hung_device = Some((device.to_string(), since));
+            self.operations.set_hung(call.id(), hung_device);
+            if deadline.remaining() <= MARGIN {
+                self.unresponsive()
+                    .insert(call.id().clone(), (completed, since));
+                let progress = format!("{} waits for it", call.operation);
+                return Err(hung(call, device, since.elapsed(), progress));
             }
         }
     }
 
     /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with [`Error::DiskHung`] while the
-    /// device completes no I/O. `slot` is released early if that lasts: a tool on such a device may never end.
+    /// device does not respond. `slot` is released early if that lasts.
+    ///
+    /// # Errors
+    /// Those of the steps; [`Error::DiskHung`] if a call timed out because the device does not respond.
     pub(super) async fn observe<T>(
         &self,
         call: CallContext<'_>,
         device: &Device,
         mut slot: Option<OwnedSemaphorePermit>,
-        run: impl Future<Output = T>,
-    ) -> T {
+        run: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut observed = None;
         let observe = async {
             let mut ticks = interval_at(Instant::now() + OBSERVE_INTERVAL, OBSERVE_INTERVAL);
             loop {
                 ticks.tick().await;
-                let since = self.hung_since(call, device).await;
-                slot.take_if(|_| since.is_some_and(|since| since.elapsed() >= SLOT_TIMEOUT));
-                let hung = since.map(|since| (device.to_string(), since));
+                let Ok(now) = self.io_counts(device).await else {
+                    continue;
+                };
+                let now = now.unwrap_or_default();
+                let seen = observed.get_or_insert_with(|| Observed {
+                    completed: now.completed,
+                    unchanged: Instant::now(),
+                    in_flight: None,
+                });
+                seen.update(now);
+                slot.take_if(|_| seen.unchanged.elapsed() >= SLOT_TIMEOUT);
+                let hung = seen.in_flight.filter(|since| since.elapsed() >= HUNG);
+                let hung = hung.map(|since| (device.to_string(), since));
                 self.operations.set_hung(call.id(), hung);
             }
         };
@@ -90,30 +159,46 @@ impl IoWatch {
             never = observe => never,
         };
         self.operations.set_hung(call.id(), None);
-        result
+        let error = match result {
+            Err(Error::Host { source, .. }) => source,
+            result => return result,
+        };
+        let blocked = match &error {
+            HostError::StillRunning { since, .. } => Some(*since),
+            HostError::TimedOut { .. } => observed
+                .and_then(|seen| seen.in_flight)
+                .map(|since| since.elapsed()),
+            _ => None,
+        };
+        if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)
+            && let Ok(Some(now)) = self.io_counts(device).await
+            && now.in_flight > 0
+        {
+            let progress = crate::base::error_chain(&error);
+            return Err(hung(call, device, blocked, progress));
+        }
+        Err(call.failed()(error))
     }
 
-    /// Since when the device has had I/O in flight and completed none; `None` if it has completed some since the last
-    /// observation, or none is in flight.
-    async fn hung_since(&self, call: CallContext<'_>, device: &Device) -> Option<Instant> {
+    /// `None` if the device was removed.
+    async fn io_counts(&self, device: &Device) -> std::result::Result<Option<IoCounts>, HostError> {
         let text = self.host.block_setting(quick(), device, IoCounts::FILE);
-        let now = text.await.ok().flatten();
-        let now = now.and_then(|text| IoCounts::parse(&text));
-        let mut all = self
-            .in_flight
+        let text = text.await?;
+        Ok(text.and_then(|text| IoCounts::parse(&text)))
+    }
+
+    fn unresponsive(&self) -> MutexGuard<'_, HashMap<DiskId, (u64, Instant)>> {
+        self.unresponsive
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(now) = now.filter(|now| now.in_flight > 0) else {
-            all.remove(call.id());
-            return None;
-        };
-        let entry = all.entry(call.id().clone());
-        let is_first = matches!(entry, std::collections::hash_map::Entry::Vacant(_));
-        let (completed, since) = entry.or_insert((now.completed, Instant::now()));
-        if is_first || *completed == now.completed {
-            return Some(*since);
-        }
-        (*completed, *since) = (now.completed, Instant::now());
-        None
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hung(call: CallContext<'_>, device: &Device, lasts: Duration, progress: String) -> Error {
+    Error::DiskHung {
+        volume: call.id().clone(),
+        device: device.to_string(),
+        seconds: lasts.as_secs(),
+        progress,
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn mount(
     if is_mounted(host, call, request).await? {
         return Ok(());
     }
-    let unmounted = host.unmount(quick(), &request.target).await;
+    let unmounted = host.unmount(Deadline::never(), &request.target).await;
     if let Err(error) = unmounted {
         let error = error_chain(&error);
         tracing::error!(disk.id = %call.id(), error, "cannot unmount the filesystem of another device");

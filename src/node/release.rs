@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Result;
 use super::device_check::is_removed;
 use super::in_use::{SEARCH_TIMEOUT, in_use};
 use super::io_watch::IoWatch;
 use super::observe::{CallContext, quick};
+use super::{Error, Result};
 use crate::base::{Deadline, InPhase, Phase};
 use crate::host::{Device, FlushOutcome, Host, Mount, Sought};
 
@@ -40,11 +40,15 @@ impl Unmounter {
             let unmount = self.host.unmount(Deadline::never(), path);
             let step = format!("unmounting {}", path.display());
             let _step = self.io.operations.step(call.id(), step);
+            let unmount = async { unmount.await.map_err(call.failed()) };
             let unmount = self.io.observe(call, device, None, unmount);
             let error = match unmount.in_phase(Phase::Unmount).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => error,
-                Err(error) => return Err(call.failed()(error)),
+                Err(Error::Host { source, .. })
+                    if source.io_kind() == Some(ErrorKind::ResourceBusy) =>
+                {
+                    source
+                }
+                other => return other,
             };
             if !self.wait_for_retry(deadline, call).await? {
                 tracing::debug!(path = %path.display(), error = %error, "the mount is still busy");
@@ -73,9 +77,19 @@ impl Unmounter {
             disk.id = %call.id(),
             "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
         );
+        let step = format!("unmounting {}", path.display());
+        let _step = self.io.operations.step(call.id(), step);
         let unmount = self.host.unmount(Deadline::never(), path);
-        match unmount.in_phase(Phase::Unmount).await {
-            Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
+        let unmount = async { unmount.await.map_err(call.failed()) };
+        let unmount = unmount.in_phase(Phase::Unmount);
+        let unmounted = match device {
+            Some(device) => self.io.observe(call, device, None, unmount).await,
+            None => unmount.await,
+        };
+        match unmounted {
+            Err(Error::Host { source, .. })
+                if source.io_kind() == Some(ErrorKind::ResourceBusy) =>
+            {
                 let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
                 let is_below =
                     |mount: &&Mount| mount.point != path && mount.point.starts_with(path);
@@ -94,7 +108,7 @@ impl Unmounter {
                 );
                 self.host.detach(quick(), path).await.map_err(call.failed())
             }
-            other => other.map_err(call.failed()),
+            other => other,
         }
     }
 
@@ -109,8 +123,9 @@ impl Unmounter {
         let flush = self.host.flush(Deadline::never(), device);
         let step = format!("flushing {device}");
         let _step = self.io.operations.step(call.id(), step);
+        let flush = async { flush.await.map_err(call.failed()) };
         let flushed = self.io.observe(call, device, None, flush).await;
-        flushed.map(drop).map_err(call.failed())
+        flushed.map(drop)
     }
 
     /// Waits until nothing in the kernel uses the device and all data is written. The filesystem may still be mounted
@@ -125,13 +140,14 @@ impl Unmounter {
             let flush = self.host.flush_if_free(Deadline::never(), device);
             let step = format!("flushing {device}");
             let _step = self.io.operations.step(call.id(), step);
+            let flush = async { flush.await.map_err(call.failed()) };
             let flush = self.io.observe(call, device, None, flush);
             let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
             if may_be_removed && is_removed(&*self.host, call, device).await? {
                 return Ok(());
             }
-            match flushed.map_err(call.failed())? {
+            match flushed? {
                 FlushOutcome::Flushed => return Ok(()),
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
                 FlushOutcome::Removed => {
@@ -153,7 +169,6 @@ impl Unmounter {
             return Ok(false);
         }
         let changed = self
-            .io
             .host
             .mounts_change(deadline.at_most(RETRY_INTERVAL))
             .await;

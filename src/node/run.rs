@@ -6,7 +6,7 @@ use super::observe::{CallContext, quick};
 use super::plan::{DeviceStep, PathStep, Step};
 use super::tools::Tools;
 use super::{Error, Result, check, device_check, grow_partition, mounter};
-use crate::base::{InPhase, error_chain};
+use crate::base::{Deadline, InPhase, error_chain};
 use crate::host::filesystem;
 use crate::host::{Capability, Command, Device, DeviceLock, MountDevice};
 use crate::model::Filesystem;
@@ -152,7 +152,7 @@ impl StepRunner {
                 }
                 Step::Path(PathStep::Bind { target, .. })
                 | Step::Device(DeviceStep::Mount { target, .. } | DeviceStep::Bind(target)) => {
-                    host.unmount(quick(), target).await
+                    host.unmount(Deadline::never(), target).await
                 }
                 Step::Path(_) | Step::Device(_) => Ok(()),
             };

@@ -81,13 +81,10 @@ impl NodeServices {
             host: Arc::clone(&host),
             staged: staged.clone(),
         };
+        let io = IoWatch::new(Arc::clone(&host), operations.clone());
         let unmounter = Unmounter {
             host: Arc::clone(&host),
-            io: IoWatch {
-                host: Arc::clone(&host),
-                operations: operations.clone(),
-                in_flight: Arc::default(),
-            },
+            io: io.clone(),
         };
         let formatter = Formatter {
             tools: tools.clone(),
@@ -143,6 +140,7 @@ impl NodeServices {
                 observer: observer.clone(),
                 finder: finder.clone(),
                 runner,
+                io,
                 staged: staged.clone(),
             },
             health: HealthReporter {

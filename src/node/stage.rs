@@ -38,6 +38,18 @@ pub struct Stager {
     pub(super) runner: StepRunner,
 }
 
+/// What is left to do.
+#[derive(Debug)]
+struct Prepared {
+    /// The disk, or its only partition.
+    device: Device,
+    steps: Vec<Step>,
+    /// The slot that the tools of the steps need.
+    tool: Option<ToolKind>,
+    /// The lock under which the device was read as blank.
+    blank: Option<DeviceLock>,
+}
+
 impl Stager {
     /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
     ///
@@ -61,23 +73,15 @@ impl Stager {
             let partitions = self.finder.wait_for_partitions(call.volume, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
-        let removed = self.remove_dead_mounts(&request, &disk, call, deadline);
-        removed.await?;
-        let (seen, mut blank) = self.observe(&request, &disk, call, deadline).await?;
-        let steps = plan::stage(&request, &seen).map_err(call.refused())?;
-        // A volume that is already mounted was recorded before its mount, unless the record was lost.
-        let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
-        if steps.iter().any(is_mount)
-            || matches!(request.access, Access::Block)
-            || self.staged.volume(call.volume, OPERATION).await? != *call.volume
-        {
-            let fsck = match request.access {
-                Access::Mount { .. } => Some(request.tuning.fsck),
-                Access::Block => None,
-            };
-            self.staged.put(call, &disk, fsck).await?;
-        }
-        let slot = match self.tool_kind(call, &seen.device, &steps).await? {
+        let io = &self.unmounter.io;
+        let prepare = Box::pin(self.prepare(&request, &disk, call, deadline));
+        let Prepared {
+            device,
+            steps,
+            tool,
+            mut blank,
+        } = io.observe(call, &disk, None, prepare).await?;
+        let slot = match tool {
             None => None,
             Some(kind) => match self.tool_slots.try_acquire(kind) {
                 Some(slot) => Some(slot),
@@ -89,11 +93,45 @@ impl Stager {
                 }
             },
         };
-        let settings = &request.tuning.block_settings;
-        block_settings::apply(&*self.host, call, &disk, settings).await?;
         // The future of all steps is too large for the stack of the callers.
-        let run = Box::pin(self.runner.run(call, &seen.device, &steps, blank));
-        self.unmounter.io.observe(call, &disk, slot, run).await
+        let run = Box::pin(async {
+            let settings = &request.tuning.block_settings;
+            block_settings::apply(&*self.host, call, &disk, settings).await?;
+            self.runner.run(call, &device, &steps, blank).await
+        });
+        io.observe(call, &disk, slot, run).await
+    }
+
+    /// Reads the state of the host, plans the steps, and records the device as staged.
+    async fn prepare(
+        &self,
+        request: &StageRequest,
+        disk: &Device,
+        call: CallContext<'_>,
+        deadline: Deadline,
+    ) -> Result<Prepared> {
+        let removed = self.remove_dead_mounts(request, disk, call, deadline);
+        removed.await?;
+        let (seen, blank) = self.observe(request, disk, call, deadline).await?;
+        let steps = plan::stage(request, &seen).map_err(call.refused())?;
+        // A volume that is already mounted was recorded before its mount, unless the record was lost.
+        let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
+        if steps.iter().any(is_mount)
+            || matches!(request.access, Access::Block)
+            || self.staged.volume(call.volume, OPERATION).await? != *call.volume
+        {
+            let fsck = match request.access {
+                Access::Mount { .. } => Some(request.tuning.fsck),
+                Access::Block => None,
+            };
+            self.staged.put(call, disk, fsck).await?;
+        }
+        Ok(Prepared {
+            tool: self.tool_kind(call, &seen.device, &steps).await?,
+            device: seen.device,
+            steps,
+            blank,
+        })
     }
 
     /// Removes mounts at the staging path whose device was removed, which an unstage would remove too.

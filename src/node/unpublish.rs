@@ -50,7 +50,7 @@ impl Unpublisher {
         loop {
             let (mounts, state) = self.observer.observe(&request.target, call).await?;
             let Some(mount) = &state.mount else {
-                return remove(&self.host, &state, call).await;
+                return remove(&self.host, &state, call, quick()).await;
             };
             match self.mounts.identify(&state, mount, call).await? {
                 OwnedMount::Dead(device) => {
@@ -97,12 +97,13 @@ pub(super) async fn remove(
     host: &Arc<dyn Host>,
     state: &PathState,
     call: CallContext<'_>,
+    deadline: Deadline,
 ) -> Result<()> {
     match state.entry {
         Entry::Missing => Ok(()),
         Entry::Directory | Entry::File => {
             tracing::info!(disk.id = %call.id(), "{}: remove {}", call.operation, state.path.display());
-            let removed = host.remove_empty(quick(), &state.path).await;
+            let removed = host.remove_empty(deadline, &state.path).await;
             removed.map_err(call.failed())
         }
         other => {

@@ -64,11 +64,20 @@ impl Unstager {
         let io = &self.unmounter.io;
         for device in &devices {
             io.check_responds(call, device, deadline).await?;
-            let discarded = self.formatter.discard_incomplete(call, device, deadline);
-            discarded.await?;
+            let discard = self.formatter.discard_incomplete(call, device, deadline);
+            io.observe(call, device, None, discard).await?;
         }
-        // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount.
-        match remove(&self.host, &state, call).await {
+        // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount, and writes its dirty
+        // pages, however long that takes.
+        let step = format!("removing {}", state.path.display());
+        let step = self.operations.step(call.id(), step);
+        let remove = remove(&self.host, &state, call, Deadline::never());
+        let removed = match devices.first() {
+            Some(device) => io.observe(call, device, None, remove).await,
+            None => remove.await,
+        };
+        drop(step);
+        match removed {
             // The staging directory belongs to kubelet, and its content is not part of the volume.
             Err(Error::Host { source, .. })
                 if source.io_kind() == Some(ErrorKind::DirectoryNotEmpty) =>

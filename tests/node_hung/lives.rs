@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tonic::Code;
 
 use crate::common::machine::has_devices;
 use crate::disk::Disk;
@@ -20,10 +21,13 @@ const IDLE: Duration = Duration::from_secs(10);
 /// For all lives on a busy machine.
 const AMPLE: Duration = Duration::from_secs(600);
 
-/// Repeats a call until it succeeds, as kubelet does.
+/// Repeats a call until it succeeds, as kubelet does. Only time may run out on a busy machine: a tool that is being started
+/// for one volume must not make the device of another one appear in use.
 macro_rules! retry {
     ($call:expr) => {
         while let Err(error) = $call.await {
+            let codes = [Code::DeadlineExceeded, Code::Aborted, Code::Unavailable];
+            assert!(codes.contains(&error.code()), "{error}");
             println!("repeated: {error}");
             sleep(Duration::from_millis(100)).await;
         }

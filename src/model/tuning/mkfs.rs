@@ -36,7 +36,10 @@ fn denied(filesystem: Filesystem) -> Denied {
         Filesystem::Ext4 | Filesystem::Ext3 => &[
             (&["-F"], FORCE),
             (&["-d", "-l", "-z", "device", "offset"], OTHER_PLACE),
-            (&["-n", "-S", "-V", "journal_dev"], NOTHING),
+            (
+                &["-n", "-S", "-V", "journal_dev", "android_sparse"],
+                NOTHING,
+            ),
             (
                 &["assume_storage_prezeroed"],
                 "the disk is only sampled for zeros",
@@ -49,7 +52,8 @@ fn denied(filesystem: Filesystem) -> Denied {
             (&["-e"], "the driver sets it, to remount-ro"),
         ],
         Filesystem::Xfs => &[
-            (&["-f"], FORCE),
+            // -C is a synonym that the manual page does not name.
+            (&["-f", "-C"], FORCE),
             (
                 &["-c", "-p", "file", "name", "logdev", "rtdev"],
                 OTHER_PLACE,
@@ -72,7 +76,16 @@ fn switches(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => &["-D", "-K", "-j", "-q", "-v"],
         Filesystem::Xfs => &["-K", "-q"],
-        Filesystem::Btrfs => &["-K", "-M", "-q", "-v", "--mixed", "--nodiscard"],
+        Filesystem::Btrfs => &[
+            "-K",
+            "-M",
+            "-q",
+            "-v",
+            "--mixed",
+            "--nodiscard",
+            "--quiet",
+            "--verbose",
+        ],
     }
 }
 

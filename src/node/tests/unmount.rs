@@ -100,9 +100,12 @@ async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
         let settings = &mut fake.state().block_settings;
         settings.insert("stat".to_owned(), text.to_owned());
     };
-    stat(HUNG);
-    for seconds in [4, 8] {
-        let deadline = soon();
+    let deadline = || Deadline::after(Duration::from_secs(10));
+    // Then the device has completed I/O, but not since the second check has begun.
+    let later = HUNG.replacen('5', "900", 1);
+    for (text, seconds) in [(HUNG, 9), (HUNG, 18), (&later, 9)] {
+        stat(text);
+        let deadline = deadline();
         let unstaged = node.unstager.unstage(unstage_request(), deadline).await;
         assert!(!deadline.has_passed());
         let error = unstaged.unwrap_err();
@@ -112,7 +115,7 @@ async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
         assert!(error.to_string().contains(&text), "{error}");
         assert!(fake.state().calls.is_empty());
     }
-    stat("6 0 40 1 7 0 56 2 0 3 3");
+    stat("901 0 40 1 7 0 56 2 0 3 3");
     node.unstager
         .unstage(unstage_request(), soon())
         .await
@@ -141,13 +144,60 @@ async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
     };
     let hung = HUNG.to_owned();
     fake.state().block_settings.insert("stat".to_owned(), hung);
-    let error = io.operations.run(call, soon(), hangs).await.unwrap_err();
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let error = io.operations.run(call, deadline, hangs).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::DiskHung, "{error}");
     let again = io.operations.run(call, soon(), async { Ok(()) }).await;
     assert!(matches!(again, Err(Error::DiskHung { .. })), "{again:?}");
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    // Longer than a failover of the storage.
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
+    assert!(slot.is_none(), "the tool may go on");
+    tokio::time::sleep(Duration::from_secs(100)).await;
     let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
     assert!(slot.is_some(), "a tool on a hung disk keeps no slot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_disk_is_not_hung() {
+    let (fake, node) = world(State::default());
+    let io = node.unstager.unmounter.io.clone();
+    let set = move |completed: u32, in_flight: u32| {
+        let text = format!("{completed} 0 40 1 7 0 56 2 {in_flight} 3 3");
+        fake.state().block_settings.insert("stat".to_owned(), text);
+    };
+    let watch = io.clone();
+    let steps = async move {
+        let volume = super::volume();
+        let call = CallContext::new(&volume, "staging");
+        let device = disk("vdb", 16, "bp1");
+        let run = async {
+            for round in 0..100 {
+                set(round, 0);
+                // Idle for longer than a disk may hang.
+                tokio::time::sleep(Duration::from_secs(7)).await;
+                set(round, 1);
+                tokio::time::sleep(Duration::from_secs(4)).await;
+            }
+            Ok(())
+        };
+        watch.observe(call, &device, None, run).await
+    };
+    let volume = volume();
+    let call = CallContext::new(&volume, "staging");
+    let running = io.operations.run(call, soon(), steps).await;
+    assert!(
+        matches!(running, Err(Error::OperationPending { .. })),
+        "{running:?}"
+    );
+    for _ in 0..1000 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let again = io.operations.run(call, soon(), async { Ok(()) }).await;
+        assert!(
+            matches!(again, Err(Error::OperationPending { .. })),
+            "{again:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,9 +216,10 @@ async fn a_block_volume_on_a_hung_disk_is_not_flushed() {
     node.publisher.publish(publish, soon()).await.unwrap();
     let hung = HUNG.to_owned();
     fake.state().block_settings.insert("stat".to_owned(), hung);
+    let deadline = Deadline::after(Duration::from_secs(10));
     let unpublished = node
         .unpublisher
-        .unpublish(unpublish_request(), soon())
+        .unpublish(unpublish_request(), deadline)
         .await;
     assert!(
         matches!(unpublished, Err(Error::DiskHung { .. })),
