@@ -8,13 +8,13 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{RwLock, TryLockError};
 use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use tokio::process::Child;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// Read-locked while a command is started. Open files belong to the process, and so does the lock.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -22,13 +22,38 @@ static STARTING: RwLock<()> = RwLock::new(());
 /// How long a started child is given to close its copies; it takes microseconds unless the machine is overloaded.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A file is closed within microseconds, unless its device does not respond.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Starts a command. `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the
 /// kernel closes the child's copies of open files and then sets its new name (fs/exec.c, begin_new_exec).
-pub(super) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
-    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+pub(super) async fn start(mut spawn: impl FnMut() -> io::Result<Child>) -> io::Result<Child> {
+    loop {
+        // Closing a file may wait for the device, which must not block the runtime.
+        if let Some(child) = try_start(&mut spawn) {
+            return child;
+        }
+        sleep(RETRY_INTERVAL).await;
+    }
+}
+
+/// `None` if an exclusive file is being closed.
+fn try_start(spawn: impl FnOnce() -> io::Result<Child>) -> Option<io::Result<Child>> {
+    let _starting = match STARTING.try_read() {
+        Ok(guard) => guard,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    let started = spawn();
+    if let Ok(child) = &started {
+        wait_for_exec(child);
+    }
+    Some(started)
+}
+
+fn wait_for_exec(child: &Child) {
     let name = |process: &str| fs::read(format!("/proc/{process}/comm")).ok();
     let own_name = name("thread-self");
-    let child = spawn()?;
     if let Some(id) = child.id() {
         let id = id.to_string();
         let start = Instant::now();
@@ -38,7 +63,6 @@ pub(super) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Chi
             thread::yield_now();
         }
     }
-    Ok(child)
 }
 
 /// A device that no mount and no other exclusive open can use until this is dropped.
@@ -76,7 +100,6 @@ impl Drop for ExclusiveFile {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::TryLockError;
     use std::process::Stdio;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -98,8 +121,8 @@ mod tests {
                     let mut command = tokio::process::Command::new("true");
                     command.stdin(Stdio::null());
                     while !is_done.load(Ordering::Relaxed) {
-                        let mut child = start(|| command.spawn()).unwrap();
-                        handle.block_on(child.wait()).unwrap();
+                        let run = async { start(|| command.spawn()).await?.wait().await };
+                        handle.block_on(run).unwrap();
                     }
                 });
             }
@@ -107,8 +130,8 @@ mod tests {
                 let file = File::open(path.path()).unwrap();
                 match file.try_lock() {
                     Ok(()) => {}
-                    Err(TryLockError::WouldBlock) => busy += 1,
-                    Err(TryLockError::Error(error)) => panic!("{error}"),
+                    Err(fs::TryLockError::WouldBlock) => busy += 1,
+                    Err(fs::TryLockError::Error(error)) => panic!("{error}"),
                 }
                 drop(ExclusiveFile(Some(file)));
             }

@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
-use tokio::task::spawn_blocking;
 
 use super::device_lock::DeviceLock;
 use super::exclusive;
@@ -206,9 +205,7 @@ impl Exec for ProcessExec {
             // A separate process group: Ctrl-C goes to the driver only, which lets running calls finish.
             .process_group(0)
             .kill_on_drop(true);
-        // Starting waits for exclusive files that are being closed, and for the child.
-        let started = spawn_blocking(move || exclusive::start(|| process.spawn())).await;
-        let started = started.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        let started = exclusive::start(|| process.spawn()).await;
         let mut child = started.map_err(|error| {
             command.error(match error.kind() {
                 std::io::ErrorKind::NotFound => ExecFailure::NotInstalled,
