@@ -2,9 +2,11 @@
 //! the filesystem itself, which may hang. Processes are not searched: the plugin does not see those of pods.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::device::{Device, DeviceNumber, backing_file, names};
+use super::error::{IoResult, Result};
 use super::mountinfo::{self, Mount};
 
 /// The device, and the filesystem on it wherever it is mounted.
@@ -65,37 +67,46 @@ pub fn list(users: &[String], sought: &Sought) -> String {
 }
 
 /// The devices, swap areas and mounts of this namespace that use it.
-pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
-    let mut users = devices(proc, sys, sought);
-    let mounts = read_mounts(proc);
+///
+/// # Errors
+/// A file of sysfs or procfs cannot be read, so that users may be missing.
+pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<String>> {
+    let mut users = devices(proc, sys, sought)?;
+    let mounts = read_mounts(proc)?;
     let blocks = |mount: &&Mount| match &sought.point {
         Some(point) => mount.point != *point && mount.point.starts_with(point),
         None => sought.is_of(mount),
     };
     let blocking = mounts.iter().filter(blocks);
     users.extend(blocking.map(|mount| format!("a mount at {}", mount.point.display())));
-    users
+    Ok(users)
 }
 
 /// The devices and swap areas on it.
-pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let block = sys.join("block");
     if let Some(name) = sought.node.file_name() {
-        found = names(&block.join(name).join("holders")).unwrap_or_default();
+        found = names(&block.join(name).join("holders"))?;
     }
-    let mounts = read_mounts(proc);
+    let mounts = read_mounts(proc)?;
     let is_on_it = |file: &Path| {
         file == sought.node || mount_of(&mounts, file).is_some_and(|mount| sought.is_of(mount))
     };
-    for name in names(&block).unwrap_or_default() {
-        let file = backing_file(&block.join(&name)).ok().flatten();
+    for name in names(&block)? {
+        let file = backing_file(&block.join(&name))?;
         if file.is_some_and(|file| is_on_it(&file)) {
             found.push(name);
         }
     }
     let mut found: Vec<_> = found.iter().map(|name| format!("device {name}")).collect();
-    let swaps = fs::read_to_string(proc.join("swaps")).unwrap_or_default();
+    let swaps = proc.join("swaps");
+    // A kernel without swap has no such file.
+    let areas = fs::read_to_string(&swaps).none_if(&[io::ErrorKind::NotFound]);
+    let swaps = areas.io_context("read", &swaps)?.unwrap_or_default();
     let mut areas = swaps
         .lines()
         .skip(1)
@@ -103,7 +114,7 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Vec<String> {
     if areas.any(|area| is_on_it(Path::new(area))) {
         found.push("swap".to_owned());
     }
-    found
+    Ok(found)
 }
 
 /// The mount that a path is in.
@@ -113,9 +124,8 @@ fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     around.max_by_key(|mount| mount.point.components().count())
 }
 
-fn read_mounts(proc: &Path) -> Vec<Mount> {
-    // Without a table only what sysfs shows is listed.
-    mountinfo::read(&proc.join("self/mountinfo")).unwrap_or_default()
+fn read_mounts(proc: &Path) -> Result<Vec<Mount>> {
+    mountinfo::read(&proc.join("self/mountinfo"))
 }
 
 #[cfg(test)]
@@ -160,9 +170,25 @@ mod tests {
             (Some("/target"), "a mount at /target/sub"),
             (None, "a mount at /target"),
         ] {
-            let found = find(&proc, &sys, &sought(point));
+            let found = find(&proc, &sys, &sought(point)).unwrap();
             assert_eq!(found, ["device dm-0", "device loop3", "swap", mount]);
         }
+    }
+
+    #[test]
+    fn an_unreadable_list_is_not_an_empty_one() {
+        let world = tempfile::tempdir().unwrap();
+        let (proc, sys) = (world.path().join("proc"), world.path().join("sys"));
+        devices(&proc, &sys, &sought(None)).unwrap_err();
+        fs::create_dir_all(proc.join("self")).unwrap();
+        fs::write(proc.join("self/mountinfo"), VOLUME).unwrap();
+        assert_eq!(
+            devices(&proc, &sys, &sought(None)).unwrap(),
+            Vec::<String>::new()
+        );
+        fs::create_dir_all(sys.join("block")).unwrap();
+        fs::write(sys.join("block/vdb"), "").unwrap();
+        devices(&proc, &sys, &sought(None)).unwrap_err();
     }
 
     #[test]

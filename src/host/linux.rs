@@ -289,7 +289,7 @@ impl Host for Linux {
     async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
         let (Roots { sys, proc, .. }, given) = (self.roots.clone(), sought.clone());
         blocking(deadline, "list the users of", &sought.node, move |_| {
-            Ok(holder::find(&proc, &sys, &given))
+            holder::find(&proc, &sys, &given)
         })
         .await
     }
@@ -303,11 +303,12 @@ impl Host for Linux {
         let flush = |Roots { proc, sys, .. }: &Roots, device: &Device| {
             let outcome = flush::flush_if_free(device)?;
             // A loop device does not claim the device of its backing file.
-            let is_used = || !holder::devices(proc, sys, &Sought::device(device)).is_empty();
-            match outcome {
-                FlushOutcome::Flushed if is_used() => Ok(FlushOutcome::InUse),
-                _ => Ok(outcome),
+            if outcome == FlushOutcome::Flushed
+                && !holder::devices(proc, sys, &Sought::device(device))?.is_empty()
+            {
+                return Ok(FlushOutcome::InUse);
             }
+            Ok(outcome)
         };
         self.on_device(deadline, "flush", device, flush).await
     }

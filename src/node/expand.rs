@@ -37,7 +37,7 @@ impl Expander {
     /// If the volume is not at the path, its device keeps its size, or growing fails.
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
         let volume = request.volume.clone();
-        let expanded = self.clone().expand_locked(request, deadline);
+        let expanded = Box::pin(self.clone().expand_locked(request, deadline));
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, expanded).await
     }

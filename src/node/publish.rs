@@ -27,7 +27,7 @@ impl Publisher {
     /// The volume is not staged, the target is in use, the access conflicts, or a step fails.
     pub async fn publish(&self, request: PublishRequest, deadline: Deadline) -> Result<()> {
         let volume = request.volume.clone();
-        let published = self.clone().publish_locked(request, deadline);
+        let published = Box::pin(self.clone().publish_locked(request, deadline));
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, published).await
     }

@@ -57,7 +57,6 @@ impl Stager {
     /// The device does not appear, is ambiguous or unsuitable, or a step fails.
     pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
         let volume = request.volume.clone();
-        // The future is too large for the stack of the callers.
         let staged = Box::pin(self.clone().stage_locked(request, deadline));
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, staged).await

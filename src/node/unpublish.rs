@@ -38,7 +38,7 @@ impl Unpublisher {
     /// Another volume is mounted at the path, the path is not empty, or a step fails.
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
         let volume = request.volume.clone();
-        let unpublished = self.clone().unpublish_locked(request, deadline);
+        let unpublished = Box::pin(self.clone().unpublish_locked(request, deadline));
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unpublished).await
     }

@@ -45,7 +45,7 @@ impl Unstager {
     /// identified, or a step fails.
     pub async fn unstage(&self, request: UnstageRequest, deadline: Deadline) -> Result<()> {
         let volume = request.volume.clone();
-        let unstaged = self.clone().unstage_locked(request, deadline);
+        let unstaged = Box::pin(self.clone().unstage_locked(request, deadline));
         let call = CallContext::new(&volume, OPERATION);
         self.operations.run(call, deadline, unstaged).await
     }

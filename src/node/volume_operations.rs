@@ -64,7 +64,8 @@ impl Drop for StepGuard<'_> {
 }
 
 impl VolumeOperations {
-    /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline.
+    /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline. Large futures
+    /// are boxed by the caller.
     ///
     /// # Errors
     /// [`Error::OperationPending`] or [`Error::DiskHung`] if another operation of the volume is running, or if this one
