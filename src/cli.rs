@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 mod bundle;
-mod config;
 mod credential;
 mod doctor;
 mod endpoint;
@@ -26,10 +25,6 @@ mod rate_limits;
 mod timeline;
 
 pub use bundle::Bundle;
-pub use config::{
-    API_VERSION, CheckConfig, ConfigArgs, ConfigCommand, ConfigFile, ConfigSubcommand,
-    InvalidConfig, KINDS, RELOADED, Reloaded,
-};
 pub use credential::CredentialArgs;
 pub use doctor::{Doctor, NodeDoctor, Scope};
 pub use explain::Explain;
@@ -68,9 +63,6 @@ pub struct DriverArgs {
 /// Settings of the CSI server of a role.
 #[derive(Debug, Args)]
 pub struct ServerArgs {
-    #[command(flatten)]
-    pub config: ConfigArgs,
-
     #[command(flatten)]
     pub driver: DriverArgs,
 

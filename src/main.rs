@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use diskplugin::{app, cli};
 
 fn main() -> ExitCode {
-    cli::parse_program().map_or_else(|ended| ended, |(cli, config)| app::run(cli, config))
+    cli::parse_program().map_or_else(|ended| ended, app::run)
 }

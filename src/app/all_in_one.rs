@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cloud::CloudClient;
-use super::config::Reload;
 use super::controller::{disks, inventory, owner, service};
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
@@ -17,7 +16,7 @@ use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
-use crate::cli::{self, CloudKind, ConfigFile};
+use crate::cli::{self, CloudKind};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
@@ -28,7 +27,6 @@ use crate::node::Settings;
 /// Controller and node of one driver process.
 pub(crate) struct Driver {
     pub(crate) server: cli::ServerArgs,
-    pub(crate) config: Option<ConfigFile>,
     pub(crate) cloud: CloudClient,
     pub(crate) registration: Option<Registration>,
     pub(crate) region: RegionId,
@@ -43,16 +41,12 @@ pub(crate) struct Driver {
     pub(crate) tool_memory: Option<Bytes>,
 }
 
-pub(crate) async fn run(
-    args: cli::AllInOne,
-    config: Option<ConfigFile>,
-    telemetry: Telemetry,
-) -> anyhow::Result<()> {
+pub(crate) async fn run(args: cli::AllInOne, telemetry: Telemetry) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     match args.cloud_kind {
-        CloudKind::Real => real(args, config, telemetry, stop).await,
+        CloudKind::Real => real(args, telemetry, stop).await,
         #[cfg(feature = "mock-cloud")]
-        CloudKind::Mock => Box::pin(mock::run(args, config, telemetry, stop)).await,
+        CloudKind::Mock => Box::pin(mock::run(args, telemetry, stop)).await,
     }
 }
 
@@ -64,7 +58,6 @@ impl Driver {
             endpoint,
             drain_timeout,
             http,
-            config: _,
         } = self.server;
         let port = http::bind(&http).await?;
         let authorizer = http::authorizer(&self.pages).await?;
@@ -94,17 +87,13 @@ impl Driver {
         };
         checks.log_failed().await;
         let node_gauges = NodeGauges::new(Arc::clone(&node));
-        let reload = Reload {
-            log: self.telemetry.log.clone(),
-            rate_limiter: Some(Arc::clone(&access.rate_limiter)),
-        };
         let metrics = Metrics::new(
             "all-in-one",
             &self.telemetry.metrics,
             vec![Box::new(controller_gauges), Box::new(node_gauges)],
         );
         let site = Site {
-            metrics: metrics.with_config(reload.start(self.config)),
+            metrics,
             telemetry: self.telemetry,
             status,
             disks: Some(Box::new(cloud_disks)),
@@ -132,7 +121,6 @@ impl Driver {
 
 async fn real(
     args: cli::AllInOne,
-    config: Option<ConfigFile>,
     telemetry: Telemetry,
     stop: impl Future<Output = ()> + Send,
 ) -> anyhow::Result<()> {
@@ -156,7 +144,6 @@ async fn real(
     };
     let driver = Driver {
         server: args.server,
-        config,
         cloud: cloud::client(args.cloud, metadata, &region)?,
         registration,
         region,
@@ -188,10 +175,7 @@ mod mock {
 
     use anyhow::Context;
 
-    use super::{
-        ConfigFile, Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes,
-        registration,
-    };
+    use super::{Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::node::info::InstanceTypeSource;
@@ -202,7 +186,6 @@ mod mock {
 
     pub(super) async fn run(
         args: cli::AllInOne,
-        config: Option<ConfigFile>,
         telemetry: Telemetry,
         stop: impl Future<Output = ()> + Send,
     ) -> anyhow::Result<()> {
@@ -227,7 +210,6 @@ mod mock {
                 .configure(cloud::limits(&args.cloud)?);
             let driver = Driver {
                 server: args.server,
-                config,
                 cloud,
                 registration,
                 region,

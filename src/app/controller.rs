@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::cloud::CloudClient;
-use super::config::Reload;
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
@@ -17,7 +16,7 @@ use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
-use crate::cli::{self, ConfigFile};
+use crate::cli;
 use crate::cloud::EcsApi;
 use crate::cluster::lease::Candidate;
 use crate::csi::controller::{Service, Settings};
@@ -26,11 +25,7 @@ use crate::csi::{server, socket};
 use crate::disk::DiskServices;
 use crate::model::{ClusterId, RegionId, ZoneId};
 
-pub(crate) async fn run(
-    args: cli::Controller,
-    config: Option<ConfigFile>,
-    telemetry: Telemetry,
-) -> anyhow::Result<()> {
+pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::Result<()> {
     let stop = signal::stop()?;
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
@@ -56,16 +51,11 @@ pub(crate) async fn run(
         socket::remove_stale(&server.endpoint).await?;
     }
     let leadership = candidate.as_ref().map(Candidate::leadership);
-    let reload = Reload {
-        log: telemetry.log.clone(),
-        rate_limiter: Some(Arc::clone(&access.rate_limiter)),
-    };
-    let has_valid_config = reload.start(config);
     let metrics = |mut gauges: Vec<Box<dyn Gauges>>| {
         if let Some(leadership) = leadership.clone() {
             gauges.push(Box::new(LeaderGauge::new(leadership)));
         }
-        Metrics::new("controller", &telemetry.metrics, gauges).with_config(has_valid_config.clone())
+        Metrics::new("controller", &telemetry.metrics, gauges)
     };
     let health = || Health {
         endpoint: server.endpoint.clone(),

@@ -4,16 +4,12 @@ use std::process::ExitCode;
 
 use self::process::Process;
 use self::telemetry::Telemetry;
-use crate::cli::{
-    self, Cli, ConfigFile, ConfigSubcommand, ControllerCli, ControllerProgramRole, NodeCli,
-    NodeProgramRole, Role,
-};
+use crate::cli::{self, Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role};
 
 mod all_in_one;
 mod bundle;
 mod cloud;
 mod cluster;
-mod config;
 mod controller;
 mod credential;
 #[cfg(feature = "mock-cloud")]
@@ -47,19 +43,16 @@ mod tools;
 pub(crate) struct InvalidSettings(pub(crate) Vec<String>);
 
 #[must_use]
-pub fn run(cli: Cli, config: Option<ConfigFile>) -> ExitCode {
+pub fn run(cli: Cli) -> ExitCode {
     let process = Process::new(cli.program, cli.log);
     let telemetry = Telemetry::default();
     match cli.role {
-        Role::Node(args) => run_node_role(*args, config, process),
-        Role::Controller(args) => run_controller_role(*args, config, process),
+        Role::Node(args) => run_node_role(*args, process),
+        Role::Controller(args) => run_controller_role(*args, process),
         Role::AllInOne(args) => process.serve(
             &telemetry,
-            Box::pin(all_in_one::run(*args, config, telemetry.clone())),
+            Box::pin(all_in_one::run(*args, telemetry.clone())),
         ),
-        Role::Config(args) => match args.command {
-            ConfigSubcommand::Check(args) => process.quiet().run(config::check(args)),
-        },
         Role::Explain(args) => process.quiet().run(Box::pin(explain::run(*args))),
         Role::Timeline(args) => process.quiet().run(Box::pin(timeline::run(*args))),
         Role::Bundle(args) => process.quiet().run(Box::pin(bundle::run(*args))),
@@ -75,35 +68,31 @@ pub fn run(cli: Cli, config: Option<ConfigFile>) -> ExitCode {
 
 /// Runs the controller. No other role is reachable from here, so that the linker leaves them out of `diskplugin-controller`.
 #[must_use]
-pub fn run_controller(cli: ControllerCli, config: Option<ConfigFile>) -> ExitCode {
+pub fn run_controller(cli: ControllerCli) -> ExitCode {
     let process = Process::new("diskplugin-controller", cli.log);
     match cli.role {
-        ControllerProgramRole::Controller(args) => run_controller_role(*args, config, process),
+        ControllerProgramRole::Controller(args) => run_controller_role(*args, process),
     }
 }
 
-fn run_controller_role(
-    args: cli::Controller,
-    config: Option<ConfigFile>,
-    process: Process,
-) -> ExitCode {
+fn run_controller_role(args: cli::Controller, process: Process) -> ExitCode {
     let telemetry = Telemetry::default();
-    process.serve(&telemetry, controller::run(args, config, telemetry.clone()))
+    process.serve(&telemetry, controller::run(args, telemetry.clone()))
 }
 
 /// Runs a role of a node. No other role is reachable from here, so that the linker leaves them out of `diskplugin-node`.
 #[must_use]
-pub fn run_node(cli: NodeCli, config: Option<ConfigFile>) -> ExitCode {
+pub fn run_node(cli: NodeCli) -> ExitCode {
     let process = Process::new("diskplugin-node", cli.log);
     match cli.role {
-        NodeProgramRole::Node(args) => run_node_role(*args, config, process),
+        NodeProgramRole::Node(args) => run_node_role(*args, process),
         NodeProgramRole::Doctor(args) => process.quiet().report(doctor::run_on_node(args)),
     }
 }
 
-fn run_node_role(args: cli::Node, config: Option<ConfigFile>, process: Process) -> ExitCode {
+fn run_node_role(args: cli::Node, process: Process) -> ExitCode {
     let telemetry = Telemetry::default();
-    process.serve(&telemetry, node::run(args, config, telemetry.clone()))
+    process.serve(&telemetry, node::run(args, telemetry.clone()))
 }
 
 /// Whether this process may attach loop devices and mount. `/proc/self` belongs to the effective user.

@@ -6,7 +6,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::config::Reload;
 use super::health::Health;
 use super::http::{Authorizer, Site};
 use super::location::Location;
@@ -16,7 +15,7 @@ use super::telemetry::Telemetry;
 use super::{InvalidSettings, http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
-use crate::cli::{self, ConfigFile};
+use crate::cli;
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
@@ -35,11 +34,7 @@ const METADATA_INTERVAL: Duration = Duration::from_secs(10);
 /// Memory of the cgroup limit that is reserved for this process, which uses about a third of it.
 pub(crate) const OWN_MEMORY: u64 = 32 << 20;
 
-pub(crate) async fn run(
-    args: cli::Node,
-    config: Option<ConfigFile>,
-    telemetry: Telemetry,
-) -> anyhow::Result<()> {
+pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result<()> {
     let mut stop = pin!(signal::stop()?);
     let mut location = Location::new(&args.location);
     let max_volumes = location.checked(max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok()));
@@ -105,10 +100,6 @@ pub(crate) async fn run(
     checks.log_failed().await;
     let tasks = node.tasks().clone();
     let gauges = NodeGauges::new(Arc::clone(&node));
-    let reload = Reload {
-        log: telemetry.log.clone(),
-        rate_limiter: None,
-    };
     let metrics = Metrics::new("node", &telemetry.metrics, vec![Box::new(gauges)]);
     health = Health {
         node: Some(checks),
@@ -116,7 +107,7 @@ pub(crate) async fn run(
         unknown_location: None,
         ..health
     };
-    let site = site(metrics.with_config(reload.start(config)), health);
+    let site = site(metrics, health);
     if let Some(registration) = registration.clone() {
         // Separate tasks: shutdown does not wait for it.
         Tasks::default().spawn(reregistration::run(Arc::clone(&node), registration));

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::telemetry::Telemetry;
 use super::{InvalidSettings, telemetry};
-use crate::cli::{InvalidConfig, LogArgs, LogFormat};
+use crate::cli::{LogArgs, LogFormat};
 use crate::cluster::lease::LeaseLost;
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
@@ -131,7 +131,7 @@ impl Process {
             // Log collectors expect one object per line, including the last.
             LogFormat::Json => tracing::error!("{text}"),
         }
-        if error.is::<InvalidSettings>() || error.is::<InvalidConfig>() {
+        if error.is::<InvalidSettings>() {
             ExitCode::from(INVALID_SETTING)
         } else {
             failure

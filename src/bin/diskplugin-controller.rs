@@ -6,8 +6,5 @@ use std::process::ExitCode;
 use diskplugin::{app, cli};
 
 fn main() -> ExitCode {
-    cli::parse().map_or_else(
-        |ended| ended,
-        |(cli, config)| app::run_controller(cli, config),
-    )
+    cli::parse().map_or_else(|ended| ended, app::run_controller)
 }

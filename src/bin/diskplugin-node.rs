@@ -6,5 +6,5 @@ use std::process::ExitCode;
 use diskplugin::{app, cli};
 
 fn main() -> ExitCode {
-    cli::parse().map_or_else(|ended| ended, |(cli, config)| app::run_node(cli, config))
+    cli::parse().map_or_else(|ended| ended, app::run_node)
 }

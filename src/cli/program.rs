@@ -7,12 +7,10 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser, Subcommand};
 
-use super::config::{self, Failed};
 use super::kubectl;
 use super::log::{LOG_FORMAT, LogArgs};
 use super::{
-    AllInOne, Bundle, ConfigCommand, ConfigFile, Controller, Doctor, Explain, Node, NodeDoctor,
-    Orphans, PreStopHook, Timeline,
+    AllInOne, Bundle, Controller, Doctor, Explain, Node, NodeDoctor, Orphans, PreStopHook, Timeline,
 };
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
@@ -67,8 +65,6 @@ pub enum Role {
     Node(Box<Node>),
     /// Serve Controller and Node on one socket.
     AllInOne(Box<AllInOne>),
-    /// Commands for configuration files.
-    Config(ConfigCommand),
     /// Explain what classes and claims in YAML files do with this driver.
     Explain(Box<Explain>),
     /// Show what happened to a volume, how long it took, and what it waits for.
@@ -105,21 +101,13 @@ pub enum NodeProgramRole {
     Doctor(NodeDoctor),
 }
 
-/// The command line of this process and its configuration file, if there is one.
+/// The command line of this process.
 ///
 /// # Errors
 ///
-/// The exit code of a process that has no role to run: help was requested, or a flag or the file is invalid. The message
-/// has been printed.
-pub fn parse<P: Parser>() -> Result<(P, Option<ConfigFile>), ExitCode> {
-    config::load().map_err(|failed| match failed {
-        Failed::CommandLine(error) => ended(&error),
-        Failed::Config(error) => {
-            // A closed terminal cannot be handled.
-            let _ = print_reason(&error.to_string());
-            ExitCode::from(USAGE)
-        }
-    })
+/// The exit code of a process that has no role to run: help was requested, or a flag is invalid. The message has been printed.
+pub fn parse<P: Parser>() -> Result<P, ExitCode> {
+    P::try_parse().map_err(|error| ended(&error))
 }
 
 /// The command line of `diskplugin`, or of the kubectl plugin if the program has its name.
@@ -127,7 +115,7 @@ pub fn parse<P: Parser>() -> Result<(P, Option<ConfigFile>), ExitCode> {
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_program() -> Result<(Cli, Option<ConfigFile>), ExitCode> {
+pub fn parse_program() -> Result<Cli, ExitCode> {
     let mut args = std::env::args_os();
     if !kubectl::is_plugin(args.next().as_deref()) {
         return parse();
@@ -137,7 +125,7 @@ pub fn parse_program() -> Result<(Cli, Option<ConfigFile>), ExitCode> {
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = cli.map_err(|error| ended(&error.format(&mut command)))?;
     let program = kubectl::PLUGIN;
-    Ok((Cli { program, ..cli }, None))
+    Ok(Cli { program, ..cli })
 }
 
 /// Prints why no role runs.

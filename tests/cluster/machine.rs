@@ -66,9 +66,6 @@ impl Machine {
     ) -> (i64, Map<String, Value>) {
         let directory = cluster.plane.directory(&self.name);
         let socket = directory.join("csi.sock");
-        release
-            .mount_config(&cluster.plane, &release.node["spec"], &directory)
-            .await;
         let node = node(cluster, &release.node, &directory, &self.instance);
         let (_node, channel) = node.ready(&socket).await;
         let info = info(&channel).await.expect("a node knows itself");
@@ -167,7 +164,6 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
             // Nothing is mounted here, and the machine's mounts may be private.
             "--require-shared-mounts" => None,
             "--kubelet-dir" | "--state-dir" => Some(below(arg, "/var/")),
-            "--config-file" => Some(format!("{flag}={}/config/config.yaml", directory.display())),
             "--instance-types-file" => Some(format!("{flag}={}", cluster.types.display())),
             _ => Some(arg.to_owned()),
         }

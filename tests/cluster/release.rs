@@ -182,24 +182,7 @@ impl Release {
             kubeconfig: &self.kubeconfig,
         };
         self.mount(plane, &place.volumes.join("credentials")).await;
-        self.mount_config(plane, &pod["spec"], &place.volumes).await;
         Replica::start(pod, &place)
-    }
-
-    /// Writes the ConfigMap of the volume `config` of a pod below the directory of its volumes.
-    pub(crate) async fn mount_config(&self, plane: &Plane, pod: &Value, volumes: &Path) {
-        let mut all = pod["volumes"].as_array().expect("a list").iter();
-        let volume = all.find(|volume| volume["name"] == "config");
-        let volume = volume.expect("the chart has a configuration file");
-        let map = format!("configmaps/{}", text(volume, "/configMap/name"));
-        let map = plane.api.get(&core(&self.namespace, &map)).await;
-        let map = map.expect("the chart has the ConfigMap");
-        let directory = volumes.join("config");
-        std::fs::create_dir_all(&directory).expect("the directory can be written");
-        for (file, content) in map["data"].as_object().expect("it has data") {
-            let content = content.as_str().expect("it is a text");
-            std::fs::write(directory.join(file), content).expect("the directory can be written");
-        }
     }
 
     /// Writes the Secret into the pod's volume, also after a change.

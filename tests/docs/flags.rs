@@ -6,11 +6,10 @@ use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
 use crate::page::read;
 
 const PAGE: &str = "docs/reference/command-line.md";
-const ROLES: [&str; 12] = [
+const ROLES: [&str; 11] = [
     "controller",
     "node",
     "all-in-one",
-    "config",
     "explain",
     "timeline",
     "bundle",

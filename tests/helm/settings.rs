@@ -1,13 +1,13 @@
-//! Settings of the driver: its flags, its configuration files and the instance types.
+//! Settings of the driver: its flags and the instance types.
 
 use std::collections::BTreeSet;
 
 use clap::CommandFactory as _;
-use diskplugin::cli::{Cli, ConfigFile, ControllerCli, NodeCli};
+use diskplugin::cli::{Cli, ControllerCli, NodeCli};
 use diskplugin::model::instance_types::InstanceTypes;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::render::{Object, all, list, read, texts, variant};
+use crate::render::{Object, all, list, texts, variant};
 use crate::report;
 
 #[test]
@@ -48,64 +48,6 @@ fn the_driver_accepts_its_flags() {
         program("diskplugin-node", "node"),
     ];
     assert_eq!(seen, BTreeSet::from(expected));
-}
-
-#[test]
-fn the_driver_accepts_its_configuration_files() {
-    let objects = all();
-    let mut roles = BTreeSet::new();
-    for object in objects.iter().filter(|object| object.kind == "ConfigMap") {
-        let Some(file) = object.body.pointer("/data/config.yaml") else {
-            continue;
-        };
-        let path = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(path.path(), file.as_str().unwrap()).unwrap();
-        match ConfigFile::check(path.path()) {
-            Ok(file) => roles.insert(file.role().to_owned()),
-            Err(error) => panic!("{}: {error}", object.at()),
-        };
-    }
-    assert_eq!(
-        roles,
-        BTreeSet::from(["controller", "node"].map(str::to_owned))
-    );
-}
-
-#[test]
-fn the_chart_accepts_the_keys_of_the_configuration_file() {
-    let schema: Value =
-        serde_json::from_str(&read("deploy/helm/diskplugin/values.schema.json")).unwrap();
-    // The chart sets the last two.
-    let excluded = [
-        "help",
-        "config-file",
-        "access-key-secret",
-        "log-level",
-        "rate-limits",
-    ];
-    let mut command = Cli::command();
-    command.build();
-    for role in ["controller", "node"] {
-        let flags = command.find_subcommand(role).unwrap().get_arguments();
-        let flags = flags.filter_map(|arg| arg.get_long());
-        let keys: BTreeSet<_> = flags
-            .filter(|flag| !excluded.contains(flag))
-            .map(camel_case)
-            .collect();
-        let names = format!("/properties/{role}/properties/config/propertyNames/enum");
-        let allowed = list(&schema, &names);
-        let allowed = allowed.iter().map(|key| key.as_str().unwrap().to_owned());
-        assert_eq!(allowed.collect::<BTreeSet<_>>(), keys, "{role}");
-    }
-}
-
-fn camel_case(flag: &str) -> String {
-    let mut words = flag.split('-');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |key, word| {
-        let (initial, rest) = word.split_at(1);
-        key + &initial.to_ascii_uppercase() + rest
-    })
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use diskplugin::cli::API_VERSION;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
@@ -50,14 +49,9 @@ impl Driver {
         let directory = Directory(tempfile::tempdir().unwrap());
         let socket = directory.path("csi.sock");
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        let config = directory.path("config.yaml");
-        let content = format!(
-            "apiVersion: {API_VERSION}\nkind: AllInOneConfiguration\nrateLimits: {{account: 50}}\n"
-        );
-        std::fs::write(&config, content).unwrap();
         let start = diskplugin([
             "all-in-one",
-            &flag("config-file", &config),
+            "--rate-limits=account=50",
             "--cloud=mock",
             "--back-with=loop",
             "--zones",

@@ -2,7 +2,7 @@
 
 use crate::common::process::diskplugin;
 
-const SERVE: &str = "--config-file --driver-name --endpoint --drain-timeout --http-address --http-tls-cert-file --http-tls-key-file \
+const SERVE: &str = "--driver-name --endpoint --drain-timeout --http-address --http-tls-cert-file --http-tls-key-file \
     --log-format --log-level";
 const PLACE: &str = "--region --zone --metadata-endpoint --metadata-token-only";
 const CLOUD: &str = "--cluster-id";
@@ -24,7 +24,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
-    let roles: [(&str, &[&str]); 12] = [
+    let roles: [(&str, &[&str]); 11] = [
         ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
         (
             "node",
@@ -42,7 +42,6 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 FAKE,
             ],
         ),
-        ("config", &["--log-format --log-level"]),
         ("explain", &[EXPLAIN, PLACE, ACCESS]),
         (
             "timeline",

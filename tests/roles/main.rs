@@ -10,7 +10,6 @@
 mod common;
 
 mod bundle;
-mod config;
 mod credentials;
 mod doctor;
 mod explain;

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::common::csi::{create, endpoint, info, socket};
 use crate::common::fake::{Fake, KEY, NODES, SECRET};
 use crate::common::process::{Ended, Start, diskplugin};
+use crate::http_client::{address, get};
 
 /// No server listens there.
 const NO_METADATA: &str = "--metadata-endpoint=http://127.0.0.1:9";
@@ -29,6 +30,32 @@ async fn all_missing_settings_of_a_role_are_reported_together() {
     for (role, flags) in required {
         assert_invalid(&diskplugin([role, NO_METADATA]).ended().await, flags);
     }
+}
+
+#[tokio::test]
+async fn a_flag_takes_precedence_over_its_variable() {
+    let (fake, directory) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let socket = socket(&directory);
+    let start = fake.controller(&socket).keys();
+    let start = start
+        .args(["--http-address=127.0.0.1:0", "--rate-limits=CreateDisk=0.5"])
+        .env("DISKPLUGIN_RATE_LIMITS", "AttachDisk=2")
+        .env("DISKPLUGIN_CLUSTER_ID", "c-variable")
+        .env("DISKPLUGIN_LOG_LEVEL", "debug");
+    let (controller, channel) = start.ready(&socket).await;
+    create(&channel, "pvc-1").await.unwrap();
+    let tags = fake.disks().await[0]["tags"].to_string();
+    assert!(tags.contains("\"c-test\""), "{tags}");
+    let metrics = get(&address(&controller).await, "/metrics").await.text;
+    let limit = |action: &str| {
+        metrics.contains(&format!(
+            "diskplugin_cloud_configured_calls_per_second{{action=\"{action}\"}}"
+        ))
+    };
+    assert!(limit("CreateDisk") && !limit("AttachDisk"), "{metrics}");
+    // It has no flag here.
+    let log = controller.stderr();
+    assert!(log.contains("DEBUG"), "{log}");
 }
 
 #[tokio::test]

@@ -58,7 +58,6 @@ use MetricUnit::{Bytes, Seconds};
 #[rustfmt::skip]
 pub const METRICS: &[Description] = &[
     metric("build", Info, None, &["version", "role"], BOTH, "Version and role of the process"),
-    metric("config_last_reload_successful", Gauge, None, &[], BOTH, "1 if the content of the configuration file is valid, 0 if the process keeps the settings of earlier content; missing without a file"),
     metric("leader", Gauge, None, &[], CONTROLLER, "1 if this replica is the leader, 0 if it is a standby; missing without leader election"),
     metric("rpc_duration", Histogram, Some(Seconds), &["method", "code"], BOTH, "Duration of CSI calls by gRPC code; the exemplar has the trace ID"),
     metric("rpcs_in_flight", Gauge, None, &["method"], BOTH, "CSI calls that are running"),

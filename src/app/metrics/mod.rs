@@ -4,7 +4,6 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::Mutex;
@@ -65,15 +64,6 @@ impl Metrics {
             registry,
             gauges: Mutex::new(gauges),
         }
-    }
-
-    /// Adds the state of the configuration file, if there is one.
-    pub(super) fn with_config(mut self, is_valid: Option<Gauge>) -> Self {
-        if let Some(is_valid) = is_valid {
-            let name = "config_last_reload_successful";
-            catalog::register(&mut self.registry, name, is_valid);
-        }
-        self
     }
 
     /// Adds the counts of unused disks and snapshots.

@@ -11,7 +11,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use self::calls::CallLayer;
-pub(super) use self::log::LogFilter;
 pub(super) use self::metrics::CallMetrics;
 pub(super) use self::timeline::{Summary, Timelines};
 use self::trace::Traces;
@@ -26,12 +25,11 @@ mod metrics;
 mod timeline;
 mod trace;
 
-/// The measurements and histories of the calls of this process, and its log level. Clones share the state.
+/// The measurements and histories of the calls of this process. Clones share the state.
 #[derive(Debug, Clone)]
 pub(super) struct Telemetry {
     pub(super) metrics: CallMetrics,
     pub(super) timelines: Arc<Timelines>,
-    pub(super) log: LogFilter,
 }
 
 impl Default for Telemetry {
@@ -39,15 +37,13 @@ impl Default for Telemetry {
         Self {
             metrics: CallMetrics::default(),
             timelines: Arc::new(Timelines::new(Arc::new(SystemClock))),
-            log: LogFilter::default(),
         }
     }
 }
 
 /// Starts logging, and recording into `telemetry` and the traces. Returns the traces, which must be shut down.
 pub(super) fn start(log: &LogArgs, quiet: bool, telemetry: Option<&Telemetry>) -> Option<Traces> {
-    let filter = telemetry.map(|telemetry| telemetry.log.clone());
-    let (lines, is_unreadable) = log::layer(log, quiet, &filter.unwrap_or_default());
+    let (lines, is_unreadable) = log::layer(log, quiet);
     let calls = telemetry
         .map(|telemetry| CallLayer::new(telemetry.clone()).with_filter(calls_and_warnings()));
     let started = telemetry.map(|_| Traces::from_environment()).transpose();

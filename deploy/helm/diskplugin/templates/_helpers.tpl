@@ -346,35 +346,6 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
-{{/* The settings of the configuration file of a component. */}}
-{{- define "diskplugin.config" -}}
-{{- $config := dict "logLevel" .root.Values.logLevel }}
-{{- if eq .component "controller" }}
-{{- with .root.Values.rateLimits }}
-{{- $_ := set $config "rateLimits" . }}
-{{- end }}
-{{- end }}
-{{- toYaml (mergeOverwrite $config (deepCopy (index .root.Values .component).config)) }}
-{{- end }}
-
-{{/* Replaces the pods of a component when a setting changes that they do not adopt while running. */}}
-{{- define "diskplugin.configChecksum" -}}
-checksum/config: {{ omit (include "diskplugin.config" . | fromYaml) "logLevel" "rateLimits" | toJson | sha256sum }}
-{{- end }}
-
-{{- define "diskplugin.configMount" -}}
-- name: config
-  mountPath: /etc/diskplugin-config
-  readOnly: true
-{{- end }}
-
-{{/* A directory without subPath, so that kubelet updates the file in the running pod. */}}
-{{- define "diskplugin.configVolume" -}}
-- name: config
-  configMap:
-    name: {{ include "diskplugin.fullname" .root }}-{{ .component }}-config
-{{- end }}
-
 {{/* Flags of both roles, and of doctor. */}}
 {{- define "diskplugin.commonArgs" -}}
 - --driver-name={{ .Values.driverName }}
@@ -390,7 +361,7 @@ checksum/config: {{ omit (include "diskplugin.config" . | fromYaml) "logLevel" "
 
 {{/* Flags of both roles that serve calls. */}}
 {{- define "diskplugin.serverArgs" -}}
-- --config-file=/etc/diskplugin-config/config.yaml
+- --log-level={{ .Values.logLevel }}
 {{- if .Values.http.tls.secretName }}
 - --http-tls-cert-file=/etc/diskplugin-tls/tls.crt
 - --http-tls-key-file=/etc/diskplugin-tls/tls.key
