@@ -15,15 +15,14 @@ use crate::cli::{self, OutputFormat};
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
 use crate::ops::orphans::{
-    Deletion, Finding, Observer, Outcome, Prices, Report, ResourceId, Rules, classify,
-    deletions_table, json, table,
+    Deletion, Finding, Observer, Outcome, Report, ResourceId, Rules, classify, deletions_table,
+    json, table,
 };
 
 /// Something was found, or a named resource was not deleted.
 const FOUND: u8 = 1;
 
 pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
-    let prices = args.prices.as_deref().map(read_prices).transpose()?;
     if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
         let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
         return Err(InvalidSettings(vec![problem.to_owned()]).into());
@@ -60,8 +59,8 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
     let is_json = args.output == OutputFormat::Json;
     let Some(older_than) = args.older_than else {
         let text = match is_json {
-            true => json(&shown, prices.as_ref(), None).to_string(),
-            false => table(&shown, prices.as_ref()),
+            true => json(&shown, None).to_string(),
+            false => table(&shown),
         };
         print(&text)?;
         return Ok(exit_code(!shown.findings.is_empty()));
@@ -72,7 +71,7 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
     }
     let deletions = delete(&observer, &args.delete, &report, older_than).await;
     print(&match is_json {
-        true => json(&shown, prices.as_ref(), Some(&deletions)).to_string(),
+        true => json(&shown, Some(&deletions)).to_string(),
         false => deletions_table(&deletions),
     })?;
     let is_deleted = |one: &Deletion| matches!(one.outcome, Outcome::Deleted);
@@ -116,13 +115,6 @@ fn is_confirmed(ids: &[ResourceId], cluster: &ClusterId) -> anyhow::Result<bool>
     let read = std::io::stdin().lock().read_line(&mut line);
     read.context("cannot read the confirmation")?;
     Ok(line.trim() == "yes")
-}
-
-fn read_prices(file: &std::path::Path) -> Result<Prices, InvalidSettings> {
-    let invalid =
-        |reason: String| InvalidSettings(vec![format!("--prices {}: {reason}", file.display())]);
-    let text = std::fs::read_to_string(file).map_err(|error| invalid(error.to_string()))?;
-    Prices::parse(&text).map_err(|error| invalid(error.to_string()))
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! Flags of `diskplugin orphans`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -31,10 +30,6 @@ pub struct Orphans {
     /// Classes to report, separated by commas. Default: all.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub class: Vec<Class>,
-
-    /// YAML file with prices, for the estimated cost.
-    #[arg(long)]
-    pub prices: Option<PathBuf>,
 
     /// Format of the report.
     #[arg(long, value_enum, default_value_t)]

@@ -70,7 +70,7 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
                 PLACE,
                 ACCESS,
                 CLOUD,
-                "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --prices --output \
+                "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --output \
                  --allow-unreferenced --delete --older-than --yes",
             ],
         ),

@@ -6,12 +6,10 @@ mod finding;
 #[cfg(test)]
 mod fixtures;
 mod observe;
-mod price;
 mod render;
 
 pub use classify::{Rules, UnrelatedCluster, classify};
 pub use delete::{Current, Deletion, Outcome, Refusal, refusal};
 pub use finding::{Class, Finding, InvalidResourceId, Kind, Report, ResourceId};
 pub use observe::{ObserveError, Observed, Observer, Presence};
-pub use price::{InvalidPrices, Prices};
 pub use render::{deletions_table, json, table};

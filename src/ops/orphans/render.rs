@@ -1,6 +1,5 @@
 //! The report as a table for people and as JSON for programs. docs/guides/orphans.md describes both.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
@@ -8,32 +7,19 @@ use serde_json::{Value, json};
 
 use super::classify::age;
 use super::delete::{Deletion, Outcome};
-use super::finding::{Class, Finding, Report};
-use super::price::Prices;
+use super::finding::{Finding, Report};
 use crate::model::InstanceId;
 
 const DAY: u64 = 24 * 3600;
 
 /// The report with one line per finding, and its notes.
 #[must_use]
-pub fn table(report: &Report, prices: Option<&Prices>) -> String {
+pub fn table(report: &Report) -> String {
     let mut lines = Vec::new();
     if report.findings.is_empty() {
         lines.push(format!("No orphans of cluster ID {}.", report.cluster));
     } else {
-        lines.push(findings(report, prices));
-        if let Some(prices) = prices {
-            let Total { monthly, unpriced } = total(report, prices);
-            let without = match unpriced {
-                0 => String::new(),
-                one @ 1 => format!(", without {one} resource that has no price"),
-                more => format!(", without {more} resources that have no price"),
-            };
-            let currency = &prices.currency;
-            lines.push(format!(
-                "Estimated cost: {monthly:.2} {currency} a month{without}."
-            ));
-        }
+        lines.push(findings(report));
     }
     if report.young > 0 {
         lines.push(format!(
@@ -45,29 +31,8 @@ pub fn table(report: &Report, prices: Option<&Prices>) -> String {
     lines.join("\n")
 }
 
-struct Total {
-    monthly: f64,
-    /// Resources without a price.
-    unpriced: usize,
-}
-
-/// The cost of the resources, each once. Missing ones cost nothing.
-fn total(report: &Report, prices: &Prices) -> Total {
-    let existing = report
-        .findings
-        .iter()
-        .filter(|one| one.class != Class::Missing);
-    let resources: BTreeMap<_, _> = existing
-        .map(|one| ((one.kind, one.id.as_str()), prices.monthly(one)))
-        .collect();
-    Total {
-        monthly: resources.values().flatten().sum(),
-        unpriced: resources.values().filter(|cost| cost.is_none()).count(),
-    }
-}
-
-fn findings(report: &Report, prices: Option<&Prices>) -> String {
-    let mut header = vec![
+fn findings(report: &Report) -> String {
+    let mut table = new_table(&[
         "KIND",
         "ID",
         "CLASS",
@@ -78,12 +43,9 @@ fn findings(report: &Report, prices: Option<&Prices>) -> String {
         "ZONE",
         "INSTANCE",
         "DETAIL",
-    ];
-    let cost_header = prices.map(|prices| format!("{}/MONTH", prices.currency));
-    header.extend(cost_header.as_deref());
-    let mut table = new_table(&header);
+    ]);
     for finding in &report.findings {
-        let mut row = vec![
+        table.add_row(vec![
             finding.kind.to_string(),
             finding.id.clone(),
             finding.class.to_string(),
@@ -98,13 +60,7 @@ fn findings(report: &Report, prices: Option<&Prices>) -> String {
             or_dash(finding.zone.clone()),
             or_dash(Some(instances(finding).join(" ")).filter(|text| !text.is_empty())),
             or_dash(finding.detail.clone()),
-        ];
-        if let Some(prices) = prices {
-            row.push(or_dash(
-                prices.monthly(finding).map(|cost| format!("{cost:.2}")),
-            ));
-        }
-        table.add_row(row);
+        ]);
     }
     trimmed(&table)
 }
@@ -126,7 +82,7 @@ pub fn deletions_table(deletions: &[Deletion]) -> String {
 
 /// The stable JSON document. `deletions` is there only if a deletion was requested.
 #[must_use]
-pub fn json(report: &Report, prices: Option<&Prices>, deletions: Option<&[Deletion]>) -> Value {
+pub fn json(report: &Report, deletions: Option<&[Deletion]>) -> Value {
     let items: Vec<_> = report
         .findings
         .iter()
@@ -144,7 +100,6 @@ pub fn json(report: &Report, prices: Option<&Prices>, deletions: Option<&[Deleti
                 "performanceLevel": finding.performance_level,
                 "zone": finding.zone,
                 "instances": instances(finding),
-                "monthlyCost": prices.and_then(|prices| prices.monthly(finding)),
                 "detail": finding.detail,
             })
         })
@@ -152,9 +107,6 @@ pub fn json(report: &Report, prices: Option<&Prices>, deletions: Option<&[Deleti
     let mut document = json!({
         "clusterId": report.cluster.as_str(),
         "listedAt": report.at.to_string(),
-        "currency": prices.map(|prices| prices.currency.as_str()),
-        "monthlyCost": prices.map(|prices| total(report, prices).monthly),
-        "withoutPrice": prices.map(|prices| total(report, prices).unpriced),
         "items": items,
         "younger": report.young,
         "notes": report.notes,
@@ -210,48 +162,7 @@ fn short(age: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Kind;
     use super::*;
-    use crate::model::Gib;
-
-    #[test]
-    fn each_resource_costs_once_and_those_without_a_price_are_counted() {
-        let finding = |class, id: &str, category: &str| Finding {
-            class,
-            kind: Kind::Disk,
-            id: id.to_owned(),
-            object: None,
-            claim: None,
-            created: None,
-            size: Some(Gib(20)),
-            category: category.parse().ok(),
-            performance_level: None,
-            zone: None,
-            instances: Vec::new(),
-            detail: None,
-        };
-        let report = Report {
-            cluster: "c-1".parse().unwrap(),
-            at: jiff::Timestamp::UNIX_EPOCH,
-            findings: vec![
-                finding(Class::Released, "d-1", "cloud_essd"),
-                finding(Class::AttachedWithoutVa, "d-1", "cloud_essd"),
-                finding(Class::Leaked, "d-2", "cloud_ssd"),
-                finding(Class::Missing, "d-3", "cloud_essd"),
-            ],
-            young: 0,
-            notes: Vec::new(),
-        };
-        let prices = Prices::parse("{currency: USD, disks: {cloud_essd: 0.5}}").unwrap();
-        let text = table(&report, Some(&prices));
-        let cost = "Estimated cost: 10.00 USD a month, without 1 resource that has no price.";
-        assert!(text.ends_with(cost), "{text}");
-        let document = json(&report, Some(&prices), None);
-        assert_eq!(
-            (&document["monthlyCost"], &document["withoutPrice"]),
-            (&json!(10.0), &json!(1))
-        );
-    }
 
     #[test]
     fn ages_are_printed_in_their_largest_unit() {
