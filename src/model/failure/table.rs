@@ -367,8 +367,8 @@ failures! {
         "the kernel rejects the mount options, or features of the filesystem",
         "read the node's kernel log; correct mountOptions of the StorageClass or the volume, or move the pod to a node with a newer kernel";
     InvalidSettingsFile "INVALID_SETTINGS_FILE" FailedPrecondition
-        "a settings file of the node plugin is invalid",
-        "correct the field of the file in the message, or remove the flag";
+        "the file of instance types (`--instance-types-file`) is invalid",
+        "correct the field in the message (`node.instanceTypes` of the chart), or set `node.maxVolumesPerNode`";
     ToolQueueTimeout "TOOL_QUEUE_TIMEOUT" DeadlineExceeded
         "as many filesystem tools or full checks of other volumes run as may run at once",
         "the caller retries automatically; if the error persists, check at /debug/volumes of the node which volumes are being checked";
@@ -379,7 +379,7 @@ failures! {
         "a system call failed, or the content of the disk cannot be determined",
         "read the message; check the node's kernel log";
     DiskHung "DISK_HUNG" DeadlineExceeded
-        "the disk does not respond: I/O is in flight, and none completes",
+        "the disk does not respond: I/O has been in flight for 5 s or longer, and none has completed",
         "check the disk in the console and the node's kernel log; the operation continues as soon as the disk responds (docs/guides/stuck-volume.md)";
     HostTimeout "HOST_TIMEOUT" DeadlineExceeded
         "the node did not complete the operation in time",

@@ -30,7 +30,11 @@ pub(super) fn for_step(step: &str) -> Option<&'static str> {
         Phase::Unmount | Phase::Release => {
             "A process uses the volume, or the disk does not respond: see docs/guides/stuck-volume.md."
         }
-        Phase::BlankCheck | Phase::Mkfs | Phase::Fsck | Phase::Mount | Phase::Grow => {
+        Phase::Fsck | Phase::Grow => {
+            "A full check of a large filesystem can take hours: do not interrupt it. If the disk does not respond, calls fail \
+             with DISK_HUNG."
+        }
+        Phase::BlankCheck | Phase::Mkfs | Phase::Mount => {
             "If this takes minutes, the disk probably does not respond: check it in the console, and the kernel log of the \
              node (docs/guides/stuck-volume.md#the-disk-does-not-respond)."
         }
