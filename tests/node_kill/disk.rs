@@ -112,7 +112,7 @@ impl Disk {
                 drop(sh(&format!("mkswap {}", image.display())).await);
             }
             Kind::Foreign(ForeignContent::OtherFilesystem) => {
-                drop(sh(&format!("mkfs.ext2 -q {}", image.display())).await);
+                drop(sh(&format!("mkfs.minix {}", image.display())).await);
             }
             Kind::Ext4 | Kind::Xfs | Kind::Btrfs | Kind::Block => {}
         }

@@ -161,6 +161,11 @@ pub(crate) fn is_loop_device_busy(status: &Status) -> bool {
     is_detaching || text.contains("in use by the system") || text.contains("resource busy")
 }
 
+/// Whether the call has not ended at its deadline.
+pub(crate) fn is_still_running(status: &Status) -> bool {
+    status.code() == Code::Aborted
+}
+
 pub(crate) fn outcome(status: &Status) -> Outcome {
     match status.code() {
         Code::AlreadyExists => Outcome::AlreadyExists,

@@ -14,7 +14,7 @@ use diskplugin::node::{NodeServices, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 
-use crate::call::{is_loop_device_busy, outcome};
+use crate::call::{is_loop_device_busy, is_still_running, outcome};
 use crate::loop_device::{attach_command, detach_command};
 use crate::verify::{self, MountLine, backing_file};
 use crate::world::{Entry, Event, FsType, MOUNT_POINTS, Mount, Outcome, VOLUMES, World};
@@ -216,10 +216,12 @@ impl Machine {
             Event::Call(call) => {
                 let expected = after.outcome.unwrap();
                 let mut result = self.call(call, after);
-                // A process that searches for a free loop device may open one of the test for a moment.
+                // A process that searches for a free loop device may open one of the test for a moment. On a busy machine, an
+                // operation may end after the deadline.
                 for _ in 0..MAX_RETRIES {
                     if expected != Outcome::Internal
                         && result.as_ref().is_err_and(is_loop_device_busy)
+                        || result.as_ref().is_err_and(is_still_running)
                     {
                         let pause = async { tokio::time::sleep(SHORT_TIMEOUT).await };
                         self.runtime.block_on(pause);
