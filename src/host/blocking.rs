@@ -23,6 +23,9 @@ const SLOW: Duration = Duration::from_secs(5);
 /// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.
 const HUNG: Duration = Duration::from_millis(100);
 
+/// How often a waiting call checks whether the running one hangs.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
 
 /// The keys with calls. Threads belong to the process, and so does this.
@@ -46,6 +49,14 @@ impl Lane {
         let mut lanes = lock(&LANES);
         lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         Arc::clone(lanes.entry(key).or_default())
+    }
+
+    /// For how long the running call has been hung.
+    fn hung(&self) -> Option<Duration> {
+        let running = lock(&self.running);
+        let hung = running.as_ref().filter(|running| running.is_given_up);
+        let lasts = hung.map(|running| running.since.elapsed());
+        lasts.filter(|lasts| *lasts >= HUNG)
     }
 }
 
@@ -97,18 +108,23 @@ pub(super) async fn keyed<T: Send + 'static>(
         path: path.to_owned(),
     };
     let lane = Lane::of(key);
-    if let Some(running) = &*lock(&lane.running)
-        && running.is_given_up
-        && running.since.elapsed() >= HUNG
-    {
-        return Err(HostError::StillRunning {
-            step,
-            path: path.to_owned(),
-            since: running.since.elapsed(),
-        });
-    }
-    let turn = deadline.bound(Arc::clone(&lane.turn).lock_owned()).await;
-    let turn = turn.map_err(|_| timed_out())?;
+    let turn = async {
+        loop {
+            if let Some(since) = lane.hung() {
+                return Err(HostError::StillRunning {
+                    step,
+                    path: path.to_owned(),
+                    since,
+                });
+            }
+            // The caller of the running call may leave it meanwhile.
+            let turn = timeout(RECHECK_INTERVAL, Arc::clone(&lane.turn).lock_owned()).await;
+            if let Ok(turn) = turn {
+                return Ok(turn);
+            }
+        }
+    };
+    let turn = deadline.bound(turn).await.map_err(|_| timed_out())??;
     let permit = deadline.bound(PERMITS.acquire()).await;
     let permit = permit.map_err(|_| timed_out())?;
     let since = Instant::now();

@@ -12,7 +12,7 @@ use super::blocking::blocking;
 use super::device::Device;
 use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
-use super::exec::{Command, Exec, Output};
+use super::exec::{Command, Exec, ExecFailure, Output};
 use super::mount::check_number;
 use super::samples::{chunks, ranges, read_at};
 use super::superblock::Superblocks;
@@ -72,9 +72,15 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
     let command = probe_command(&device.path);
     let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
     let scan = scan?;
-    let probe = probe.map_err(|source| HostError::Probe {
-        device: device.path.clone(),
-        source: Box::new(source),
+    let probe = probe.map_err(|source| match source.failure {
+        ExecFailure::Deadline => HostError::TimedOut {
+            step: "probe",
+            path: device.path.clone(),
+        },
+        _ => HostError::Probe {
+            device: device.path.clone(),
+            source: Box::new(source),
+        },
     })?;
     classify(&probe, &scan).map_err(|reason| HostError::AmbiguousContent {
         device: device.path.clone(),

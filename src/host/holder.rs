@@ -96,6 +96,9 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
     let is_on_it = |file: &Path| {
         file == sought.node || mount_of(&mounts, file).is_some_and(|mount| sought.is_of(mount))
     };
+    if !block.is_dir() {
+        return Err(io::ErrorKind::NotFound).io_context("list", &block);
+    }
     for name in names(&block)? {
         let file = backing_file(&block.join(&name))?;
         if file.is_some_and(|file| is_on_it(&file)) {
@@ -105,8 +108,9 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
     let mut found: Vec<_> = found.iter().map(|name| format!("device {name}")).collect();
     let swaps = proc.join("swaps");
     // A kernel without swap has no such file.
-    let areas = fs::read_to_string(&swaps).none_if(&[io::ErrorKind::NotFound]);
+    let areas = fs::read(&swaps).none_if(&[io::ErrorKind::NotFound]);
     let swaps = areas.io_context("read", &swaps)?.unwrap_or_default();
+    let swaps = String::from_utf8_lossy(&swaps);
     let mut areas = swaps
         .lines()
         .skip(1)
@@ -182,11 +186,12 @@ mod tests {
         devices(&proc, &sys, &sought(None)).unwrap_err();
         fs::create_dir_all(proc.join("self")).unwrap();
         fs::write(proc.join("self/mountinfo"), VOLUME).unwrap();
+        devices(&proc, &sys, &sought(None)).unwrap_err();
+        fs::create_dir_all(sys.join("block")).unwrap();
         assert_eq!(
             devices(&proc, &sys, &sought(None)).unwrap(),
             Vec::<String>::new()
         );
-        fs::create_dir_all(sys.join("block")).unwrap();
         fs::write(sys.join("block/vdb"), "").unwrap();
         devices(&proc, &sys, &sought(None)).unwrap_err();
     }

@@ -4,7 +4,7 @@ use super::device_check;
 use super::observe::{CallContext, quick};
 use super::{Error, Result};
 use crate::base::error_chain;
-use crate::host::{Device, Host};
+use crate::host::{Device, Host, HostError};
 use crate::model::BlockSettings;
 
 /// Applies the settings. They last until the disk is detached, which discards them with the device.
@@ -43,8 +43,11 @@ pub(super) async fn apply(
     for (name, value) in changes {
         tracing::info!(disk.id = %call.id(), %device, "{}: set {name} to {value}", call.operation);
         let set = host.set_block_setting(quick(), device, name, value);
-        set.await
-            .map_err(|error| rejected(name, value, error_chain(&error)))?;
+        set.await.map_err(|error| match error {
+            // The write may still take effect.
+            HostError::TimedOut { .. } | HostError::StillRunning { .. } => call.failed()(error),
+            error => rejected(name, value, error_chain(&error)),
+        })?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
 use super::observe::{CallContext, quick};
 use super::volume_operations::VolumeOperations;
@@ -20,8 +20,8 @@ use crate::model::DiskId;
 /// network storage.
 const HUNG: Duration = Duration::from_secs(5);
 
-/// A tool whose device has completed no I/O for this long does not count as running: on a hung disk it may never end. It is
-/// longer than a failover of the storage, after which all tools would otherwise run at once.
+/// A tool whose device has not responded for this long does not count as running: it may never end. It is longer than a
+/// failover of the storage, after which all tools would otherwise run at once.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Interval of the observations before a call that waits for the device.
@@ -45,17 +45,14 @@ pub(super) struct IoWatch {
 #[derive(Debug)]
 struct Observed {
     completed: u64,
-    /// Since when no I/O has completed.
-    unchanged: Instant,
-    /// Since when, in addition, I/O has been in flight.
+    /// Since when I/O has been in flight and none has completed.
     in_flight: Option<Instant>,
 }
 
 impl Observed {
     fn update(&mut self, now: IoCounts) {
         if now.completed != self.completed {
-            (self.completed, self.unchanged, self.in_flight) =
-                (now.completed, Instant::now(), None);
+            (self.completed, self.in_flight) = (now.completed, None);
         }
         self.in_flight = (now.in_flight > 0).then(|| self.in_flight.unwrap_or_else(Instant::now));
     }
@@ -83,12 +80,13 @@ impl IoWatch {
         let step = format!("waiting until {device} completes I/O");
         let _step = self.operations.step(call.id(), step);
         let mut ticks = interval(CHECK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut first = None;
         loop {
             ticks.tick().await;
             let now = match self.io_counts(device).await {
                 Ok(now) => now.filter(|now| now.in_flight > 0),
-                Err(error) if deadline.has_passed() => return Err(call.failed()(error)),
+                Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
                 Err(_) => continue,
             };
             let before = now.map(|now| {
@@ -143,12 +141,12 @@ impl IoWatch {
                 let now = now.unwrap_or_default();
                 let seen = observed.get_or_insert_with(|| Observed {
                     completed: now.completed,
-                    unchanged: Instant::now(),
                     in_flight: None,
                 });
                 seen.update(now);
-                slot.take_if(|_| seen.unchanged.elapsed() >= SLOT_TIMEOUT);
-                let hung = seen.in_flight.filter(|since| since.elapsed() >= HUNG);
+                let lasts = |limit| seen.in_flight.filter(|since| since.elapsed() >= limit);
+                slot.take_if(|_| lasts(SLOT_TIMEOUT).is_some());
+                let hung = lasts(HUNG);
                 let hung = hung.map(|since| (device.to_string(), since));
                 self.operations.set_hung(call.id(), hung);
             }
@@ -171,13 +169,29 @@ impl IoWatch {
             _ => None,
         };
         if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)
-            && let Ok(Some(now)) = self.io_counts(device).await
-            && now.in_flight > 0
+            && self.completes_none(device).await
         {
             let progress = crate::base::error_chain(&error);
             return Err(hung(call, device, blocked, progress));
         }
         Err(call.failed()(error))
+    }
+
+    /// Whether the device has I/O in flight and completes none for a moment.
+    async fn completes_none(&self, device: &Device) -> bool {
+        let first = self.io_counts(device).await;
+        sleep(CHECK_INTERVAL).await;
+        match (first, self.io_counts(device).await) {
+            (Ok(Some(first)), Ok(Some(now))) => {
+                now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets a volume that is no longer on this node.
+    pub(super) fn forget(&self, volume: &DiskId) {
+        self.unresponsive().remove(volume);
     }
 
     /// `None` if the device was removed.

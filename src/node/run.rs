@@ -40,6 +40,8 @@ impl StepRunner {
                 }
             };
             if let Err(error) = done {
+                let reason = error_chain(&error);
+                tracing::warn!(disk.id = %call.id(), error = reason, "{}: rolling back", call.operation);
                 self.roll_back(call, steps.iter().take(index)).await;
                 return Err(error);
             }
@@ -146,6 +148,8 @@ impl StepRunner {
     ) {
         let host = &self.tools.host;
         for step in completed.rev() {
+            let reverted = format!("rolling back \"{step}\"");
+            let _step = self.tools.operations.step(call.id(), reverted);
             let done = match step {
                 Step::Path(PathStep::MakeDirectory(path) | PathStep::MakeFile(path)) => {
                     host.remove_empty(quick(), path).await

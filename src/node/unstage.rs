@@ -10,7 +10,7 @@ use super::find::DeviceFinder;
 use super::format::Formatter;
 use super::health_log::HealthLog;
 use super::mounted::{MountIdentifier, OwnedMount};
-use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
+use super::observe::{CallContext, Observer, device_node_mounts, mounts_of, quick};
 use super::plan::PlanError;
 use super::release::Unmounter;
 use super::release_candidates::release_candidates;
@@ -71,10 +71,12 @@ impl Unstager {
         // pages, however long that takes.
         let step = format!("removing {}", state.path.display());
         let step = self.operations.step(call.id(), step);
-        let remove = remove(&self.host, &state, call, Deadline::never());
         let removed = match devices.first() {
-            Some(device) => io.observe(call, device, None, remove).await,
-            None => remove.await,
+            Some(device) => {
+                let remove = remove(&self.host, &state, call, Deadline::never());
+                io.observe(call, device, None, remove).await
+            }
+            None => remove(&self.host, &state, call, quick()).await,
         };
         drop(step);
         match removed {
@@ -91,6 +93,7 @@ impl Unstager {
             self.unmounter.wait_released(call, device, deadline).await?;
         }
         self.health_log.forget(call.id());
+        io.forget(call.id());
         self.staged.remove(call.volume).await;
         Ok(())
     }
