@@ -11,6 +11,7 @@ mod interrupted_mkfs;
 mod late_serial;
 mod life;
 mod nvme;
+mod out_of_memory;
 mod partition;
 mod reboot;
 mod selinux;

@@ -1,0 +1,56 @@
+//! A filesystem tool that exhausts the memory of the container. kubelet sets `memory.oom.group` on cgroup v2, with which the
+//! kernel terminates all processes of the container.
+
+use tonic::Code;
+
+use crate::disk::{Kind, MIB};
+use crate::machine::Guest;
+use crate::node::filesystem;
+
+const SIZE: u64 = 64 * MIB;
+
+/// Puts the node plugin into a cgroup as that of a container. The memory is only that of new pages.
+const CONTAINER: &str = "mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    echo +memory > /sys/fs/cgroup/cgroup.subtree_control
+    mkdir /sys/fs/cgroup/container
+    echo 48M > /sys/fs/cgroup/container/memory.max
+    echo 1 > /sys/fs/cgroup/container/memory.oom.group
+    cat /run/node.pid > /sys/fs/cgroup/container/cgroup.procs";
+
+/// Replaces e2fsck by a program that needs more.
+const REPLACE: &str = r"printf '%s\n' '#!/bin/bash' 'text=$(head -c 200M /dev/zero | tr \\0 x)' > /tmp/e2fsck
+    chmod +x /tmp/e2fsck
+    mount --bind /tmp/e2fsck $(readlink -f $(command -v e2fsck))";
+
+const RESTORE: &str = "umount $(readlink -f $(command -v e2fsck))";
+
+const OOM_KILLS: &str = "sed -n 's/^oom_kill //p' /sys/fs/cgroup/container/memory.events";
+
+#[tokio::test]
+async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
+    let test = "a_tool_without_memory_is_terminated_and_not_the_node_plugin";
+    let Some(guest) = Guest::fresh(test).await else {
+        return;
+    };
+    let node = guest.node().await;
+    let attached = guest
+        .attach_new(Kind::Virtio, "bp1outofmemory000001", SIZE)
+        .await;
+    let volume = node.volume(&attached.disk, filesystem("ext4"));
+    volume.come().await;
+    volume.leave().await;
+    guest.sh(CONTAINER).await;
+    guest.sh(REPLACE).await;
+
+    let error = volume.stage().await.unwrap_err();
+    assert_eq!(error.code(), Code::Internal, "{error}");
+    assert!(error.message().starts_with("TOOL_FAILED"), "{error}");
+    let kills = guest.sh(OOM_KILLS).await;
+    assert_ne!(kills, "0", "the memory was sufficient");
+
+    guest.sh(RESTORE).await;
+    guest.sh("kill -0 $(cat /run/node.pid)").await;
+    volume.come().await;
+    volume.leave().await;
+    guest.has_no_mounts().await;
+}
