@@ -17,6 +17,9 @@ use crate::model::Serial;
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
 const MARGIN: Duration = Duration::from_millis(50);
 
+/// Time for the list of the existing devices in the error, on a busy node.
+const LIST_TIME: Duration = Duration::from_millis(500);
+
 /// How long the kernel may take to add the partitions of a disk.
 const PARTITION_SCAN: Duration = Duration::from_secs(5);
 
@@ -160,6 +163,9 @@ impl DeviceFinder {
     ) -> Result<Device> {
         let call = CallContext::new(volume, "finding its device");
         let start = Instant::now();
+        // The error, with the devices that exist, must reach the caller in time.
+        let time = deadline.remaining();
+        let deadline = deadline.at_most(time - LIST_TIME.min(time / 4));
         let mut changes = None;
         loop {
             let notes = match self.lookup(call).await? {

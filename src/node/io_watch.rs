@@ -139,7 +139,7 @@ impl IoWatch {
                     continue;
                 };
                 let now = now.unwrap_or_default();
-                let seen = observed.get_or_insert_with(|| Observed {
+                let seen = observed.get_or_insert(Observed {
                     completed: now.completed,
                     in_flight: None,
                 });

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::observe::CallContext;
 use super::{Error, Result};
-use crate::base::{Deadline, Tasks};
+use crate::base::{Deadline, Tasks, error_chain};
 use crate::model::DiskId;
 
 /// An error at the deadline that names what was waited for arrives within this time.
@@ -81,9 +81,17 @@ impl VolumeOperations {
         T: Send + 'static,
     {
         let guard = self.begin(call)?;
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
+        let name = call.operation;
         let locked = async move {
-            let _guard = guard;
-            operation.await
+            let result = operation.await;
+            if let (Err(error), None) = (&result, waiting.upgrade()) {
+                let error = error_chain(error);
+                tracing::warn!(disk.id = %guard.volume, error, "{name} failed, and no caller waits for it any more");
+            }
+            drop(guard);
+            result
         };
         let mut task = pin!(self.tasks.run(locked));
         if let Ok(result) = deadline.bound(&mut task).await {

@@ -15,10 +15,11 @@ use crate::machine::{LONG_TIMEOUT, Machine, SHORT_TIMEOUT};
 use crate::world::{Access, Call, FsType, Outcome, World};
 
 impl Machine {
-    pub(crate) fn call(&mut self, call: Call, after: &World) -> Result<(), Status> {
+    /// Each attempt has four times as much time as the one before.
+    pub(crate) fn call(&mut self, call: Call, after: &World, attempt: u32) -> Result<(), Status> {
         self.restart_if_configured();
         let time = match after.outcome {
-            Some(Outcome::DeadlineExceeded) => SHORT_TIMEOUT,
+            Some(Outcome::DeadlineExceeded) => SHORT_TIMEOUT * 4_u32.pow(attempt),
             _ => LONG_TIMEOUT,
         };
         let id = |volume| format!("d-{}", self.serial(volume));

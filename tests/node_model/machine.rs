@@ -26,7 +26,7 @@ pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of calls that must exceed their deadline.
 pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_millis(40);
 /// Retries while another process uses a loop device.
-const MAX_RETRIES: usize = 5;
+const MAX_RETRIES: u32 = 5;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// More than the size of the images of both tests, in bytes.
@@ -215,17 +215,17 @@ impl Machine {
         match event {
             Event::Call(call) => {
                 let expected = after.outcome.unwrap();
-                let mut result = self.call(call, after);
+                let mut result = self.call(call, after, 0);
                 // A process that searches for a free loop device may open one of the test for a moment. On a busy machine, an
                 // operation may end after the deadline.
-                for _ in 0..MAX_RETRIES {
+                for attempt in 1..=MAX_RETRIES {
                     if expected != Outcome::Internal
                         && result.as_ref().is_err_and(is_loop_device_busy)
                         || result.as_ref().is_err_and(is_still_running)
                     {
                         let pause = async { tokio::time::sleep(SHORT_TIMEOUT).await };
                         self.runtime.block_on(pause);
-                        result = self.call(call, after);
+                        result = self.call(call, after, attempt);
                     }
                 }
                 let outcome = match &result {
