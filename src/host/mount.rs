@@ -101,7 +101,7 @@ pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
     DeviceNumber::of_node(&metadata)
-        .ok_or_else(|| io::Error::other("it is no block device"))
+        .ok_or_else(|| io::Error::other("it is not a block device"))
         .io_context("use", path)
 }
 
@@ -272,7 +272,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = number_of(file.path()).unwrap_err();
         assert!(
-            crate::base::error_chain(&error).ends_with("it is no block device"),
+            crate::base::error_chain(&error).ends_with("it is not a block device"),
             "{error}"
         );
     }

@@ -209,9 +209,9 @@ mod tests {
             file(&sys, &format!("{uuid}/devinfo/1/error_stats"), &text);
         }
         let errors = |name| btrfs_errors(dir.path(), &crate::host::fake::disk(name, 16, "bp1"));
-        let told = errors("vdc");
+        let found = errors("vdc");
         assert_eq!(
-            told.as_deref(),
+            found.as_deref(),
             Some("write_errs 3 since they were last set to 0")
         );
         assert_eq!(errors("vdb"), None);

@@ -24,7 +24,7 @@ pub(super) struct DirectoryEntry {
 }
 
 impl DirectoryEntry {
-    /// A path through the descriptor of the directory, which looks up the name again.
+    /// The path of the entry below the descriptor of its directory. The kernel looks up the name again.
     pub(super) fn path(&self) -> PathBuf {
         path_of(&self.directory).join(&self.name)
     }

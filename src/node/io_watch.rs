@@ -189,7 +189,7 @@ impl IoWatch {
         }
     }
 
-    /// Forgets a volume that is no longer on this node.
+    /// Removes what was observed of a volume that is no longer on this node.
     pub(super) fn forget(&self, volume: &DiskId) {
         self.unresponsive().remove(volume);
     }

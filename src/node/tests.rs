@@ -21,6 +21,7 @@ mod find;
 mod format;
 mod fsck;
 mod health;
+mod io_watch;
 mod serial;
 mod stage;
 mod unmount;

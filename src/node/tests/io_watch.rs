@@ -1,0 +1,146 @@
+//! Tests of disks that complete no I/O, and of the calls that wait for them.
+
+use super::observe::CallContext;
+use super::*;
+
+/// Documentation/block/stat.rst: one I/O in flight.
+const HUNG: &str = "5 0 40 1 7 0 56 2 1 3 3";
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
+    let (fake, node) = world(staged());
+    let stat = |text: &str| {
+        let settings = &mut fake.state().block_settings;
+        settings.insert("stat".to_owned(), text.to_owned());
+    };
+    let deadline = || Deadline::after(Duration::from_secs(10));
+    // Then the device has completed I/O, but not since the second check has begun.
+    let later = HUNG.replacen('5', "900", 1);
+    for (text, seconds) in [(HUNG, 9), (HUNG, 18), (&later, 9)] {
+        stat(text);
+        let deadline = deadline();
+        let unstaged = node.unstager.unstage(unstage_request(), deadline).await;
+        assert!(!deadline.has_passed());
+        let error = unstaged.unwrap_err();
+        assert_eq!(error.failure(), crate::model::Failure::DiskHung);
+        let text =
+            format!("/dev/vdb (254:16) has completed no I/O for {seconds} s: unstaging waits");
+        assert!(error.to_string().contains(&text), "{error}");
+        assert!(fake.state().calls.is_empty());
+    }
+    stat("901 0 40 1 7 0 56 2 0 3 3");
+    node.unstager
+        .unstage(unstage_request(), soon())
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
+    let (fake, node) = world(staged());
+    let io = &node.unstager.unmounter.io;
+    let volume = volume();
+    let call = CallContext::new(&volume, "unstaging");
+    let device = disk("vdb", 16, "bp1");
+    let slots = tool_slots::ToolSlots::default();
+    let mut held = Vec::new();
+    while let Some(slot) = slots.try_acquire(tool_slots::ToolKind::FullCheck) {
+        held.push(slot);
+    }
+    let slot = held.pop();
+    let watch = io.clone();
+    let hangs = async move {
+        let volume = super::volume();
+        let call = CallContext::new(&volume, "unstaging");
+        let never = std::future::pending::<Result<()>>();
+        watch.observe(call, &device, slot, never).await
+    };
+    let hung = HUNG.to_owned();
+    fake.state().block_settings.insert("stat".to_owned(), hung);
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let error = io.operations.run(call, deadline, hangs).await.unwrap_err();
+    assert_eq!(error.failure(), crate::model::Failure::DiskHung, "{error}");
+    let again = io.operations.run(call, soon(), async { Ok(()) }).await;
+    assert!(matches!(again, Err(Error::DiskHung { .. })), "{again:?}");
+    // Longer than a failover of the storage.
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
+    assert!(slot.is_none(), "the tool may go on");
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
+    assert!(slot.is_some(), "a tool on a hung disk keeps no slot");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_disk_is_not_hung() {
+    let (fake, node) = world(State::default());
+    let io = node.unstager.unmounter.io.clone();
+    let set = move |completed: u32, in_flight: u32| {
+        let text = format!("{completed} 0 40 1 7 0 56 2 {in_flight} 3 3");
+        fake.state().block_settings.insert("stat".to_owned(), text);
+    };
+    let watch = io.clone();
+    let steps = async move {
+        let volume = super::volume();
+        let call = CallContext::new(&volume, "staging");
+        let device = disk("vdb", 16, "bp1");
+        let run = async {
+            for round in 0..100 {
+                set(round, 0);
+                // Idle for longer than a disk may hang.
+                tokio::time::sleep(Duration::from_secs(7)).await;
+                set(round, 1);
+                tokio::time::sleep(Duration::from_secs(4)).await;
+            }
+            Ok(())
+        };
+        watch.observe(call, &device, None, run).await
+    };
+    let volume = volume();
+    let call = CallContext::new(&volume, "staging");
+    let running = io.operations.run(call, soon(), steps).await;
+    assert!(
+        matches!(running, Err(Error::OperationPending { .. })),
+        "{running:?}"
+    );
+    for _ in 0..1000 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let again = io.operations.run(call, soon(), async { Ok(()) }).await;
+        assert!(
+            matches!(again, Err(Error::OperationPending { .. })),
+            "{again:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_volume_on_a_hung_disk_is_not_flushed() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    let block = || Access::Block;
+    let stage = StageRequest {
+        access: block(),
+        ..stage_request()
+    };
+    node.stager.stage(stage, soon()).await.unwrap();
+    let publish = PublishRequest {
+        access: block(),
+        ..publish_request(false)
+    };
+    node.publisher.publish(publish, soon()).await.unwrap();
+    let hung = HUNG.to_owned();
+    fake.state().block_settings.insert("stat".to_owned(), hung);
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let unpublished = node
+        .unpublisher
+        .unpublish(unpublish_request(), deadline)
+        .await;
+    assert!(
+        matches!(unpublished, Err(Error::DiskHung { .. })),
+        "{unpublished:?}"
+    );
+    let calls = fake.state().calls.clone();
+    assert!(
+        !calls.iter().any(|call| call.starts_with("flush")),
+        "{calls:?}"
+    );
+}
