@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use super::error::{HostError, Result};
 use crate::base::Deadline;
 
-const MAX_CALLS: usize = 32;
+const MAX_CALLS: usize = 24;
 const SLOW: Duration = Duration::from_secs(5);
 
 /// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.

@@ -61,6 +61,11 @@ pub(super) fn text(path: &Path) -> Result<Option<String>> {
         .io_context("read", path)
 }
 
+/// The text of a file.
+pub(super) fn existing_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).io_context("read", path)
+}
+
 /// Removes an empty directory or file; succeeds if it does not exist. The kernel does not remove mount points.
 pub(super) fn remove_empty(path: &Path) -> Result<()> {
     const STEP: &str = "remove";

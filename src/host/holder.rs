@@ -94,7 +94,8 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
     }
     let mounts = read_mounts(proc)?;
     let is_on_it = |file: &Path| {
-        file == sought.node || mount_of(&mounts, file).is_some_and(|mount| sought.is_of(mount))
+        file == sought.node
+            || Mount::containing(&mounts, file).is_some_and(|mount| sought.is_of(mount))
     };
     if !block.is_dir() {
         return Err(io::ErrorKind::NotFound).io_context("list", &block);
@@ -119,13 +120,6 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
         found.push("swap".to_owned());
     }
     Ok(found)
-}
-
-/// The mount that a path is in.
-fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    let around = mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    // Of mounts at one point the last one is on top.
-    around.max_by_key(|mount| mount.point.components().count())
 }
 
 fn read_mounts(proc: &Path) -> Result<Vec<Mount>> {

@@ -16,25 +16,37 @@ const INTERVAL: Duration = Duration::from_millis(10);
     reason = "the kernel reports no event, and the thread is not one of the runtime"
 )]
 pub(super) fn wait(sys: &Path, name: &str) {
-    let path = sys.join("block").join(name).join(IoCounts::FILE);
-    let Some(start) = IoCounts::read(&path) else {
+    let path = sys.join("block").join(name).join(IoStatistics::FILE);
+    let Some(start) = IoStatistics::read(&path) else {
         return;
     };
     let mut now = Some(start);
     while now.is_some_and(|now| now.in_flight > 0 && now.completed == start.completed) {
         thread::sleep(INTERVAL);
-        now = IoCounts::read(&path);
+        now = IoStatistics::read(&path);
     }
 }
 
-/// Counts of the I/O of a device.
+/// The size of a sector in the kernel's statistics, regardless of the device (Documentation/block/stat.rst).
+const SECTOR: u64 = 512;
+
+/// I/O of a device since it was attached (Documentation/block/stat.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct IoCounts {
+pub struct IoStatistics {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub read_milliseconds: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+    pub write_milliseconds: u64,
+    /// Reads, writes, discards and flushes. Old kernels do not count the latter two.
     pub completed: u64,
     pub in_flight: u64,
+    /// Time during which I/O was in flight.
+    pub busy_milliseconds: u64,
 }
 
-impl IoCounts {
+impl IoStatistics {
     /// The name of the file below `/sys/block/NAME`.
     pub const FILE: &str = "stat";
 
@@ -43,18 +55,24 @@ impl IoCounts {
         Self::parse(&fs::read_to_string(path).ok()?)
     }
 
-    /// Documentation/block/stat.rst: completed reads, writes, discards and flushes are the fields 1, 5, 12 and 16, and I/O
-    /// in flight is field 9.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let fields: Vec<u64> = text
+        let fields = text
             .split_whitespace()
-            .map_while(|field| field.parse().ok())
-            .collect();
-        let completed = [0, 4, 11, 15].iter().filter_map(|index| fields.get(*index));
+            .map_while(|field| field.parse().ok());
+        let fields: Vec<u64> = fields.collect();
+        let field = |index: usize| fields.get(index).copied();
+        let (discards, flushes) = (field(11).unwrap_or(0), field(15).unwrap_or(0));
         Some(Self {
-            completed: completed.sum(),
-            in_flight: *fields.get(8)?,
+            reads: field(0)?,
+            read_bytes: field(2)?.saturating_mul(SECTOR),
+            read_milliseconds: field(3)?,
+            writes: field(4)?,
+            written_bytes: field(6)?.saturating_mul(SECTOR),
+            write_milliseconds: field(7)?,
+            completed: field(0)? + field(4)? + discards + flushes,
+            in_flight: field(8)?,
+            busy_milliseconds: field(9)?,
         })
     }
 }
@@ -75,7 +93,7 @@ mod tests {
         // Moved into place, so that no half-written file is read.
         let set = |text: &str| {
             fs::write(dir.join("new"), text).unwrap();
-            fs::rename(dir.join("new"), dir.join(IoCounts::FILE)).unwrap();
+            fs::rename(dir.join("new"), dir.join(IoStatistics::FILE)).unwrap();
         };
         // Without the file, and without I/O in flight.
         wait(sys.path(), "vdb");
@@ -100,5 +118,24 @@ mod tests {
             receiver.recv_timeout(PATIENCE).unwrap();
             waiting.join().unwrap();
         }
+    }
+
+    #[test]
+    fn fields_are_those_of_the_kernels_documentation() {
+        let text = "     101        2     4096       50      200        3     8192      70        1      90      120 \
+                    0 0 0 0 5 6\n";
+        let expected = IoStatistics {
+            reads: 101,
+            read_bytes: 4096 * 512,
+            read_milliseconds: 50,
+            writes: 200,
+            written_bytes: 8192 * 512,
+            write_milliseconds: 70,
+            completed: 306,
+            in_flight: 1,
+            busy_milliseconds: 90,
+        };
+        assert_eq!(IoStatistics::parse(text), Some(expected));
+        assert_eq!(IoStatistics::parse("1 2 3"), None);
     }
 }

@@ -1,7 +1,6 @@
 //! The host that the process runs on. Blocking calls run on threads outside the runtime, and callers wait for them until
 //! their deadline; a system call itself cannot be canceled.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +10,8 @@ use nix::mount::MntFlags;
 
 use super::blocking::{blocking, keyed};
 use super::device::DeviceReader;
-use super::error::{IoResult, Result};
+use super::error::{HostError, Result};
 use super::exec::Exec;
-use super::host_info::HostInfo;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
@@ -47,7 +45,6 @@ pub struct Linux {
     exec: Arc<dyn Exec>,
     reader: DeviceReader,
     roots: Roots,
-    host_info: HostInfo,
 }
 
 impl Linux {
@@ -62,7 +59,6 @@ impl Linux {
                 serials: Serials::default(),
             },
             roots,
-            host_info: HostInfo::default(),
         }
     }
 
@@ -207,15 +203,6 @@ impl Host for Linux {
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()> {
         let wipe = |_: &Roots, device: &Device| wipe::wipe(device);
         self.on_device(deadline, "wipe", device, wipe).await
-    }
-
-    async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()> {
-        blocking(deadline, "flush", &device.path, |path| {
-            fs::File::open(path)
-                .and_then(|file| file.sync_all())
-                .io_context("flush", path)
-        })
-        .await
     }
 
     async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks> {
@@ -368,24 +355,31 @@ impl Host for Linux {
     }
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
-        self.host_info.boot_id(deadline, &self.roots.proc).await
+        let path = self.roots.proc.join("sys/kernel/random/boot_id");
+        let text = blocking(deadline, "read", &path, entry::existing_text).await?;
+        Ok(text.trim().to_owned())
     }
 
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities> {
-        let proc = &self.roots.proc;
-        self.host_info.capabilities(deadline, proc).await
+        let path = self.roots.proc.join("self/status");
+        let text = blocking(deadline, "read", &path, entry::existing_text).await?;
+        Capabilities::parse(&text).ok_or_else(|| HostError::UnexpectedFormat {
+            path,
+            reason: "CapEff is missing or not a hexadecimal number".to_owned(),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use nix::sys::stat::Mode;
     use nix::unistd::mkfifo;
 
     use super::*;
-    use crate::host::{HostError, ProcessExec};
+    use crate::host::ProcessExec;
 
     #[tokio::test]
     async fn a_search_that_hangs_affects_only_its_disk() {

@@ -25,7 +25,6 @@ pub mod exec;
 pub mod filesystem;
 pub mod flush;
 pub mod holder;
-mod host_info;
 mod io_progress;
 pub mod linux;
 pub mod memory;
@@ -57,7 +56,7 @@ pub use error::{HostError, Result};
 pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
 pub use holder::Sought;
-pub use io_progress::IoCounts;
+pub use io_progress::IoStatistics;
 pub use linux::{Linux, Roots};
 pub use mount::MountDevice;
 pub use mountinfo::Mount;
@@ -125,9 +124,6 @@ pub trait Host: Debug + Send + Sync {
     /// Zeroes an unused device where [`Host::content`] reads it. The driver itself writes to devices only here: callers must
     /// have proven that the content can be discarded.
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()>;
-
-    /// Flushes the dirty pages of a device.
-    async fn flush_device(&self, deadline: Deadline, device: &Device) -> Result<()>;
 
     /// The superblocks on a device, which may be mounted.
     async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks>;

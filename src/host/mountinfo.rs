@@ -37,6 +37,13 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// The mount that contains a path: among the longest mount points above it, the last one, which is on top.
+    #[must_use]
+    pub fn containing<'a>(mounts: &'a [Self], path: &Path) -> Option<&'a Self> {
+        let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+        above.max_by_key(|mount| mount.point.components().count())
+    }
+
     /// Whether the mount or its filesystem is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {

@@ -7,7 +7,7 @@ use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
 use crate::host::filesystem;
-use crate::host::{Content, Device, DeviceLock};
+use crate::host::{Content, Device, DeviceLock, FlushOutcome};
 use crate::model::{Filesystem, Tuning};
 
 #[derive(Debug, Clone)]
@@ -50,12 +50,10 @@ impl Formatter {
         self.tools
             .run(call, "create the filesystem", &command)
             .await?;
-        let flushed = self
-            .tools
-            .host
-            .flush_device(Deadline::never(), device)
-            .await;
-        flushed.map_err(call.failed())?;
+        let flushed = self.tools.host.flush(Deadline::never(), device).await;
+        if flushed.map_err(call.failed())? == FlushOutcome::Removed {
+            return Err(call.device_changed(device, "it was removed while it was formatted"));
+        }
         self.records.remove(call).await
     }
 

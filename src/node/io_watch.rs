@@ -13,7 +13,7 @@ use super::observe::{CallContext, quick};
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Host, HostError, IoCounts};
+use crate::host::{Device, Host, HostError, IoStatistics};
 use crate::model::DiskId;
 
 /// A device that has had I/O in flight for this long and completed none does not respond. Shorter pauses are normal for
@@ -50,7 +50,7 @@ struct Observed {
 }
 
 impl Observed {
-    fn update(&mut self, now: IoCounts) {
+    fn update(&mut self, now: IoStatistics) {
         if now.completed != self.completed {
             (self.completed, self.in_flight) = (now.completed, None);
         }
@@ -84,7 +84,7 @@ impl IoWatch {
         let mut first = None;
         loop {
             ticks.tick().await;
-            let now = match self.io_counts(device).await {
+            let now = match self.io_statistics(device).await {
                 Ok(now) => now.filter(|now| now.in_flight > 0),
                 Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
                 Err(_) => continue,
@@ -135,7 +135,7 @@ impl IoWatch {
             let mut ticks = interval_at(Instant::now() + OBSERVE_INTERVAL, OBSERVE_INTERVAL);
             loop {
                 ticks.tick().await;
-                let Ok(now) = self.io_counts(device).await else {
+                let Ok(now) = self.io_statistics(device).await else {
                     continue;
                 };
                 let now = now.unwrap_or_default();
@@ -177,11 +177,27 @@ impl IoWatch {
         Err(call.failed()(error))
     }
 
+    /// Runs a named step of the host, as [`Self::observe`].
+    ///
+    /// # Errors
+    /// Its error, and those of [`Self::observe`].
+    pub(super) async fn observe_host<T>(
+        &self,
+        call: CallContext<'_>,
+        device: &Device,
+        step: String,
+        run: impl Future<Output = std::result::Result<T, HostError>>,
+    ) -> Result<T> {
+        let _step = self.operations.step(call.id(), step);
+        let run = async { run.await.map_err(call.failed()) };
+        self.observe(call, device, None, run).await
+    }
+
     /// Whether the device has I/O in flight and completes none for a moment.
     async fn completes_none(&self, device: &Device) -> bool {
-        let first = self.io_counts(device).await;
+        let first = self.io_statistics(device).await;
         sleep(CHECK_INTERVAL).await;
-        match (first, self.io_counts(device).await) {
+        match (first, self.io_statistics(device).await) {
             (Ok(Some(first)), Ok(Some(now))) => {
                 now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed
             }
@@ -195,10 +211,13 @@ impl IoWatch {
     }
 
     /// `None` if the device was removed.
-    async fn io_counts(&self, device: &Device) -> std::result::Result<Option<IoCounts>, HostError> {
-        let text = self.host.block_setting(quick(), device, IoCounts::FILE);
+    async fn io_statistics(
+        &self,
+        device: &Device,
+    ) -> std::result::Result<Option<IoStatistics>, HostError> {
+        let text = self.host.block_setting(quick(), device, IoStatistics::FILE);
         let text = text.await?;
-        Ok(text.and_then(|text| IoCounts::parse(&text)))
+        Ok(text.and_then(|text| IoStatistics::parse(&text)))
     }
 
     fn unresponsive(&self) -> MutexGuard<'_, HashMap<DiskId, (u64, Instant)>> {

@@ -64,7 +64,7 @@ pub use request::{
 };
 pub use services::NodeServices;
 pub use stats::{VolumeStats, VolumeUsage};
-pub use volume_inventory::{IoStatistics, StagedVolume};
+pub use volume_inventory::StagedVolume;
 
 // Part of errors and results.
 pub use crate::host::{Amount, HostError, Usage};

@@ -137,7 +137,7 @@ impl Prerequisites {
         }
         let mounts = self.host.mounts(quick()).await.map_err(failed)?;
         for directory in VOLUME_DIRECTORIES.map(|place| real.join(place)) {
-            let point = containing_mount(&mounts, &directory).filter(|mount| !mount.is_shared);
+            let point = Mount::containing(&mounts, &directory).filter(|mount| !mount.is_shared);
             if let Some(mount) = point {
                 return Err(format!(
                     "mounts below {} would not propagate to kubelet: the mount {} is not shared; mount it into the container \
@@ -159,12 +159,6 @@ impl Prerequisites {
         let tested = self.records.try_out(quick()).await;
         tested.map_err(|error| format!("--state-dir: {}", error_chain(&error)))
     }
-}
-
-/// The mount that contains a path: among the longest mount points above it, the last mount.
-fn containing_mount<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
-    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    above.max_by_key(|mount| mount.point.components().count())
 }
 
 #[cfg(test)]

@@ -38,25 +38,18 @@ impl Unmounter {
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let unmount = self.host.unmount(Deadline::never(), path);
-            let step = format!("unmounting {}", path.display());
-            let _step = self.io.operations.step(call.id(), step);
-            let unmount = async { unmount.await.map_err(call.failed()) };
-            let unmount = self.io.observe(call, device, None, unmount);
-            let error = match unmount.in_phase(Phase::Unmount).await {
-                Err(Error::Host { source, .. })
-                    if source.io_kind() == Some(ErrorKind::ResourceBusy) =>
-                {
-                    source
-                }
-                other => return other,
-            };
+            let unmount = self
+                .io
+                .observe_host(call, device, unmounting(path), unmount);
+            let unmounted = unmount.in_phase(Phase::Unmount).await;
+            if !is_busy(&unmounted) {
+                return unmounted;
+            }
             if !self.wait_for_retry(deadline, call).await? {
-                tracing::debug!(path = %path.display(), error = %error, "the mount is still busy");
                 let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
-                let top: Option<&Mount> = mounts.iter().rfind(|mount| mount.point == path);
-                let Some(top) = top else { continue };
-                let what = format!("the mount at {}", path.display());
-                return Err(in_use(self.host.as_ref(), call, what, &Sought::mount(top)).await);
+                if let Some(top) = mounts.iter().rfind(|mount| mount.point == path) {
+                    return Err(self.mount_in_use(call, top).await);
+                }
             }
         }
     }
@@ -77,39 +70,41 @@ impl Unmounter {
             disk.id = %call.id(),
             "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
         );
-        let step = format!("unmounting {}", path.display());
-        let _step = self.io.operations.step(call.id(), step);
         let unmount = self.host.unmount(Deadline::never(), path);
-        let unmount = async { unmount.await.map_err(call.failed()) };
-        let unmount = unmount.in_phase(Phase::Unmount);
         let unmounted = match device {
-            Some(device) => self.io.observe(call, device, None, unmount).await,
-            None => unmount.await,
-        };
-        match unmounted {
-            Err(Error::Host { source, .. })
-                if source.io_kind() == Some(ErrorKind::ResourceBusy) =>
-            {
-                let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
-                let is_below =
-                    |mount: &&Mount| mount.point != path && mount.point.starts_with(path);
-                if let (Some(top), Some(_)) = (
-                    mounts.iter().rfind(|mount| mount.point == path),
-                    mounts.iter().find(is_below),
-                ) {
-                    // Mounts below would be detached too, and their filesystems may still be usable.
-                    let what = format!("the mount at {}", path.display());
-                    return Err(in_use(self.host.as_ref(), call, what, &Sought::mount(top)).await);
-                }
-                tracing::warn!(
-                    disk.id = %call.id(),
-                    path = %path.display(),
-                    "the filesystem of a busy mount can no longer write; the mount is detached lazily"
-                );
-                self.host.detach(quick(), path).await.map_err(call.failed())
+            Some(device) => {
+                let unmount = self
+                    .io
+                    .observe_host(call, device, unmounting(path), unmount);
+                unmount.in_phase(Phase::Unmount).await
             }
-            other => other,
+            None => {
+                let _step = self.io.operations.step(call.id(), unmounting(path));
+                let unmounted = unmount.in_phase(Phase::Unmount).await;
+                unmounted.map_err(call.failed())
+            }
+        };
+        if !is_busy(&unmounted) {
+            return unmounted;
         }
+        let mounts = self.host.mounts(quick()).await.map_err(call.failed())?;
+        let top = mounts.iter().rfind(|mount| mount.point == path);
+        let is_below = |mount: &Mount| mount.point != path && mount.point.starts_with(path);
+        if let Some(top) = top.filter(|_| mounts.iter().any(is_below)) {
+            // Mounts below would be detached too, and their filesystems may still be usable.
+            return Err(self.mount_in_use(call, top).await);
+        }
+        tracing::warn!(
+            disk.id = %call.id(),
+            path = %path.display(),
+            "the filesystem of a busy mount can no longer write; the mount is detached lazily"
+        );
+        self.host.detach(quick(), path).await.map_err(call.failed())
+    }
+
+    async fn mount_in_use(&self, call: CallContext<'_>, mount: &Mount) -> Error {
+        let what = format!("the mount at {}", mount.point.display());
+        in_use(self.host.as_ref(), call, what, &Sought::mount(mount)).await
     }
 
     /// Writes the cached data of a device, which other mounts may keep in use.
@@ -121,11 +116,8 @@ impl Unmounter {
     ) -> Result<()> {
         self.io.check_responds(call, device, deadline).await?;
         let flush = self.host.flush(Deadline::never(), device);
-        let step = format!("flushing {device}");
-        let _step = self.io.operations.step(call.id(), step);
-        let flush = async { flush.await.map_err(call.failed()) };
-        let flushed = self.io.observe(call, device, None, flush).await;
-        flushed.map(drop)
+        let flush = self.io.observe_host(call, device, flushing(device), flush);
+        flush.await.map(drop)
     }
 
     /// Waits until nothing in the kernel uses the device and all data is written. The filesystem may still be mounted
@@ -138,10 +130,7 @@ impl Unmounter {
     ) -> Result<()> {
         loop {
             let flush = self.host.flush_if_free(Deadline::never(), device);
-            let step = format!("flushing {device}");
-            let _step = self.io.operations.step(call.id(), step);
-            let flush = async { flush.await.map_err(call.failed()) };
-            let flush = self.io.observe(call, device, None, flush);
+            let flush = self.io.observe_host(call, device, flushing(device), flush);
             let flushed = flush.in_phase(Phase::Release).await;
             let may_be_removed = matches!(flushed, Ok(FlushOutcome::Removed) | Err(_));
             if may_be_removed && is_removed(&*self.host, call, device).await? {
@@ -174,4 +163,16 @@ impl Unmounter {
             .await;
         changed.map(|()| true).map_err(call.failed())
     }
+}
+
+fn unmounting(path: &Path) -> String {
+    format!("unmounting {}", path.display())
+}
+
+fn flushing(device: &Device) -> String {
+    format!("flushing {device}")
+}
+
+fn is_busy(unmounted: &Result<()>) -> bool {
+    matches!(unmounted, Err(Error::Host { source, .. }) if source.io_kind() == Some(ErrorKind::ResourceBusy))
 }

@@ -8,13 +8,10 @@ use super::observe::CallContext;
 use super::request::Volume;
 use super::stats::VolumeStats;
 use crate::base::{Deadline, error_chain};
-use crate::host::Device;
+use crate::host::{Device, IoStatistics};
 use crate::model::DiskId;
 
 const OPERATION: &str = "measuring";
-
-/// The size of a sector in the kernel's statistics, regardless of the device (Documentation/block/stat.rst).
-const SECTOR: u64 = 512;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedVolume {
@@ -23,41 +20,6 @@ pub struct StagedVolume {
     pub stats: Option<VolumeStats>,
     /// `None` if the device was removed.
     pub io: Option<IoStatistics>,
-}
-
-/// I/O of a device since it was attached (Documentation/block/stat.rst).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct IoStatistics {
-    pub reads: u64,
-    pub read_bytes: u64,
-    pub read_milliseconds: u64,
-    pub writes: u64,
-    pub written_bytes: u64,
-    pub write_milliseconds: u64,
-    pub in_flight: u64,
-    /// Time during which I/O was in flight.
-    pub busy_milliseconds: u64,
-}
-
-impl IoStatistics {
-    /// Parses `/sys/block/NAME/stat`.
-    fn parse(text: &str) -> Option<Self> {
-        let fields: Vec<u64> = text
-            .split_whitespace()
-            .map_while(|field| field.parse().ok())
-            .collect();
-        let field = |index: usize| fields.get(index).copied();
-        Some(Self {
-            reads: field(0)?,
-            read_bytes: field(2)?.saturating_mul(SECTOR),
-            read_milliseconds: field(3)?,
-            writes: field(4)?,
-            written_bytes: field(6)?.saturating_mul(SECTOR),
-            write_milliseconds: field(7)?,
-            in_flight: field(8)?,
-            busy_milliseconds: field(9)?,
-        })
-    }
 }
 
 impl HealthReporter {
@@ -123,33 +85,9 @@ impl HealthReporter {
     }
 
     async fn io_statistics(&self, device: &Device, deadline: Deadline) -> Option<IoStatistics> {
-        let path = Path::new("/sys/block")
-            .join(device.whole_name())
-            .join("stat");
+        let dir = Path::new("/sys/block").join(device.whole_name());
+        let path = dir.join(IoStatistics::FILE);
         let text = self.host.text(deadline, &path).await.ok()??;
         IoStatistics::parse(&text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_those_of_the_kernels_documentation() {
-        let text = "     101        2     4096       50      200        3     8192      70        1      90      120 \
-                    0 0 0 0 5 6\n";
-        let expected = IoStatistics {
-            reads: 101,
-            read_bytes: 4096 * 512,
-            read_milliseconds: 50,
-            writes: 200,
-            written_bytes: 8192 * 512,
-            write_milliseconds: 70,
-            in_flight: 1,
-            busy_milliseconds: 90,
-        };
-        assert_eq!(IoStatistics::parse(text), Some(expected));
-        assert_eq!(IoStatistics::parse("1 2 3"), None);
     }
 }

@@ -14,7 +14,8 @@ use prometheus_client::registry::Registry;
 use super::Gauges;
 use super::catalog::register;
 use crate::base::Deadline;
-use crate::node::{Amount, IoStatistics, NodeServices, StagedVolume, Usage, VolumeUsage};
+use crate::host::IoStatistics;
+use crate::node::{Amount, NodeServices, StagedVolume, Usage, VolumeUsage};
 
 /// Timeout of the measurements of one scrape. Prometheus waits for 10 s by default.
 const TIMEOUT: Duration = Duration::from_secs(7);

@@ -143,10 +143,6 @@ impl Host for FakeHost {
         })
     }
 
-    async fn flush_device(&self, _deadline: Deadline, device: &Device) -> Result<()> {
-        self.act("flush", &device.path, |_| {})
-    }
-
     async fn superblocks(&self, _deadline: Deadline, _device: &Device) -> Result<Superblocks> {
         let state = self.state();
         let size = |filesystem| Some((filesystem, state.stated_size?));
