@@ -8,13 +8,15 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{RwLock, TryLockError};
+use std::sync::{PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use tokio::process::Child;
-use tokio::time::{Instant, sleep};
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 
 /// Read-locked while a command is started. Open files belong to the process, and so does the lock.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -22,35 +24,25 @@ static STARTING: RwLock<()> = RwLock::new(());
 /// How long a started child is given to close its copies; it takes microseconds unless the machine is overloaded.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A file is closed within microseconds, unless its device does not respond.
-const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+/// Commands that are started at once.
+static STARTS: Semaphore = Semaphore::const_new(8);
 
-/// Starts a command. `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the
-/// kernel closes the child's copies of open files and then sets its new name (fs/exec.c, begin_new_exec).
-pub(super) async fn start(mut spawn: impl FnMut() -> io::Result<Child>) -> io::Result<Child> {
-    loop {
-        // Closing a file may wait for the device, which must not block the runtime.
-        if let Some(child) = try_start(&mut spawn) {
-            return child;
-        }
-        sleep(RETRY_INTERVAL).await;
-    }
+/// Starts a command on a thread of its own: that takes until the child executes its program.
+pub(super) async fn start(mut command: Command) -> io::Result<Child> {
+    let permit = STARTS.acquire().await.map_err(io::Error::other)?;
+    let started = spawn_blocking(move || {
+        let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+        let child = command.spawn()?;
+        wait_for_exec(&child);
+        Ok(child)
+    });
+    let started = started.await.map_err(io::Error::other)?;
+    drop(permit);
+    started
 }
 
-/// `None` if an exclusive file is being closed.
-fn try_start(spawn: impl FnOnce() -> io::Result<Child>) -> Option<io::Result<Child>> {
-    let _starting = match STARTING.try_read() {
-        Ok(guard) => guard,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return None,
-    };
-    let started = spawn();
-    if let Ok(child) = &started {
-        wait_for_exec(child);
-    }
-    Some(started)
-}
-
+/// `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the kernel closes the
+/// child's copies of open files and then sets its new name (fs/exec.c, begin_new_exec).
 fn wait_for_exec(child: &Child) {
     let name = |process: &str| fs::read(format!("/proc/{process}/comm")).ok();
     let own_name = name("thread-self");
@@ -117,11 +109,11 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     let _runtime = handle.enter();
-                    #[expect(clippy::disallowed_methods, reason = "the subject of the test")]
-                    let mut command = tokio::process::Command::new("true");
-                    command.stdin(Stdio::null());
                     while !is_done.load(Ordering::Relaxed) {
-                        let run = async { start(|| command.spawn()).await?.wait().await };
+                        #[expect(clippy::disallowed_methods, reason = "the subject of the test")]
+                        let mut command = Command::new("true");
+                        command.stdin(Stdio::null());
+                        let run = async { start(command).await?.wait().await };
                         handle.block_on(run).unwrap();
                     }
                 });

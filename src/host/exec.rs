@@ -205,7 +205,7 @@ impl Exec for ProcessExec {
             // A separate process group: Ctrl-C goes to the driver only, which lets running calls finish.
             .process_group(0)
             .kill_on_drop(true);
-        let start = deadline.bound(exclusive::start(|| process.spawn())).await;
+        let start = deadline.bound(exclusive::start(process)).await;
         let started = start.map_err(|_| command.error(ExecFailure::Deadline))?;
         let mut child = started.map_err(|error| {
             command.error(match error.kind() {
