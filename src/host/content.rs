@@ -109,6 +109,7 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
     let head = superblock_area(&file, size)?;
     let superblocks = Superblocks::parse(&head);
     let mut first_data = first_nonzero(&head, 0)?;
+    drop(head);
     if first_data.is_none() {
         first_data = first_data_in_ranges(&file, size)?;
     }

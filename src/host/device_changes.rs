@@ -83,7 +83,7 @@ impl DeviceChanges {
     /// maximum interval at the latest.
     pub async fn next(&mut self) {
         let interval = match self.needs_second_read {
-            true => SECOND_READ_DELAY,
+            true => SECOND_READ_DELAY.min(self.interval),
             false => self.interval,
         };
         let event = async {
@@ -153,6 +153,11 @@ mod tests {
         let mut changes = DeviceChanges::subscribe(Path::new("/proc"), true);
         changes.events = None;
         assert_eq!(waits(&mut changes).await, [10; 4]);
+        // Also after a uevent.
+        let (sender, receiver) = watch::channel(());
+        changes.events = Some(Box::new(receiver));
+        sender.send_replace(());
+        assert_eq!(waits(&mut changes).await, [0, 10, 10, 10]);
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ pub(super) const HEAD: u64 = 4 << 20;
 pub(super) const TAIL: u64 = 1 << 20;
 
 /// Bytes per read. Many volumes are staged concurrently, and their buffers add up.
-pub(super) const CHUNK: u64 = 64 << 10;
+pub(super) const CHUNK: u64 = 32 << 10;
 
 /// Length of a sample. The offset of each is a multiple of it.
 const SAMPLE: u64 = 4 << 10;
