@@ -96,8 +96,8 @@ async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBu
     cargo.args(["build", "--locked", "--release", "--bin", name]);
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--target", &triple]);
-    let flags = "-C target-feature=+crt-static -C relocation-model=static";
-    cargo.env("RUSTFLAGS", flags);
+    let options = "-C target-feature=+crt-static -C relocation-model=static";
+    cargo.env("RUSTFLAGS", options);
     let status = cargo.args(flags).status().await?;
     ensure!(
         status.success(),

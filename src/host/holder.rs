@@ -186,6 +186,9 @@ mod tests {
             devices(&proc, &sys, &sought(None)).unwrap(),
             Vec::<String>::new()
         );
+        fs::create_dir(proc.join("swaps")).unwrap();
+        devices(&proc, &sys, &sought(None)).unwrap_err();
+        fs::remove_dir(proc.join("swaps")).unwrap();
         fs::write(sys.join("block/vdb"), "").unwrap();
         devices(&proc, &sys, &sought(None)).unwrap_err();
     }

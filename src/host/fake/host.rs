@@ -276,7 +276,10 @@ impl Host for FakeHost {
 
     async fn flush(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
         self.act("flush", &device.path, |_| {})?;
-        Ok(FlushOutcome::Flushed)
+        Ok(match self.state().lacks_nodes {
+            true => FlushOutcome::Removed,
+            false => FlushOutcome::Flushed,
+        })
     }
 
     async fn flush_if_free(&self, _deadline: Deadline, device: &Device) -> Result<FlushOutcome> {

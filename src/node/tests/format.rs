@@ -47,6 +47,25 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
     assert_eq!(records(&fake), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush() {
+    let (fake, node) = world(State {
+        lacks_nodes: true,
+        ..with_disk(Content::Blank)
+    });
+    let volume = volume();
+    let call = super::observe::CallContext::new(&volume, "staging");
+    let (device, tuning) = (disk("vdb", 16, "bp1"), Tuning::default());
+    let formatter = &node.stager.runner.formatter;
+    let formatted = formatter.format(call, &device, Filesystem::Ext4, &tuning, None);
+    let error = crate::base::error_chain(&formatted.await.unwrap_err());
+    assert!(
+        error.contains("was removed while it was formatted"),
+        "{error}"
+    );
+    assert_eq!(records(&fake), 1);
+}
+
 /// On another node, nothing would prove that the content can be discarded.
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_filesystem_is_wiped_before_the_disk_is_released() {

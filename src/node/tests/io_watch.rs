@@ -92,6 +92,11 @@ async fn a_busy_disk_is_not_hung() {
                 set(round, 1);
                 tokio::time::sleep(Duration::from_secs(4)).await;
             }
+            // Never idle.
+            for round in 100..300 {
+                set(round, 1);
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
             Ok(())
         };
         watch.observe(call, &device, None, run).await
@@ -103,13 +108,71 @@ async fn a_busy_disk_is_not_hung() {
         matches!(running, Err(Error::OperationPending { .. })),
         "{running:?}"
     );
-    for _ in 0..1000 {
+    for _ in 0..1400 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let again = io.operations.run(call, soon(), async { Ok(()) }).await;
         assert!(
             matches!(again, Err(Error::OperationPending { .. })),
             "{again:?}"
         );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
+    let (fake, node) = world(State::default());
+    let io = node.unstager.unmounter.io.clone();
+    fake.state()
+        .block_settings
+        .insert("stat".to_owned(), HUNG.to_owned());
+    let watch = io.clone();
+    let steps = async move {
+        let volume = super::volume();
+        let call = CallContext::new(&volume, "staging");
+        let device = disk("vdb", 16, "bp1");
+        let step = async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            Ok(())
+        };
+        watch.observe(call, &device, None, step).await?;
+        std::future::pending::<Result<()>>().await
+    };
+    let volume = volume();
+    let call = CallContext::new(&volume, "staging");
+    let mut failures = Vec::new();
+    let first = io
+        .operations
+        .run(call, Deadline::after(Duration::from_secs(10)), steps);
+    failures.push(first.await.unwrap_err().failure());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let again = io.operations.run(call, soon(), async { Ok(()) }).await;
+    failures.push(again.unwrap_err().failure());
+    use crate::model::Failure::{DiskHung, OperationPending};
+    assert_eq!(failures, [DiskHung, OperationPending]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_times_out_on_a_hung_disk_is_reported_as_that() {
+    use crate::model::Failure::{DiskHung, HostTimeout};
+    for (stat, expected) in [(HUNG, DiskHung), ("5 0 40 1 7 0 56 2 0 3 3", HostTimeout)] {
+        let (fake, node) = world(State::default());
+        let settings = [("stat".to_owned(), stat.to_owned())];
+        fake.state().block_settings.extend(settings);
+        let volume = volume();
+        let call = CallContext::new(&volume, "staging");
+        let step = async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            Err(crate::host::HostError::TimedOut {
+                step: "read",
+                path: "/dev/vdb".into(),
+            })
+        };
+        let io = &node.unstager.unmounter.io;
+        let device = disk("vdb", 16, "bp1");
+        let step = io.observe_host(call, &device, "reading".to_owned(), step);
+        let outcome: Result<()> = step.await;
+        let error = outcome.unwrap_err();
+        assert_eq!(error.failure(), expected, "{error}");
     }
 }
 
