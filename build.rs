@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .skip_debug(secret_messages(&descriptors))
         .compile_fds(descriptors)?;
     if links_glibc() && libc_knows_packed_relocations() {
-        // A tenth of the bytes that a program must read, and keep in memory, to relocate itself at its start: 600 KiB.
+        // A tenth of the bytes that a position-independent program must read to relocate itself at its start: 600 KiB.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
     Ok(())

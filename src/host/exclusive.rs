@@ -27,18 +27,23 @@ const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Commands that are started at once.
 static STARTS: Semaphore = Semaphore::const_new(8);
 
-/// Starts a command on a thread of its own: that takes until the child executes its program.
-pub(super) async fn start(mut command: Command) -> io::Result<Child> {
+/// Starts a command outside the runtime's thread: that takes until no exclusive file is being closed, and the child executes
+/// its program. `started` is called before that becomes known.
+pub(super) async fn start(
+    mut command: Command,
+    started: impl FnOnce(&Child) + Send + 'static,
+) -> io::Result<Child> {
     let permit = STARTS.acquire().await.map_err(io::Error::other)?;
-    let started = spawn_blocking(move || {
+    let start = spawn_blocking(move || {
+        // Also if the caller does not wait any more.
+        let _permit = permit;
         let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
         let child = command.spawn()?;
+        started(&child);
         wait_for_exec(&child);
         Ok(child)
     });
-    let started = started.await.map_err(io::Error::other)?;
-    drop(permit);
-    started
+    start.await.map_err(io::Error::other)?
 }
 
 /// `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the kernel closes the
@@ -101,6 +106,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     async fn a_closed_file_has_no_copy_in_a_command_that_is_being_started() {
         const STARTS: usize = 1000;
+        const TIMEOUT: Duration = Duration::from_secs(120);
         let (is_done, started) = (AtomicBool::new(false), AtomicUsize::new(0));
         let handle = tokio::runtime::Handle::current();
         let path = tempfile::NamedTempFile::new().unwrap();
@@ -113,13 +119,15 @@ mod tests {
                         #[expect(clippy::disallowed_methods, reason = "the subject of the test")]
                         let mut command = Command::new("true");
                         command.stdin(Stdio::null());
-                        let run = async { start(command).await?.wait().await };
+                        let run = async { start(command, |_| {}).await?.wait().await };
                         handle.block_on(run).unwrap();
                         started.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
+            let begun = Instant::now();
             while started.load(Ordering::Relaxed) < STARTS {
+                assert!(begun.elapsed() < TIMEOUT);
                 let file = File::open(path.path()).unwrap();
                 match file.try_lock() {
                     Ok(()) => {}

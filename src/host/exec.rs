@@ -205,7 +205,9 @@ impl Exec for ProcessExec {
             // A separate process group: Ctrl-C goes to the driver only, which lets running calls finish.
             .process_group(0)
             .kill_on_drop(true);
-        let start = deadline.bound(exclusive::start(process)).await;
+        let memory = command.memory;
+        let start = exclusive::start(process, move |child| limit_memory(child, memory));
+        let start = deadline.bound(start).await;
         let started = start.map_err(|_| command.error(ExecFailure::Deadline))?;
         let mut child = started.map_err(|error| {
             command.error(match error.kind() {
@@ -213,7 +215,6 @@ impl Exec for ProcessExec {
                 _ => ExecFailure::Start(error),
             })
         })?;
-        limit_memory(&child, command.memory);
         if let (Some(mut stdin), Some(text)) = (child.stdin.take(), command.stdin) {
             // The pipe holds a line. A command that does not read it fails for a reason of its own.
             let _ = stdin.write_all(text.as_bytes()).await;

@@ -205,6 +205,11 @@ impl IoWatch {
         }
     }
 
+    /// Removes what was observed of a volume that is no longer on this node.
+    pub(super) fn forget(&self, volume: &DiskId) {
+        self.unresponsive().remove(volume);
+    }
+
     /// `None` if the device was removed.
     async fn io_statistics(
         &self,

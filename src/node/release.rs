@@ -35,6 +35,8 @@ impl Unmounter {
         deadline: Deadline,
     ) -> Result<()> {
         tracing::info!(disk.id = %call.id(), "{}: unmount {}", call.operation, path.display());
+        // Also while the mount is busy.
+        let _step = self.io.operations.step(call.id(), unmounting(path));
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let unmount = self.host.unmount(Deadline::never(), path);
@@ -128,6 +130,8 @@ impl Unmounter {
         device: &Device,
         deadline: Deadline,
     ) -> Result<()> {
+        // Also while the device is in use.
+        let _step = self.io.operations.step(call.id(), flushing(device));
         loop {
             let flush = self.host.flush_if_free(Deadline::never(), device);
             let flush = self.io.observe_host(call, device, flushing(device), flush);

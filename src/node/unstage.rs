@@ -93,6 +93,7 @@ impl Unstager {
             self.unmounter.wait_released(call, device, deadline).await?;
         }
         self.health_log.forget(call.id());
+        io.forget(call.id());
         self.staged.remove(call.volume).await;
         Ok(())
     }
