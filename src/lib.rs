@@ -13,8 +13,3 @@ pub mod node;
 pub mod ops;
 #[cfg(feature = "mock-cloud")]
 pub mod sim;
-
-/// One heap for all threads. glibc keeps a heap for each thread that runs at the same time as others, which is 5 MiB more after
-/// a hundred parallel stages, and grows with the number of processors.
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

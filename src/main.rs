@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use diskplugin::{app, cli};
 
+#[global_allocator]
+static ALLOCATOR: app::Allocator = app::Allocator;
+
 fn main() -> ExitCode {
     cli::parse_program().map_or_else(|ended| ended, app::run)
 }

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 
 use diskplugin::{app, cli};
 
+#[global_allocator]
+static ALLOCATOR: app::Allocator = app::Allocator;
+
 fn main() -> ExitCode {
     cli::parse().map_or_else(|ended| ended, app::run_node)
 }
