@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::base::Deadline;
@@ -30,6 +31,12 @@ const TEMPORARY_NAME: &str = ".socket";
 /// Timeout for the lock of the directory, which another starting process may hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How long the owner of a socket that may be dead is given to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The start of each HTTP/2 connection: preface and empty SETTINGS (RFC 9113, 3.4). The server sends its own SETTINGS.
+const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Maximum path length of a unix socket (Linux, `sun_path` of unix(7)).
 const MAX_PATH: usize = 107;
@@ -203,13 +210,15 @@ async fn check_stale(path: &Path) -> Result<(), SocketError> {
         });
     }
     match UnixStream::connect(path).await {
-        Ok(stream) if is_orphaned(&stream) => {
+        Ok(stream) => {
+            if !is_orphaned(stream).await {
+                return Err(SocketError::InUse {
+                    path: path.to_owned(),
+                });
+            }
             tracing::info!(path = %path.display(), "taking over the socket of a process that was killed");
             Ok(())
         }
-        Ok(_) => Err(SocketError::InUse {
-            path: path.to_owned(),
-        }),
         Err(error)
             if matches!(
                 error.kind(),
@@ -224,12 +233,23 @@ async fn check_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Whether the listening process is dead. If it was killed between fork and exec of a tool, its child
-/// keeps the socket open until exec.
-fn is_orphaned(stream: &UnixStream) -> bool {
-    let listener = stream.peer_cred().ok().and_then(|peer| peer.pid());
-    // 0: a process in another PID namespace, which may be running.
-    listener.is_some_and(|pid| pid > 0 && !Path::new(&format!("/proc/{pid}")).exists())
+/// Whether the listening process is dead. If it was killed between fork and exec of a tool, its child keeps the socket open
+/// until exec; if it was killed during a system call on a dead device, it keeps it open itself.
+async fn is_orphaned(stream: UnixStream) -> bool {
+    match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
+        Some(pid) if pid > 0 => !Path::new(&format!("/proc/{pid}")).exists(),
+        // A process in another PID namespace, such as that of an earlier pod.
+        _ => !answers(stream).await,
+    }
+}
+
+async fn answers(mut stream: UnixStream) -> bool {
+    let answer = async {
+        stream.write_all(HTTP2_START).await?;
+        stream.read_u8().await
+    };
+    let deadline = Deadline::after(ANSWER_TIMEOUT);
+    matches!(deadline.bound(answer).await, Ok(Ok(_)))
 }
 
 fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketError {
@@ -266,10 +286,7 @@ mod tests {
             bind(&endpoint).await,
             Err(SocketError::InUse { .. })
         ));
-        // The listener is this process.
-        let stream = UnixStream::connect(endpoint.path()).await.unwrap();
-        assert!(!is_orphaned(&stream));
-        drop((stream, listener));
+        drop(listener);
         std::mem::forget(socket);
         let (_listener, socket) = bind(&endpoint).await.unwrap();
         let mode = std::fs::metadata(endpoint.path())

@@ -1,9 +1,13 @@
 //! Ownership of the CSI socket.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 
 use crate::common::csi::{endpoint, info, socket};
+use crate::common::machine::has_devices;
 use crate::common::process::{Start, diskplugin};
+use crate::common::wait::until;
 
 fn node(id: &str, endpoint: &str) -> Start {
     let id = format!("--node-id={id}");
@@ -36,4 +40,40 @@ async fn the_socket_of_a_killed_process_is_taken_over() {
     assert!(socket.exists(), "a killed process cannot remove it");
     let (_second, channel) = node("i-second", &endpoint).ready(&socket).await;
     assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
+}
+
+/// A process that was killed while a system call on a dead device hangs keeps its socket open, but does not answer. A new pod
+/// does not see it in its PID namespace.
+#[tokio::test]
+async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
+    if !has_devices("roles").await {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let socket = socket(&dir);
+    let endpoint = endpoint(&socket);
+    let second = || {
+        let args = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+        let program = [
+            env!("CARGO_BIN_EXE_diskplugin"),
+            "node",
+            "--node-id=i-second",
+        ];
+        let zone = ["--zone=cn-beijing-b", &endpoint];
+        Start::of("unshare").args(args).args(program).args(zone)
+    };
+    let (first, _channel) = node("i-first", &endpoint).ready(&socket).await;
+    let refused = second().ended().await;
+    assert!(refused.stderr.contains("in use"), "{}", refused.stderr);
+    first.signal(Signal::SIGSTOP);
+    let mut taken_over = second().spawn();
+    until(
+        "it takes over the socket",
+        Duration::from_secs(60),
+        async || taken_over.stderr().contains("taking over").then_some(()),
+    )
+    .await;
+    let channel = taken_over.ready(&socket).await;
+    assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
+    first.signal(Signal::SIGKILL);
 }
