@@ -11,6 +11,7 @@ use super::telemetry::Telemetry;
 use super::{InvalidSettings, telemetry};
 use crate::cli::{LogArgs, LogFormat};
 use crate::cluster::lease::LeaseLost;
+use crate::host::MAX_THREADS;
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
 const INVALID_SETTING: u8 = 64;
@@ -20,10 +21,6 @@ const UNAVAILABLE: u8 = 69;
 
 /// Stack size of threads for system calls. Only touched pages use memory.
 const STACK: usize = 512 << 10;
-
-/// Threads for system calls, each of which a call on a dead device can keep for ever. Without this limit a busy machine would
-/// start more than 100: a thread that has finished its call is not idle until it is scheduled again.
-const MAX_CALL_THREADS: usize = 60;
 
 /// How long an idle thread for system calls is kept. Disks are attached in bursts, and each thread keeps memory.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
@@ -120,7 +117,9 @@ impl Process {
         Builder::new_current_thread()
             // System calls need little; each thread keeps the stack pages that it has touched.
             .thread_stack_size(STACK)
-            .max_blocking_threads(MAX_CALL_THREADS)
+            // A busy machine would start more than 100: a thread that has finished its call is not idle until it is
+            // scheduled again.
+            .max_blocking_threads(MAX_THREADS)
             .thread_keep_alive(KEEP_ALIVE)
             .enable_all()
             .build()

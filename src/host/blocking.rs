@@ -3,38 +3,46 @@
 //! * Calls with the same key, which is usually their path, run one after the other.
 //! * A call whose caller does not wait any more keeps its thread until it returns. After [`HUNG`], other calls with its key
 //!   fail immediately, so that a dead device keeps few threads, and other devices are not affected.
-//! * At most [`MAX_CALLS`] calls run at once. A call that has run for [`SLOW`] is not counted any more, so that hung
-//!   devices do not exclude the others.
+//! * At most [`MAX_CALLS`] calls run at once. Up to [`MAX_SLOW_CALLS`] calls that have run for [`SLOW`], or that their caller
+//!   has left, are not among these, so that hung devices do not exclude the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use super::error::{HostError, Result};
+use super::exclusive;
 use crate::base::Deadline;
 
 const MAX_CALLS: usize = 24;
+const MAX_SLOW_CALLS: usize = 26;
+
+/// Threads for blocking calls; 2 are for others, such as the resolution of host names.
+pub(crate) const MAX_THREADS: usize = MAX_CALLS + MAX_SLOW_CALLS + exclusive::MAX_STARTS + 2;
+
 const SLOW: Duration = Duration::from_secs(5);
 
 /// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.
-const HUNG: Duration = Duration::from_millis(100);
+const HUNG: Duration = Duration::from_secs(1);
 
 /// How often a waiting call checks whether the running one hangs.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
+static SLOW_PERMITS: Semaphore = Semaphore::const_new(MAX_SLOW_CALLS);
 
 /// The keys with calls. Threads belong to the process, and so does this.
-static LANES: Mutex<BTreeMap<String, Arc<Lane>>> = Mutex::new(BTreeMap::new());
+static KEYS: Mutex<BTreeMap<String, Arc<Calls>>> = Mutex::new(BTreeMap::new());
 
 /// The calls with one key.
 #[derive(Debug, Default)]
-struct Lane {
-    turn: Arc<tokio::sync::Mutex<()>>,
+struct Calls {
+    /// Held by the running call.
+    exclusion: Arc<tokio::sync::Mutex<()>>,
     running: Mutex<Option<Running>>,
 }
 
@@ -42,13 +50,31 @@ struct Lane {
 struct Running {
     since: Instant,
     is_given_up: bool,
+    permit: SemaphorePermit<'static>,
 }
 
-impl Lane {
+impl Running {
+    /// Lets another call start, unless too many calls are slow.
+    fn count_as_slow(&mut self) {
+        if let Ok(permit) = SLOW_PERMITS.try_acquire() {
+            self.permit = permit;
+        }
+    }
+}
+
+impl Calls {
     fn of(key: String) -> Arc<Self> {
-        let mut lanes = lock(&LANES);
-        lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
-        Arc::clone(lanes.entry(key).or_default())
+        let mut keys = lock(&KEYS);
+        keys.retain(|_, calls| Arc::strong_count(calls) > 1);
+        Arc::clone(keys.entry(key).or_default())
+    }
+
+    /// Changes the state of the call that has been running since then, if it still runs.
+    fn update(&self, since: Instant, change: impl FnOnce(&mut Running)) {
+        let mut running = lock(&self.running);
+        if let Some(running) = running.as_mut().filter(|call| call.since == since) {
+            change(running);
+        }
     }
 
     /// For how long the running call has been hung.
@@ -60,18 +86,19 @@ impl Lane {
     }
 }
 
-/// Waits for the running call of a lane.
+/// Waits for a running call.
 #[derive(Debug)]
 struct Caller {
-    lane: Arc<Lane>,
+    calls: Arc<Calls>,
     since: Instant,
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        if let Some(running) = lock(&self.lane.running).as_mut() {
-            running.is_given_up |= running.since == self.since;
-        }
+        self.calls.update(self.since, |running| {
+            running.is_given_up = true;
+            running.count_as_slow();
+        });
     }
 }
 
@@ -107,10 +134,10 @@ pub(super) async fn keyed<T: Send + 'static>(
         step,
         path: path.to_owned(),
     };
-    let lane = Lane::of(key);
-    let turn = async {
+    let calls = Calls::of(key);
+    let exclusive = async {
         loop {
-            if let Some(since) = lane.hung() {
+            if let Some(since) = calls.hung() {
                 return Err(HostError::StillRunning {
                     step,
                     path: path.to_owned(),
@@ -118,36 +145,37 @@ pub(super) async fn keyed<T: Send + 'static>(
                 });
             }
             // The caller of the running call may leave it meanwhile.
-            let turn = timeout(RECHECK_INTERVAL, Arc::clone(&lane.turn).lock_owned()).await;
-            if let Ok(turn) = turn {
-                return Ok(turn);
+            let free = Arc::clone(&calls.exclusion).lock_owned();
+            if let Ok(exclusive) = timeout(RECHECK_INTERVAL, free).await {
+                return Ok(exclusive);
             }
         }
     };
-    let turn = deadline.bound(turn).await.map_err(|_| timed_out())??;
+    let exclusive = deadline.bound(exclusive).await.map_err(|_| timed_out())??;
     let permit = deadline.bound(PERMITS.acquire()).await;
     let permit = permit.map_err(|_| timed_out())?;
     let since = Instant::now();
-    *lock(&lane.running) = Some(Running {
+    *lock(&calls.running) = Some(Running {
         since,
         is_given_up: false,
+        permit: permit.expect("the semaphore is never closed"),
     });
-    let _caller = Caller {
-        lane: Arc::clone(&lane),
+    let caller = Caller {
+        calls: Arc::clone(&calls),
         since,
     };
     let mut task = tokio::task::spawn_blocking(move || {
         let result = call(&own_path);
-        *lock(&lane.running) = None;
-        drop(turn);
+        *lock(&calls.running) = None;
+        drop(exclusive);
         result
     });
     let joined = async {
-        let Ok(joined) = timeout(SLOW, &mut task).await else {
-            drop(permit);
-            return task.await;
-        };
-        joined
+        if let Ok(joined) = timeout(SLOW, &mut task).await {
+            return joined;
+        }
+        caller.calls.update(since, Running::count_as_slow);
+        task.await
     };
     match deadline.bound(joined).await {
         Ok(Ok(result)) => result,
@@ -210,9 +238,9 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Until the threads of the calls have ended.
-        while lock(&LANES).contains_key(PATH) {
+        while lock(&KEYS).contains_key(PATH) {
             tokio::task::yield_now().await;
-            let _ = Lane::of("/hangs/other".to_owned());
+            let _ = Calls::of("/hangs/other".to_owned());
         }
     }
 

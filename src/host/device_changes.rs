@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::uevent::{self, Uevents};
 
 /// Maximum interval between two reads without a uevent. Some relevant changes cause none: the kernel sends no uevent
-/// when a device gets its first capacity (`set_capacity_and_notify`), or when an operator maps a device.
+/// when a device gets its first capacity (`set_capacity_and_notify`).
 const MAX_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Interval between two reads if this process receives no uevents.

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
 use super::blocking::blocking;
@@ -21,18 +22,31 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An exclusive lock of a device. Clones share the lock.
 #[derive(Debug, Clone)]
-pub struct DeviceLock(Arc<File>);
+pub struct DeviceLock(Arc<LockedFile>);
+
+#[derive(Debug)]
+struct LockedFile(Option<Arc<File>>);
 
 impl DeviceLock {
-    /// A lock of the fake host, which observes the lifetime of `file`.
-    #[cfg(test)]
-    pub(crate) fn new(file: Arc<File>) -> Self {
-        Self(file)
+    /// `file` is locked. The fake host observes its lifetime.
+    pub(super) fn new(file: Arc<File>) -> Self {
+        Self(Arc::new(LockedFile(Some(file))))
     }
 
     /// The lock as standard input of a command, which must not read from it.
     pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
-        self.0.try_clone().map(Stdio::from)
+        let file = self.0.0.as_ref().expect("the file is closed only on drop");
+        file.try_clone().map(Stdio::from)
+    }
+}
+
+impl Drop for LockedFile {
+    /// The last close of a device writes its page cache, for example after mkfs was terminated, and waits for that.
+    fn drop(&mut self) {
+        let file = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(file));
+        }
     }
 }
 
@@ -86,7 +100,7 @@ fn try_lock(device: &Device) -> Result<Option<DeviceLock>> {
         .open(&device.path)
         .io_context("lock", &device.path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(DeviceLock(Arc::new(file)))),
+        Ok(()) => Ok(Some(DeviceLock::new(Arc::new(file)))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error).io_context("lock", &device.path),
     }

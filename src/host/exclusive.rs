@@ -25,7 +25,9 @@ static STARTING: RwLock<()> = RwLock::new(());
 const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Commands that are started at once.
-static STARTS: Semaphore = Semaphore::const_new(8);
+pub(super) const MAX_STARTS: usize = 8;
+
+static STARTS: Semaphore = Semaphore::const_new(MAX_STARTS);
 
 /// Starts a command outside the runtime's thread: that takes until no exclusive file is being closed, and the child executes
 /// its program. `started` is called before that becomes known.

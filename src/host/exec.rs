@@ -91,6 +91,11 @@ impl Command {
         self
     }
 
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> Option<Bytes> {
+        self.memory
+    }
+
     /// Passes this text, of at most a line, to the standard input.
     #[must_use]
     pub fn with_stdin(mut self, text: &'static str) -> Self {

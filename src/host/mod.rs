@@ -45,6 +45,7 @@ mod wipe;
 #[cfg(test)]
 pub(crate) mod fake;
 
+pub(crate) use blocking::MAX_THREADS;
 pub use capability::{Capabilities, Capability};
 pub use content::Content;
 pub use device::{Device, DeviceNumber, Partition};

@@ -8,7 +8,7 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device, ExecFailure, Host};
+use crate::host::{Command, Device, ExecFailure, Host, Output};
 use crate::model::{Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
@@ -62,15 +62,18 @@ pub(super) async fn grow_unmounted(
         preen(tools, call, device, &filesystem::replay_journal(path)).await?;
         let check = filesystem::check_read_only(path);
         let output = tools.output(call, STEP, &check).await?;
-        if output.code != Some(0) {
-            let stdout = output.stdout.trim();
-            let reason = format!(
-                "it must be clean to be expanded, and `{check}` reports errors (exit code {:?}: {stdout}); the volume \
-                     attribute `fsck: {fsck}` permits no repair: run `e2fsck -f {}` manually",
-                output.code,
-                path.display()
-            );
-            return Err(damaged(call, device, &reason));
+        let text = output_text(&output);
+        match filesystem::check_result(output.code) {
+            CheckResult::Clean => {}
+            CheckResult::Repaired | CheckResult::Damaged => {
+                let reason = format!(
+                    "it must be clean to be expanded, and `{check}` reports errors: {text}; the volume attribute \
+                     `fsck: {fsck}` permits no repair: run `e2fsck -f {}` manually",
+                    path.display()
+                );
+                return Err(damaged(call, device, &reason));
+            }
+            CheckResult::Failed => return Err(failed(call, &check, output.code, text)),
         }
     }
     let [check, grow] = filesystem::grow_unmounted(path);
@@ -86,7 +89,7 @@ async fn preen(
     command: &Command,
 ) -> Result<()> {
     let output = tools.output(call, STEP, command).await?;
-    let output_text = format!("{} {}", output.stdout.trim(), output.stderr.trim());
+    let output_text = output_text(&output);
     match filesystem::check_result(output.code) {
         CheckResult::Clean => Ok(()),
         CheckResult::Repaired => {
@@ -104,14 +107,20 @@ async fn preen(
             tracing::warn!(disk.id = %call.id(), output = output_text, "the filesystem is not checked");
             Ok(())
         }
-        CheckResult::Failed => Err(Error::Tool {
-            volume: call.id().clone(),
-            step: STEP,
-            source: command.error(ExecFailure::Exit {
-                code: output.code,
-                stderr: output_text,
-            }),
-        }),
+        CheckResult::Failed => Err(failed(call, command, output.code, output_text)),
+    }
+}
+
+fn output_text(output: &Output) -> String {
+    format!("{} {}", output.stdout.trim(), output.stderr.trim())
+}
+
+/// The check could not be done.
+fn failed(call: CallContext<'_>, check: &Command, code: Option<i32>, stderr: String) -> Error {
+    Error::Tool {
+        volume: call.id().clone(),
+        step: STEP,
+        source: check.error(ExecFailure::Exit { code, stderr }),
     }
 }
 

@@ -26,6 +26,8 @@ mod serial;
 mod stage;
 mod unmount;
 
+const TOOL_MEMORY: Bytes = Bytes(256 << 20);
+
 /// The command that creates an ext4 without parameters of a class.
 const MKFS_EXT4: &str = "mkfs.ext4 -q -O none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,\
                          large_file,extent,flex_bg,64bit,huge_file,dir_nlink,extra_isize,metadata_csum -m 0 \
@@ -67,7 +69,7 @@ fn restarted(fake: &Arc<FakeHost>, kubelet_dir: &str, state_dir: &Path) -> Arc<N
         Arc::clone(fake) as _,
         settings,
         DriverName::default(),
-        None,
+        Some(TOOL_MEMORY),
     ))
 }
 

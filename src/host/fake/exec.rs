@@ -11,14 +11,21 @@ impl Exec for FakeHost {
     async fn run(
         &self,
         command: &Command,
-        _deadline: Deadline,
+        deadline: Deadline,
     ) -> std::result::Result<Output, ExecError> {
         let mut state = self.state();
-        state.calls.push(command.to_string());
-        let code = command
-            .program()
-            .to_str()
-            .and_then(|program| state.exit_codes.get(program).copied());
+        let line = command.to_string();
+        let names = [
+            line.as_str(),
+            command.program().to_str().unwrap_or_default(),
+        ];
+        let code = names
+            .iter()
+            .find_map(|name| state.exit_codes.get(name).copied());
+        state.calls.push(line);
+        state
+            .tool_limits
+            .push((command.memory(), deadline.remaining()));
         let is_killed = state
             .killed_program
             .is_some_and(|name| command.program() == name);

@@ -70,8 +70,10 @@ pub(crate) struct State {
     pub(crate) waits: u32,
     /// The call that fails, by its name in [`State::calls`].
     pub(crate) failing_call: Option<&'static str>,
-    /// Exit codes of programs; 0 if not set.
+    /// Exit codes of commands or programs; 0 if not set.
     pub(crate) exit_codes: HashMap<&'static str, i32>,
+    /// The memory and the time that each command could have used.
+    pub(crate) tool_limits: Vec<(Option<Bytes>, Duration)>,
     /// The program that a signal terminates.
     pub(crate) killed_program: Option<&'static str>,
     /// The state directory of the node.

@@ -1,5 +1,6 @@
 //! Tests of the check before a mount.
 
+use super::tool_slots::ToolKind;
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -35,6 +36,35 @@ async fn a_filesystem_in_use_elsewhere_is_neither_checked_nor_mounted() {
         .unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error}");
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_check_that_the_superblock_demands_waits_for_the_slots_of_full_checks() {
+    for (has_errors, failure) in [(false, None), (true, Some(Failure::ToolQueueTimeout))] {
+        let (fake, node) = world(with_disk(Content::Filesystem {
+            filesystem: Filesystem::Ext4,
+            size: Some(Bytes(1 << 30)),
+        }));
+        fake.state().has_errors = has_errors;
+        let slots = || node.stager.tool_slots.try_acquire(ToolKind::FullCheck);
+        let _held: Vec<_> = std::iter::from_fn(slots).collect();
+        let mut request = stage_request();
+        request.tuning.fsck = Fsck::Preen;
+        let staged = node.stager.stage(request, soon()).await;
+        assert_eq!(staged.err().map(|error| error.failure()), failure);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_has_a_limit_of_memory_and_none_of_time() {
+    let (fake, node) = world(with_disk(Content::Blank));
+    node.stager.stage(stage_request(), soon()).await.unwrap();
+    let limits = fake.state().tool_limits.clone();
+    assert!(!limits.is_empty());
+    for (memory, time) in limits {
+        assert_eq!(memory, Some(TOOL_MEMORY));
+        assert!(time > Duration::from_secs(86400), "{time:?}");
+    }
 }
 
 /// Such as by the OOM killer.
@@ -104,9 +134,15 @@ async fn offline_resize_repairs_only_with_fsck_preen() {
             "resize2fs /dev/vdb"
         ]
     );
-    let (fake, node) = world(with_disk(content));
-    fake.state().exit_codes.insert("e2fsck", 1);
-    let error = node.stager.stage(request, soon()).await.unwrap_err();
-    assert_eq!(error.failure(), crate::model::Failure::FilesystemDamaged);
-    assert_eq!(fake.state().calls.len(), 2, "{:?}", fake.state().calls);
+    for (command, code, failure, calls) in [
+        ("e2fsck", 1, Failure::FilesystemDamaged, 2),
+        ("e2fsck -f -n /dev/vdb", 4, Failure::FilesystemDamaged, 2),
+        ("e2fsck -f -n /dev/vdb", 8, Failure::ToolFailed, 2),
+    ] {
+        let (fake, node) = world(with_disk(content.clone()));
+        fake.state().exit_codes.insert(command, code);
+        let error = node.stager.stage(request.clone(), soon()).await;
+        assert_eq!(error.unwrap_err().failure(), failure, "exit code {code}");
+        assert_eq!(fake.state().calls.len(), calls, "{:?}", fake.state().calls);
+    }
 }
