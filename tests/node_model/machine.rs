@@ -13,6 +13,7 @@ use diskplugin::model::DriverName;
 use diskplugin::node::{NodeServices, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
 use crate::call::{is_loop_device_busy, is_still_running, outcome};
 use crate::loop_device::{attach_command, detach_command};
@@ -218,15 +219,20 @@ impl Machine {
                 let mut result = self.call(call, after, 0);
                 // A process that searches for a free loop device may open one of the test for a moment. On a busy machine, an
                 // operation may end after the deadline.
-                for attempt in 1..=MAX_RETRIES {
-                    if expected != Outcome::Internal
-                        && result.as_ref().is_err_and(is_loop_device_busy)
-                        || result.as_ref().is_err_and(is_still_running)
-                    {
-                        let pause = async { tokio::time::sleep(SHORT_TIMEOUT).await };
-                        self.runtime.block_on(pause);
-                        result = self.call(call, after, attempt);
+                let mut attempt = 0;
+                let give_up = Instant::now() + LONG_TIMEOUT;
+                while let Err(status) = &result {
+                    let is_busy = expected != Outcome::Internal && is_loop_device_busy(status);
+                    if is_busy && attempt < MAX_RETRIES {
+                        attempt += 1;
+                    } else if is_still_running(status) && Instant::now() < give_up {
+                        attempt = (attempt + 1).min(MAX_RETRIES);
+                    } else {
+                        break;
                     }
+                    let pause = async { tokio::time::sleep(SHORT_TIMEOUT).await };
+                    self.runtime.block_on(pause);
+                    result = self.call(call, after, attempt);
                 }
                 let outcome = match &result {
                     Ok(()) => Outcome::Ok,
@@ -302,12 +308,9 @@ impl Machine {
                 continue;
             };
             let image = self.image(volume);
-            let end = tokio::time::Instant::now() + LONG_TIMEOUT;
+            let end = Instant::now() + LONG_TIMEOUT;
             while backing_file(&device).as_ref() == Some(&image) {
-                assert!(
-                    tokio::time::Instant::now() < end,
-                    "{device:?} is not removed"
-                );
+                assert!(Instant::now() < end, "{device:?} is not removed");
                 self.runtime
                     .block_on(async { tokio::time::sleep(POLL_INTERVAL).await });
             }
