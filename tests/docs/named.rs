@@ -122,6 +122,15 @@ fn every_path_that_a_command_of_a_guide_takes_exists() {
     }));
 }
 
+/// A command that was joined with the fence of its block is not shown.
+#[test]
+fn the_language_of_a_block_is_one_word() {
+    report(markdown().iter().flat_map(|page| {
+        let joined = page.blocks.iter().filter(|b| b.language.contains(' '));
+        joined.map(|b| format!("{}: {}", page.path.display(), b.language))
+    }));
+}
+
 /// A prompt tells what is typed from what is shown. Where nothing is shown it is only in the way.
 #[test]
 fn what_is_not_shown_with_its_output_can_be_pasted() {

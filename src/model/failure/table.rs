@@ -188,7 +188,7 @@ failures! {
         "the caller retries automatically; if the error persists, check why no other process of the driver becomes ready: /readyz and the log report it";
     OperationPending "OPERATION_PENDING" Aborted
         "another operation for this volume or snapshot is pending",
-        "the caller retries automatically; if the error persists, check the log of this process for what the other operation waits for";
+        "the caller retries automatically; if the error persists, check the log of this process for what the other operation waits for; on a node, the message names the running step, and a full check can take hours";
     CloudOperationPending "CLOUD_OPERATION_PENDING" Aborted
         "the cloud is still processing an earlier operation on this disk",
         "the caller retries automatically; if the error persists, check the disk's tasks in the console";
@@ -301,8 +301,8 @@ failures! {
 
     // On the node.
     DeviceNotFound "DEVICE_NOT_FOUND" DeadlineExceeded
-        "the cloud has attached the disk, but its device has not appeared",
-        "the caller retries automatically; if the error persists, check the node's kernel log, and whether /dev and /sys are the host's";
+        "the cloud has attached the disk, but no device with its serial has appeared",
+        "the caller retries automatically; if the error persists, check the node's kernel log, and whether /dev and /sys are the host's; replace a disk without a serial (docs/guides/disk-without-serial.md)";
     DeviceAmbiguous "DEVICE_AMBIGUOUS" FailedPrecondition
         "the device of the disk is not unique: two devices have its serial, or a link points to another disk",
         "check the devices in the message; restart the node if one of the devices or links is stale";
