@@ -27,10 +27,8 @@ pub(crate) const MAX_THREADS: usize = MAX_CALLS + MAX_SLOW_CALLS + exclusive::MA
 const SLOW: Duration = Duration::from_secs(5);
 
 /// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.
+/// Waiting calls check it as often.
 const HUNG: Duration = Duration::from_secs(1);
-
-/// How often a waiting call checks whether the running one hangs.
-const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
 static SLOW_PERMITS: Semaphore = Semaphore::const_new(MAX_SLOW_CALLS);
@@ -146,7 +144,7 @@ pub(super) async fn keyed<T: Send + 'static>(
             }
             // The caller of the running call may leave it meanwhile.
             let free = Arc::clone(&calls.exclusion).lock_owned();
-            if let Ok(exclusive) = timeout(RECHECK_INTERVAL, free).await {
+            if let Ok(exclusive) = timeout(HUNG, free).await {
                 return Ok(exclusive);
             }
         }

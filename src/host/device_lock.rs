@@ -22,29 +22,26 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An exclusive lock of a device. Clones share the lock.
 #[derive(Debug, Clone)]
-pub struct DeviceLock(Arc<LockedFile>);
-
-#[derive(Debug)]
-struct LockedFile(Option<Arc<File>>);
+pub struct DeviceLock(Option<Arc<File>>);
 
 impl DeviceLock {
     /// `file` is locked. The fake host observes its lifetime.
     pub(super) fn new(file: Arc<File>) -> Self {
-        Self(Arc::new(LockedFile(Some(file))))
+        Self(Some(file))
     }
 
     /// The lock as standard input of a command, which must not read from it.
     pub(super) fn to_stdin(&self) -> std::io::Result<Stdio> {
-        let file = self.0.0.as_ref().expect("the file is closed only on drop");
+        let file = self.0.as_ref().expect("the file is closed only on drop");
         file.try_clone().map(Stdio::from)
     }
 }
 
-impl Drop for LockedFile {
+impl Drop for DeviceLock {
     /// The last close of a device writes its page cache, for example after mkfs was terminated, and waits for that.
     fn drop(&mut self) {
-        let file = self.0.take();
-        if let Ok(runtime) = Handle::try_current() {
+        let last = self.0.take().and_then(Arc::into_inner);
+        if let (Some(file), Ok(runtime)) = (last, Handle::try_current()) {
             runtime.spawn_blocking(move || drop(file));
         }
     }
@@ -103,5 +100,38 @@ fn try_lock(device: &Device) -> Result<Option<DeviceLock>> {
         Ok(()) => Ok(Some(DeviceLock::new(Arc::new(file)))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error).io_context("lock", &device.path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn the_last_close_does_not_run_on_the_thread_of_the_runtime() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let is_locked = || File::open(file.path()).unwrap().try_lock().is_err();
+        let opened = File::open(file.path()).unwrap();
+        opened.try_lock().unwrap();
+        let lock = DeviceLock::new(Arc::new(opened));
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build();
+        let runtime = runtime.unwrap();
+        let (release, hold) = mpsc::channel::<()>();
+        let _entered = runtime.enter();
+        runtime.spawn_blocking(move || hold.recv());
+        drop(lock.clone());
+        drop(lock);
+        assert!(is_locked(), "the only thread for the close is occupied");
+        drop(release);
+        runtime
+            .block_on(async { tokio::task::spawn_blocking(|| {}).await })
+            .unwrap();
+        assert!(!is_locked());
     }
 }

@@ -32,7 +32,7 @@ pub struct Command {
     args: Vec<OsString>,
     lock: Option<DeviceLock>,
     stdin: Option<&'static str>,
-    memory: Option<Bytes>,
+    pub(super) memory: Option<Bytes>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,11 +89,6 @@ impl Command {
     pub fn with_memory(mut self, memory: Option<Bytes>) -> Self {
         self.memory = memory;
         self
-    }
-
-    #[cfg(test)]
-    pub(crate) fn memory(&self) -> Option<Bytes> {
-        self.memory
     }
 
     /// Passes this text, of at most a line, to the standard input.

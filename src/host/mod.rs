@@ -180,6 +180,18 @@ pub trait Host: Debug + Send + Sync {
         name: &str,
     ) -> Result<Option<String>>;
 
+    /// `None` if the device was removed.
+    async fn io_statistics(
+        &self,
+        deadline: Deadline,
+        device: &Device,
+    ) -> Result<Option<IoStatistics>> {
+        let text = self
+            .block_setting(deadline, device, IoStatistics::FILE)
+            .await?;
+        Ok(text.and_then(|text| IoStatistics::parse(&text)))
+    }
+
     /// Changes a setting below `/sys/block/NAME`.
     async fn set_block_setting(
         &self,

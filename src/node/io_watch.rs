@@ -84,7 +84,7 @@ impl IoWatch {
         let mut first = None;
         loop {
             ticks.tick().await;
-            let now = match self.io_statistics(device).await {
+            let now = match self.host.io_statistics(quick(), device).await {
                 Ok(now) => now.filter(|now| now.in_flight > 0),
                 Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
                 Err(_) => continue,
@@ -135,7 +135,7 @@ impl IoWatch {
             let mut ticks = interval_at(Instant::now() + OBSERVE_INTERVAL, OBSERVE_INTERVAL);
             loop {
                 ticks.tick().await;
-                let Ok(now) = self.io_statistics(device).await else {
+                let Ok(now) = self.host.io_statistics(quick(), device).await else {
                     continue;
                 };
                 let now = now.unwrap_or_default();
@@ -195,9 +195,9 @@ impl IoWatch {
 
     /// Whether the device has I/O in flight and completes none for a moment.
     async fn completes_none(&self, device: &Device) -> bool {
-        let first = self.io_statistics(device).await;
+        let first = self.host.io_statistics(quick(), device).await;
         sleep(CHECK_INTERVAL).await;
-        match (first, self.io_statistics(device).await) {
+        match (first, self.host.io_statistics(quick(), device).await) {
             (Ok(Some(first)), Ok(Some(now))) => {
                 now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed
             }
@@ -208,16 +208,6 @@ impl IoWatch {
     /// Removes what was observed of a volume that is no longer on this node.
     pub(super) fn forget(&self, volume: &DiskId) {
         self.unresponsive().remove(volume);
-    }
-
-    /// `None` if the device was removed.
-    async fn io_statistics(
-        &self,
-        device: &Device,
-    ) -> std::result::Result<Option<IoStatistics>, HostError> {
-        let text = self.host.block_setting(quick(), device, IoStatistics::FILE);
-        let text = text.await?;
-        Ok(text.and_then(|text| IoStatistics::parse(&text)))
     }
 
     fn unresponsive(&self) -> MutexGuard<'_, HashMap<DiskId, (u64, Instant)>> {

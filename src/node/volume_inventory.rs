@@ -1,7 +1,5 @@
 //! The volumes staged on this node, with their usage, health and I/O statistics: for metrics.
 
-use std::path::Path;
-
 use super::Result;
 use super::health::HealthReporter;
 use super::observe::CallContext;
@@ -38,7 +36,12 @@ impl HealthReporter {
         let device = self.finder.lookup_device(call).await;
         let device = device.ok().flatten();
         let io = match &device {
-            Some(device) => self.io_statistics(device, deadline).await,
+            Some(device) => self
+                .host
+                .io_statistics(deadline, device)
+                .await
+                .ok()
+                .flatten(),
             None => None,
         };
         let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
@@ -82,12 +85,5 @@ impl HealthReporter {
             }
             None => Ok(None),
         }
-    }
-
-    async fn io_statistics(&self, device: &Device, deadline: Deadline) -> Option<IoStatistics> {
-        let dir = Path::new("/sys/block").join(device.whole_name());
-        let path = dir.join(IoStatistics::FILE);
-        let text = self.host.text(deadline, &path).await.ok()??;
-        IoStatistics::parse(&text)
     }
 }

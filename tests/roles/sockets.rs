@@ -64,7 +64,11 @@ async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
     };
     let (first, _channel) = node("i-first", &endpoint).ready(&socket).await;
     let refused = second().ended().await;
-    assert!(refused.stderr.contains("in use"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("in use by a running process"),
+        "{}",
+        refused.stderr
+    );
     first.signal(Signal::SIGSTOP);
     let mut taken_over = second().spawn();
     until(

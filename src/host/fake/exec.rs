@@ -25,7 +25,7 @@ impl Exec for FakeHost {
         state.calls.push(line);
         state
             .tool_limits
-            .push((command.memory(), deadline.remaining()));
+            .push((command.memory, deadline.remaining()));
         let is_killed = state
             .killed_program
             .is_some_and(|name| command.program() == name);
