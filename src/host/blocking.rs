@@ -78,9 +78,8 @@ impl Calls {
     /// For how long the running call has been hung.
     fn hung(&self) -> Option<Duration> {
         let running = lock(&self.running);
-        let hung = running.as_ref().filter(|running| running.is_given_up);
-        let lasts = hung.map(|running| running.since.elapsed());
-        lasts.filter(|lasts| *lasts >= HUNG)
+        let left = running.as_ref().filter(|running| running.is_given_up)?;
+        Some(left.since.elapsed()).filter(|lasts| *lasts >= HUNG)
     }
 }
 

@@ -5,7 +5,7 @@
 //! than the mount. It checks the error flag that kernel and e2fsck set in the superblock.
 
 use super::observe::{CallContext, quick};
-use super::tools::Tools;
+use super::tools::{self, Tools};
 use super::{Error, Result};
 use crate::host::filesystem::{self, CheckResult};
 use crate::host::{Command, Device, ExecFailure, Host, Output};
@@ -117,11 +117,7 @@ fn output_text(output: &Output) -> String {
 
 /// The check could not be done.
 fn failed(call: CallContext<'_>, check: &Command, code: Option<i32>, stderr: String) -> Error {
-    Error::Tool {
-        volume: call.id().clone(),
-        step: STEP,
-        source: check.error(ExecFailure::Exit { code, stderr }),
-    }
+    tools::failed(call, STEP)(check.error(ExecFailure::Exit { code, stderr }))
 }
 
 fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {

@@ -85,37 +85,35 @@ impl IoWatch {
         loop {
             ticks.tick().await;
             let now = match self.host.io_statistics(quick(), device).await {
-                Ok(now) => now.filter(|now| now.in_flight > 0),
+                Ok(Some(now)) if now.in_flight > 0 => now,
+                Ok(_) => break,
                 Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
                 Err(_) => continue,
             };
-            let before = now.map(|now| {
-                *first.get_or_insert_with(|| {
-                    // A count that differs from that of an earlier check does not show that the device responds now.
-                    let known = self.unresponsive().get(call.id()).copied();
-                    let same = known.filter(|(completed, _)| *completed == now.completed);
-                    same.unwrap_or_else(|| (now.completed, Instant::now()))
-                })
+            let (completed, since) = *first.get_or_insert_with(|| {
+                // A count that differs from that of an earlier check does not show that the device responds now.
+                let known = self.unresponsive().get(call.id()).copied();
+                let same = known.filter(|(completed, _)| *completed == now.completed);
+                same.unwrap_or_else(|| (now.completed, Instant::now()))
             });
-            let Some((completed, since)) =
-                before.filter(|(before, _)| now.is_some_and(|now| now.completed == *before))
-            else {
-                self.unresponsive().remove(call.id());
-                self.operations.set_hung(call.id(), None);
-                return Ok(());
-            };
+            if now.completed != completed {
+                break;
+            }
             if since.elapsed() < HUNG {
                 continue;
             }
-            let hung_device = Some((device.to_string(), since));
-            self.operations.set_hung(call.id(), hung_device);
+            let hung_device = (device.to_string(), since);
+            self.operations.set_hung(call.id(), Some(hung_device));
             if deadline.remaining() <= MARGIN {
-                self.unresponsive()
-                    .insert(call.id().clone(), (completed, since));
+                let mut unresponsive = self.unresponsive();
+                unresponsive.insert(call.id().clone(), (completed, since));
                 let progress = format!("{} waits for it", call.operation);
                 return Err(hung(call, device, since.elapsed(), progress));
             }
         }
+        self.unresponsive().remove(call.id());
+        self.operations.set_hung(call.id(), None);
+        Ok(())
     }
 
     /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with [`Error::DiskHung`] while the
@@ -197,12 +195,9 @@ impl IoWatch {
     async fn completes_none(&self, device: &Device) -> bool {
         let first = self.host.io_statistics(quick(), device).await;
         sleep(CHECK_INTERVAL).await;
-        match (first, self.host.io_statistics(quick(), device).await) {
-            (Ok(Some(first)), Ok(Some(now))) => {
-                now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed
-            }
-            _ => false,
-        }
+        let now = self.host.io_statistics(quick(), device).await;
+        matches!((first, now), (Ok(Some(first)), Ok(Some(now)))
+            if now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed)
     }
 
     /// Removes what was observed of a volume that is no longer on this node.

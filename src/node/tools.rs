@@ -6,7 +6,7 @@ use super::observe::CallContext;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Command, Exec, Host, Output};
+use crate::host::{Command, Exec, ExecError, Host, Output};
 use crate::model::Bytes;
 
 /// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated from
@@ -30,14 +30,8 @@ impl Tools {
         command: &Command,
     ) -> Result<()> {
         let output = self.output(call, step, command).await?;
-        match command.check_exit_code(output) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(Error::Tool {
-                volume: call.id().clone(),
-                step,
-                source,
-            }),
-        }
+        let checked = command.check_exit_code(output);
+        checked.map(drop).map_err(failed(call, step))
     }
 
     /// Runs a tool, and returns its output with any exit code.
@@ -50,10 +44,14 @@ impl Tools {
         let _step = self.operations.step(call.id(), command.to_string());
         let command = command.clone().with_memory(self.memory);
         let output = self.exec.run(&command, Deadline::never()).await;
-        output.map_err(|source| Error::Tool {
-            volume: call.id().clone(),
-            step,
-            source,
-        })
+        output.map_err(failed(call, step))
+    }
+}
+
+pub(super) fn failed(call: CallContext<'_>, step: &'static str) -> impl FnOnce(ExecError) -> Error {
+    move |source| Error::Tool {
+        volume: call.id().clone(),
+        step,
+        source,
     }
 }
