@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 use tonic::transport::Channel;
 
 use super::csi;
@@ -18,6 +19,7 @@ use super::wait::until;
 
 /// Timeout of starting and stopping, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A command line with an empty environment except for the variables set here.
 #[derive(Debug)]
@@ -166,7 +168,9 @@ impl Process {
             );
             let channel = csi::try_connect(socket).await?;
             let mut identity = IdentityClient::new(channel.clone());
-            let probe = identity.probe(ProbeRequest {}).await.ok()?;
+            // A stopped process accepts a connection and never answers.
+            let probe = timeout(PROBE_TIMEOUT, identity.probe(ProbeRequest {})).await;
+            let probe = probe.ok()?.ok()?;
             (probe.into_inner().ready == Some(true)).then_some(channel)
         })
         .await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, interval};
+use tokio::time::{interval, timeout};
 
 const TICK: Duration = Duration::from_millis(10);
 
@@ -15,13 +15,17 @@ pub(crate) async fn until<T>(
     bound: Duration,
     mut poll: impl AsyncFnMut() -> Option<T>,
 ) -> T {
-    let end = Instant::now() + bound;
     let mut tick = interval(TICK);
-    loop {
-        tick.tick().await;
-        if let Some(value) = poll().await {
-            return value;
+    let reached = timeout(bound, async {
+        loop {
+            tick.tick().await;
+            if let Some(value) = poll().await {
+                return value;
+            }
         }
-        assert!(Instant::now() < end, "not within {bound:?}: {what}");
+    });
+    match reached.await {
+        Ok(value) => value,
+        Err(_) => panic!("not within {bound:?}: {what}"),
     }
 }
