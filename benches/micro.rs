@@ -8,7 +8,7 @@ use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::wire::{Described, disk, read};
-use diskplugin::cloud::{CreateDisk, DescribeDisks, EcsApi, wire};
+use diskplugin::cloud::{CreateDisk, DescribeDisks, wire};
 use diskplugin::disk::{AllowedZone, NewDisk, candidates};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
@@ -17,6 +17,10 @@ use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use diskplugin::sim::{Cloud, Exchange, Options};
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
+use memory_cloud::client;
+
+#[path = "../tests/common/memory_cloud.rs"]
+mod memory_cloud;
 
 /// As many as one `DescribeDisks` takes.
 const DISKS: usize = 100;
@@ -123,7 +127,7 @@ fn response() -> Vec<u8> {
         for number in 0..DISKS {
             let request = disk(&cloud, &format!("pvc-{number}"));
             let deadline = Deadline::after(Duration::from_secs(60));
-            let created = cloud.ecs().create_disk(deadline, &request).await;
+            let created = client(&cloud).create_disk(deadline, &request).await;
             ids.push(created.expect("it is in stock"));
         }
         ids
@@ -138,7 +142,7 @@ fn response() -> Vec<u8> {
         request = request.header(name, value);
     }
     match cloud
-        .http(&options)
+        .http()
         .answer(&request.body(Vec::new()).expect("a request"))
     {
         Exchange::Response(response) if response.status == 200 => response.body,

@@ -14,14 +14,18 @@ use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, EcsApi, ResizeDisk,
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk,
     ResizeMode,
 };
 use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, Options, SimEcs, StartError};
+use diskplugin::sim::{Cloud, Options, StartError};
+use memory_cloud::client;
+
+#[path = "common/memory_cloud.rs"]
+mod memory_cloud;
 
 /// Whether the machine can do this; says so aloud when it cannot.
 fn can_loop(test: &str) -> bool {
@@ -39,7 +43,7 @@ fn can_loop(test: &str) -> bool {
 struct Lab {
     home: tempfile::TempDir,
     cloud: Cloud,
-    ecs: SimEcs,
+    ecs: Client,
     node: InstanceId,
 }
 
@@ -70,7 +74,7 @@ impl Lab {
         let home = tempfile::tempdir().unwrap();
         let cloud = start(&home.path().join("cloud")).await.unwrap();
         Self {
-            ecs: cloud.ecs(),
+            ecs: client(&cloud),
             node: "i-one".parse().unwrap(),
             cloud,
             home,

@@ -20,11 +20,11 @@ mod fleet;
 mod floor;
 mod leader;
 mod memory;
+#[path = "../../tests/common/memory_cloud.rs"]
+mod memory_cloud;
 mod outage;
 mod proof;
 mod reschedule;
-#[path = "../../tests/common/retrying_cloud.rs"]
-mod retrying_cloud;
 mod sidecars;
 mod stage;
 mod times;

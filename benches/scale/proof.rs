@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{DescribeDisks, EcsApi};
+use diskplugin::cloud::DescribeDisks;
 use diskplugin::model::DiskStatus;
 
 use crate::fleet::Fleet;
+use crate::memory_cloud::client;
 
 /// What must not be: a disk that no caller has, a name with two disks, a volume that is not where it was published.
 pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
@@ -30,7 +31,7 @@ pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
 
 /// All disks and where they are, listed without the controller.
 async fn disks(fleet: &Fleet) -> HashMap<String, Option<String>> {
-    let ecs = fleet.stage.cloud.ecs();
+    let ecs = client(&fleet.stage.cloud);
     let (mut disks, mut next) = (HashMap::new(), None);
     loop {
         let query = DescribeDisks {

@@ -10,7 +10,7 @@ use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::retrying_cloud::RetryingCloud;
+use crate::memory_cloud::client;
 
 /// The delays and latencies of every scenario; [`crate::floor`] draws from the same distributions.
 const FLAGS: [&str; 6] = [
@@ -55,7 +55,7 @@ impl Stage {
     /// A controller as it is after its start: nothing is known.
     pub(crate) fn start(&self) -> Service {
         let tasks = Tasks::default();
-        let ecs = Arc::new(RetryingCloud::new(&self.cloud));
+        let ecs = Arc::new(client(&self.cloud));
         let cluster = "scale".parse().expect("a valid id");
         let disks = DiskServices::new(ecs, cluster, &tasks);
         let settings = Settings {

@@ -11,20 +11,19 @@ use crate::cloud::credential::{CredentialProvider, Selected};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::Metadata;
 use crate::cloud::rate_limit::ConfiguredLimits;
-use crate::cloud::transport::{Settings, Transport};
-use crate::cloud::{Client, EcsApi, ServerClock, endpoint};
+
+use crate::cloud::{Client, ServerClock, Settings, endpoint};
 use crate::model::RegionId;
 
 /// A client with its health.
 pub(crate) struct CloudClient {
-    pub(crate) ecs: Arc<dyn EcsApi>,
+    pub(crate) ecs: Arc<Client>,
     pub(crate) access: CloudAccess,
     pub(crate) server_clock: ServerClock,
 }
 
 impl CloudClient {
-    fn new(transport: Transport, provider: Arc<dyn CredentialProvider>) -> Self {
-        let client = Client::new(transport);
+    fn new(client: Client, provider: Arc<dyn CredentialProvider>) -> Self {
         Self {
             access: CloudAccess {
                 api_health: client.api_health(),
@@ -76,14 +75,14 @@ pub(crate) fn client(
             );
         }
     });
-    let transport = Transport::new(Settings {
-        endpoint,
+    let client = Client::new(Settings {
+        server: endpoint.parse()?,
         region: region.clone(),
         scheme,
         credentials: Arc::clone(&provider),
         clock,
     })?;
-    let client = CloudClient::new(transport, provider);
+    let client = CloudClient::new(client, provider);
     client.access.rate_limiter.configure(limits);
     Ok(client)
 }
@@ -101,12 +100,12 @@ pub(crate) fn fake_client(
             options.access_key_id.expose(),
             options.access_key_secret.expose(),
         ));
-    let transport = Transport::new(Settings {
-        endpoint: endpoint.to_owned(),
+    let client = Client::new(Settings {
+        server: endpoint.parse()?,
         region: region.clone(),
         scheme,
         credentials: Arc::clone(&provider),
         clock: ServerClock::new(Arc::new(SystemClock)),
     })?;
-    Ok(CloudClient::new(transport, provider))
+    Ok(CloudClient::new(client, provider))
 }

@@ -17,7 +17,7 @@ use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
 use crate::cli;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cluster::lease::Candidate;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::services::Services;
@@ -175,7 +175,7 @@ pub(crate) fn owner(owner: cli::OwnerArgs, problems: &mut Location<'_>) -> Optio
 }
 
 /// The disk services on this cloud.
-pub(crate) fn disks(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
+pub(crate) fn disks(ecs: Arc<Client>, cluster: ClusterId, tasks: &Tasks) -> Arc<DiskServices> {
     let disks = DiskServices::new(ecs, cluster, tasks);
     disks.provisioner.list_owned();
     Arc::new(disks)

@@ -10,7 +10,7 @@ use super::cloud::{self, CloudClient};
 use super::location::Location;
 use crate::base::{Deadline, error_chain};
 use crate::cli::{self, OutputFormat};
-use crate::cloud::{DescribeStock, EcsApi};
+use crate::cloud::{Client, DescribeStock};
 use crate::disk::candidates::RegionStock;
 use crate::model::RegionId;
 use crate::ops::explain::{
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
         let region = region(&args.location).await?;
         let metadata = args.location.metadata()?;
         let CloudClient { ecs, .. } = cloud::client(args.cloud, metadata, &region)?;
-        settings.stock = stock(&*ecs).await?;
+        settings.stock = stock(&ecs).await?;
         settings.region = Some(region);
     }
     let explanation = explain(&manifests, &settings);
@@ -86,7 +86,7 @@ async fn region(args: &cli::LocationArgs) -> Result<RegionId, InvalidSettings> {
 }
 
 /// The query of the driver: of all zones, and of the region for regional categories.
-async fn stock(ecs: &dyn EcsApi) -> anyhow::Result<RegionStock> {
+async fn stock(ecs: &Client) -> anyhow::Result<RegionStock> {
     let deadline = Deadline::after(LIVE);
     let query = async |regional| {
         let query = DescribeStock {

@@ -6,7 +6,7 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
-use crate::cloud::transport::validate_endpoint;
+use crate::cloud::server::Server;
 
 /// The URL of an endpoint.
 pub(super) fn url() -> impl TypedValueParser<Value = String> {
@@ -27,7 +27,7 @@ impl TypedValueParser for EndpointParser {
         value: &OsStr,
     ) -> Result<String, Error> {
         let text = value.to_string_lossy().into_owned();
-        let Err(error) = validate_endpoint(&text) else {
+        let Err(error) = text.parse::<Server>() else {
             return Ok(text);
         };
         let flag = flag.map(|flag| format!(" for '{flag}'"));

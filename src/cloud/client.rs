@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -16,35 +15,52 @@ use super::action::{
     UntagResources,
 };
 use super::api_health::ApiHealth;
+use super::caller::{Caller, Settings};
 use super::error::{Error, Kind};
+use super::http_transport::HttpTransport;
 use super::rate_limit::{Priority, RateLimiter};
 use super::retry;
+use super::server::BuildError;
 use super::transport::Transport;
 use super::wire::instance::{self, TypeRow};
 use super::wire::params::Params;
 use super::wire::snapshot_group::{self, Deleted};
 use super::wire::{Created, Described, Row, disk, health, snapshot, spec, stock, tag};
-use super::{EcsApi, Result, ServerClock};
+use super::{Result, ServerClock};
 use crate::base::{Deadline, phase};
 use crate::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
     SnapshotId, Task, TaskId, ZoneStock,
 };
 
+/// The ECS API, one method per action.
+///
+/// Every call ends at its deadline. Reads are eventually consistent: a change may be missing
+/// from descriptions for seconds.
 #[derive(Debug)]
 pub struct Client {
-    transport: Transport,
+    caller: Caller,
     limiter: Arc<RateLimiter>,
 }
 
 impl Client {
-    pub fn new(transport: Transport) -> Self {
-        let limiter = Arc::new(RateLimiter::new(transport.clock()));
-        Self { transport, limiter }
+    /// A client over HTTP.
+    ///
+    /// # Errors
+    /// If the root certificates cannot be read.
+    pub fn new(settings: Settings) -> std::result::Result<Self, BuildError> {
+        let transport = HttpTransport::new(&settings.server)?;
+        Ok(Self::over(Arc::new(transport), settings))
+    }
+
+    pub fn over(transport: Arc<dyn Transport>, settings: Settings) -> Self {
+        let caller = Caller::new(settings, transport);
+        let limiter = Arc::new(RateLimiter::new(caller.clock()));
+        Self { caller, limiter }
     }
 
     pub fn api_health(&self) -> ApiHealth {
-        self.transport.api_health()
+        self.caller.api_health()
     }
 
     pub fn rate_limiter(&self) -> Arc<RateLimiter> {
@@ -52,7 +68,31 @@ impl Client {
     }
 
     pub fn server_clock(&self) -> ServerClock {
-        self.transport.server_clock()
+        self.caller.server_clock()
+    }
+
+    /// Waits until a call of the action (a description by resource ids) would be sent without queueing. A poller
+    /// that assembles a batch awaits this first and binds the ids afterwards, so that a batch
+    /// delayed by the rate limit carries every id requested meanwhile.
+    ///
+    /// Nothing is reserved: another call may still go first.
+    ///
+    /// Returns the time between two calls at the learned rate, zero while no rate is known; none if the call cannot be
+    /// sent before the deadline.
+    pub async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
+        let priority = Priority::for_ready(action);
+        self.limiter.ready(action, priority, deadline).await
+    }
+
+    /// A number that changes with the access key that signs the calls. What was read with one key proves nothing for
+    /// another one, which may belong to another account.
+    pub fn key_generation(&self) -> u64 {
+        self.caller.key_generation()
+    }
+
+    /// The cloud's time, or up to about a second earlier. Unknown before the first response.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        self.caller.server_clock().server_time()
     }
 
     async fn call<T: DeserializeOwned>(
@@ -85,7 +125,7 @@ impl Client {
         params: &Params,
     ) -> Result<T> {
         let span = phase::cloud_call(action);
-        let attempt = self.transport.attempt(action, params);
+        let attempt = self.caller.attempt(action, params);
         let outcome = attempt.instrument(span.clone()).await;
         match &outcome {
             Ok(_) => phase::record_success(&span),
@@ -137,30 +177,18 @@ fn complete<R: Row>(action: &'static str, response: Described<R>) -> Result<Page
 /// Each row: the method, its request and result; the action, its parameters, and the conversion of the response. With
 /// `poll by`, a request with ids has the priority of a poll.
 macro_rules! actions {
-    ($($method:ident($request:ty $(, poll by $ids:ident)?) -> $result:ty:
+    ($($(#[$doc:meta])* $method:ident($request:ty $(, poll by $ids:ident)?) -> $result:ty:
         $action:literal $params:expr, $read:expr;)*) => {
         /// The names of all actions.
         pub const ACTIONS: &[&str] = &[$($action),*];
 
-        #[async_trait]
-        impl EcsApi for Client {
-            async fn ready(&self, deadline: Deadline, action: &'static str) -> Option<Duration> {
-                self.limiter
-                    .ready(action, Priority::for_ready(action), deadline)
-                    .await
-            }
-
-            fn key_generation(&self) -> u64 {
-                self.transport.key_generation()
-            }
-
-            fn server_time(&self) -> Option<Timestamp> {
-                self.transport.server_clock().server_time()
-            }
-
-            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {
+        impl Client {
+            $($(#[$doc])*
+            pub async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$result> {
                 let priority = Priority::for_action($action)$(.min(Priority::for_ids(request.$ids.as_ref())))?;
-                let response = self.call(priority, deadline, $action, $params(request)).await?;
+                // Boxed, because callers hold this future in large ones.
+                let call = self.call(priority, deadline, $action, $params(request));
+                let response = Box::pin(call).await?;
                 let read = $read;
                 read($action, response)
             })*
@@ -169,36 +197,58 @@ macro_rules! actions {
 }
 
 actions! {
+    /// Creates a data disk; it becomes `Available` later. Idempotent by its client token.
     create_disk(CreateDisk) -> DiskId: "CreateDisk" disk::create, created;
+    /// Deletes a detached disk. A disk that does not exist is [`Kind::NotFound`] or success.
     delete_disk(DiskId) -> (): "DeleteDisk" disk::delete, no_result;
+    /// Starts attaching a disk; it becomes `In_use` later.
     attach_disk(AttachDisk) -> (): "AttachDisk" disk::attach, no_result;
+    /// Starts detaching a disk; it becomes `Available` later.
     detach_disk(DetachDisk) -> (): "DetachDisk" disk::detach, no_result;
+    /// One page of disks. Ids that do not exist are missing from the response.
     describe_disks(DescribeDisks, poll by ids) -> Page<Disk>:
         "DescribeDisks" disk::describe, list::<disk::Row>;
+    /// Grows a disk. Idempotent by its client token.
     resize_disk(ResizeDisk) -> (): "ResizeDisk" disk::resize, no_result;
-    // Without a token. A repetition of a completed change is rejected and has no effect.
+    /// Changes category, performance level or provisioned IOPS. A change of the category returns a
+    /// task; other changes are synchronous. It has no token: a repetition of a completed change is rejected and has no effect.
     modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>:
         "ModifyDiskSpec" spec::modify, |_, modified: spec::Modified| Ok(modified.task_id);
+    /// Changes attributes of a disk synchronously.
     modify_disk_attribute(ModifyDiskAttribute) -> (): "ModifyDiskAttribute" spec::attribute, no_result;
+    /// Tasks of spec changes, the newest first. Ids that do not exist are missing.
     describe_tasks(DescribeTasks) -> Page<Task>: "DescribeTasks" spec::describe, list::<spec::Row>;
+    /// The health of these disks, at most 100. Ids that do not exist are missing.
     describe_disk_health([DiskId]) -> Page<DiskHealth>:
         "DescribeDisksFullStatus" health::describe, list::<health::Row>;
+    /// Starts a snapshot. Idempotent by its client token.
     create_snapshot(CreateSnapshot) -> SnapshotId: "CreateSnapshot" snapshot::create, created;
+    /// Deletes a snapshot. A snapshot that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot(SnapshotId) -> (): "DeleteSnapshot" snapshot::delete, no_result;
+    /// One page of snapshots.
     describe_snapshots(DescribeSnapshots, poll by ids) -> Page<Snapshot>:
         "DescribeSnapshots" snapshot::describe, list::<snapshot::Row>;
+    /// Starts a crash-consistent group of snapshots of several disks. Idempotent by its client token.
     create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId:
         "CreateSnapshotGroup" snapshot_group::create, created;
+    /// One page of snapshot groups.
     describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>:
         "DescribeSnapshotGroups" snapshot_group::describe, list::<snapshot_group::Row>;
+    /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A group
+    /// that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>:
         "DeleteSnapshotGroup" snapshot_group::delete, |_, deleted: Deleted| Ok(deleted.remaining());
+    /// Sets tags on disks or snapshots; existing keys are overwritten.
     tag_resources(TagResources) -> (): "TagResources" tag::set, no_result;
+    /// Removes tags from disks or snapshots.
     untag_resources(UntagResources) -> (): "UntagResources" tag::remove, no_result;
+    /// One page of instances. An account without permission gets an empty page, not an error.
     describe_instances(DescribeInstances) -> Page<Instance>:
         "DescribeInstances" instance::describe, complete::<instance::Row>;
+    /// The named instance types, at most ten.
     describe_instance_types([String]) -> Vec<InstanceType>: "DescribeInstanceTypes"
         instance::describe_types, |action, rows| Ok(complete::<TypeRow>(action, rows)?.rows);
+    /// The disk categories available in each zone.
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>: "DescribeAvailableResource"
         stock::describe, |_, described: stock::Described| Ok(described.zones());
 }

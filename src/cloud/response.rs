@@ -30,6 +30,18 @@ struct ErrorBody {
     request_id: Option<String>,
 }
 
+impl From<http::Response<Bytes>> for Response {
+    fn from(response: http::Response<Bytes>) -> Self {
+        let (head, body) = response.into_parts();
+        Self {
+            status: head.status.as_u16(),
+            retry_after: retry_after(&head.headers),
+            headers: head.headers,
+            body,
+        }
+    }
+}
+
 impl Response {
     pub(super) fn is_success(&self) -> bool {
         self.status == 200
@@ -118,7 +130,7 @@ impl ErrorBody {
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(65);
 
 /// The wait that the cloud requests: the larger `TimeLeft` (milliseconds) of its two headers.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     ["x-ratelimit-user-api", "x-ratelimit-user"]
         .into_iter()
         .filter_map(|name| headers.get(name)?.to_str().ok())

@@ -6,12 +6,12 @@ use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
 use crate::base::Tasks;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::model::{Disk, Snapshot};
 
 #[derive(Debug, Clone)]
 pub(super) struct Dependencies {
-    pub(super) ecs: Arc<dyn EcsApi>,
+    pub(super) ecs: Arc<Client>,
     pub(super) disks: Arc<Rows<Disk>>,
     pub(super) snapshots: Arc<Rows<Snapshot>>,
     pub(super) owner: Owner,

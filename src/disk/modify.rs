@@ -19,7 +19,7 @@ use super::refusals::Refusals;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
-    self, Condition, DescribeTasks, DiskAttribute, EcsApi, Kind, ModifyDiskAttribute,
+    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute,
     ModifyDiskSpec, TagResources, TagTarget,
 };
 use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
@@ -34,7 +34,7 @@ const MEMORY: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug)]
 pub struct Modifier {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     tasks: Poller<TaskId, Task>,
     /// The task that changes a disk, and since when calls have waited for it.

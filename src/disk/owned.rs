@@ -10,8 +10,8 @@ use super::evidence::Nodes;
 use super::ownership::Owner;
 use crate::base::Deadline;
 use crate::cloud::{
-    self, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
-    DescribeSnapshots, EcsApi, Page,
+    self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
+    DescribeSnapshotGroups, DescribeSnapshots, Page,
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
@@ -36,7 +36,7 @@ pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
 
     /// One page of the resources with these tags.
     fn list_page(
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
         tags: Tags,
         next: Option<String>,
@@ -51,7 +51,7 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
 
     fn send(
         &self,
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
     ) -> impl Future<Output = cloud::Result<<Self::Row as OwnedResource>::Id>> + Send;
 }
@@ -83,7 +83,7 @@ macro_rules! owned {
             }
 
             async fn list_page(
-                ecs: &dyn EcsApi,
+                ecs: &Client,
                 deadline: Deadline,
                 tags: Tags,
                 next: Option<String>,
@@ -103,7 +103,7 @@ macro_rules! owned {
 
             const ACTION: &'static str = stringify!($request);
 
-            async fn send(&self, ecs: &dyn EcsApi, deadline: Deadline) -> cloud::Result<$id> {
+            async fn send(&self, ecs: &Client, deadline: Deadline) -> cloud::Result<$id> {
                 ecs.$create(deadline, self).await
             }
         }

@@ -12,7 +12,7 @@ use super::read::read_disk;
 use super::refusals::{MAX_REPEAT, Refusals};
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cloud::view::{Observation, Operation, WaitError};
 use crate::cloud::{self, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
@@ -22,7 +22,7 @@ const MAX_SIZE: Gib = Gib(65536);
 
 #[derive(Debug)]
 pub struct Resizer {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     /// The number of refused requests, each of which may have consumed its token.
     rejections: TtlCache<DiskId, u32>,

@@ -16,7 +16,7 @@ use super::provision::Provisioner;
 use super::resize::Resizer;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cloud::view::Poller;
 use crate::model::{ClusterId, InstanceId};
 
@@ -36,14 +36,14 @@ pub struct DiskServices {
 impl DiskServices {
     /// Created resources carry the cluster's tag, and only resources with it are deleted. Call this when the process becomes
     /// the active controller: what other processes requested before is not known to it.
-    pub fn new(ecs: Arc<dyn EcsApi>, cluster: ClusterId, tasks: &Tasks) -> Self {
+    pub fn new(ecs: Arc<Client>, cluster: ClusterId, tasks: &Tasks) -> Self {
         Self::active_since(Instant::now(), ecs, cluster, tasks)
     }
 
     /// As [`Self::new`], if no other process has sent requests since an earlier time.
     pub fn active_since(
         since: Instant,
-        ecs: Arc<dyn EcsApi>,
+        ecs: Arc<Client>,
         cluster: ClusterId,
         tasks: &Tasks,
     ) -> Self {

@@ -14,8 +14,8 @@ use crate::model::{DiskId, InstanceId, SnapshotId, ZoneId};
 
 use super::audit::Audit;
 use super::config::{Config, InvalidConfig};
+use super::credential::Keys;
 use super::detach;
-use super::ecs::SimEcs;
 use super::existing_disk::{self, ExistingDisk};
 use super::http::{HttpHandler, Server};
 use super::instance::{self, NodeSpec};
@@ -31,6 +31,7 @@ use super::world::{InitialState, World};
 #[derive(Debug, Clone)]
 pub struct Cloud {
     shared: Arc<Shared>,
+    keys: Keys,
     endpoint: Option<String>,
     running: Arc<Running>,
 }
@@ -78,13 +79,14 @@ impl Cloud {
     pub fn in_memory(options: &Options, clock: Arc<dyn Clock>) -> Self {
         let mut initial_state = options.initial_state();
         initial_state.backed = false;
-        Self::of(initial_state, clock)
+        Self::of(initial_state, options.keys(), clock)
     }
 
-    fn of(initial_state: InitialState, clock: Arc<dyn Clock>) -> Self {
+    fn of(initial_state: InitialState, keys: Keys, clock: Arc<dyn Clock>) -> Self {
         let world = World::new(initial_state, clock.now());
         Self {
             shared: Arc::new(Shared::new(world, clock)),
+            keys,
             endpoint: None,
             running: Arc::default(),
         }
@@ -105,7 +107,7 @@ impl Cloud {
         exec: Arc<dyn Exec>,
         listener: TcpListener,
     ) -> Result<Self, StartError> {
-        let mut cloud = Self::of(options.initial_state(), clock);
+        let mut cloud = Self::of(options.initial_state(), options.keys(), clock);
         let loops = match (options.back_with, &options.device_dir) {
             (Backing::Loop, Some(dir)) => Some(open(dir, exec).await?),
             _ => None,
@@ -185,16 +187,21 @@ impl Cloud {
         }
     }
 
-    /// The API in memory.
+    /// The API over HTTP without a socket.
     #[must_use]
-    pub fn ecs(&self) -> SimEcs {
-        SimEcs::new(Arc::clone(&self.shared))
+    pub fn http(&self) -> HttpHandler {
+        HttpHandler::new(Arc::clone(&self.shared), self.keys.clone())
     }
 
-    /// The API over HTTP without a socket. It accepts the access key of these options.
+    /// The ID and the secret of the access key that it accepts.
     #[must_use]
-    pub fn http(&self, options: &Options) -> HttpHandler {
-        HttpHandler::new(Arc::clone(&self.shared), options.keys())
+    pub fn access_key(&self) -> (&str, &str) {
+        (self.keys.id.expose(), self.keys.secret.expose())
+    }
+
+    #[must_use]
+    pub fn region(&self) -> String {
+        self.shared.world().region.clone()
     }
 
     /// The clock that determines the minute of a call.
@@ -298,7 +305,7 @@ impl Cloud {
     /// belongs to an instance.
     pub fn add_disk(&self, found: &ExistingDisk) -> DiskId {
         let id = existing_disk::add(&mut self.shared.world(), found);
-        super::convert::disk_id(&id)
+        id.parse().expect("the fake cloud creates valid IDs")
     }
 
     /// Makes a snapshot fail, whatever its progress.

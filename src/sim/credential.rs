@@ -10,7 +10,7 @@ use super::response::ApiError;
 use super::rng::Rng;
 use super::sts::Session;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Keys {
     pub(crate) id: Secret,
     pub(crate) secret: Secret,

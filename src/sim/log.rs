@@ -11,7 +11,6 @@ use super::audit::Tally;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    Memory,
     /// HTTP with signature V1.
     V1,
     /// HTTP with signature V3.
@@ -136,7 +135,7 @@ mod tests {
             at: Timestamp::UNIX_EPOCH,
             action: action.to_owned(),
             params: BTreeMap::new(),
-            via: Via::Memory,
+            via: Via::V1,
             nonce: None,
             status: None,
             code: None,

@@ -20,28 +20,6 @@ impl Params {
         self
     }
 
-    pub(crate) fn with_opt(self, name: &str, value: Option<impl Into<String>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
-    pub(crate) fn with_tags(mut self, tags: &BTreeMap<String, String>) -> Self {
-        for (n, (key, value)) in (1..).zip(tags) {
-            self.set(format!("Tag.{n}.Key"), key);
-            self.set(format!("Tag.{n}.Value"), value);
-        }
-        self
-    }
-
-    pub(crate) fn with_list<V: std::fmt::Display>(mut self, name: &str, values: &[V]) -> Self {
-        for (n, value) in (1..).zip(values) {
-            self.set(format!("{name}.{n}"), value.to_string());
-        }
-        self
-    }
-
     pub(crate) fn map(&self) -> &BTreeMap<String, String> {
         &self.0
     }

@@ -14,10 +14,10 @@ mod expected;
 mod findings;
 #[path = "../common/lifecycle.rs"]
 mod lifecycle;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 #[path = "../common/plan.rs"]
 mod plan;
-#[path = "../common/retrying_cloud.rs"]
-mod retrying_cloud;
 #[expect(dead_code, reason = "another file of tests calls over a socket")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;

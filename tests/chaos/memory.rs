@@ -7,7 +7,7 @@ use diskplugin::base::TokioClock;
 use diskplugin::sim::{Cloud, Options};
 use jiff::Timestamp;
 
-use crate::retrying_cloud::RetryingCloud;
+use crate::memory_cloud::client;
 use crate::run::{NODES, Outcome, Weather, run};
 use crate::sidecar::RetryPolicy;
 
@@ -42,7 +42,7 @@ async fn over_memory(seed: u64, weather: Weather) -> Outcome {
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
     let options = Options::from_flags(flags).unwrap();
     let cloud = Cloud::in_memory(&options, Arc::new(clock));
-    let ecs = Arc::new(RetryingCloud::new(&cloud));
+    let ecs = Arc::new(client(&cloud));
     run(
         &cloud,
         ecs,

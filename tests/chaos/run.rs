@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
-use diskplugin::cloud::EcsApi;
+use diskplugin::cloud::Client;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
@@ -92,7 +92,7 @@ pub(crate) struct Outcome {
 /// Leads so many lives over this cloud.
 pub(crate) async fn run(
     cloud: &Cloud,
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     clock: Arc<dyn Clock>,
     (volumes, weather, patience): (usize, Weather, RetryPolicy),
 ) -> Outcome {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use diskplugin::base::{Clock, SystemClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{Client, ServerClock};
+use diskplugin::cloud::{Client, ServerClock, Settings};
 use diskplugin::host::ProcessExec;
 use diskplugin::sim::{Cloud, Options};
 
@@ -51,14 +50,14 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     );
-    let transport = Transport::new(Settings {
-        endpoint: cloud.endpoint().unwrap().to_owned(),
+    let client = Client::new(Settings {
+        server: cloud.endpoint().unwrap().parse().unwrap(),
         region: options.region.parse().unwrap(),
         scheme: Scheme::V3,
         credentials: Arc::new(key),
         clock: ServerClock::new(Arc::clone(&clock)),
     });
-    let ecs = Arc::new(Client::new(transport.unwrap()));
+    let ecs = Arc::new(client.unwrap());
     let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, RETRY_POLICY)).await;
     println!(
         "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use diskplugin::base::SystemClock;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{Client, CreateDisk, ServerClock};
+use diskplugin::cloud::{Client, CreateDisk, ServerClock, Settings};
 use diskplugin::model::{Category, ClientToken, Gib, Tags};
 
 use super::fake::{Fake, KEY, SECRET, ZONE};
 
 /// A client with the access key of the fake cloud.
 pub(crate) fn client(fake: &Fake) -> Client {
-    let transport = Transport::new(Settings {
-        endpoint: fake.url.clone(),
+    let client = Client::new(Settings {
+        server: fake.url.parse().expect("an endpoint"),
         region: "cn-beijing".parse().expect("a region"),
         scheme: Scheme::V1,
         credentials: Arc::new(Credentials::new(KEY, SECRET)),
         clock: ServerClock::new(Arc::new(SystemClock)),
     });
-    Client::new(transport.expect("the endpoint of the fake cloud is valid"))
+    client.expect("HTTP needs no certificates")
 }
 
 /// A small disk with these tags.

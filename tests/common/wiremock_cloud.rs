@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use diskplugin::sim::{Cloud, Exchange, HttpHandler, Options};
+use diskplugin::sim::{Cloud, Exchange, HttpHandler};
 use wiremock::matchers::any;
 use wiremock::{Match, Mock, MockServer, Request, Respond, ResponseTemplate};
 
@@ -21,22 +21,22 @@ const RESPONSES: u8 = 255;
 /// The fake cloud as mocks of wiremock.
 #[derive(Debug, Clone)]
 pub(crate) struct WiremockCloud {
-    http: Arc<HttpHandler>,
+    http: HttpHandler,
     /// The outcome of the last request. The server handles one request at a time.
     decided: Arc<Mutex<Option<Exchange>>>,
 }
 
-/// Starts a server with the fake cloud, which accepts the access key of these options.
-pub(crate) async fn start(cloud: &Cloud, options: &Options) -> MockServer {
+/// Starts a server with the fake cloud.
+pub(crate) async fn start(cloud: &Cloud) -> MockServer {
     let server = MockServer::start().await;
-    WiremockCloud::new(cloud, options).mount(&server).await;
+    WiremockCloud::new(cloud).mount(&server).await;
     server
 }
 
 impl WiremockCloud {
-    pub(crate) fn new(cloud: &Cloud, options: &Options) -> Self {
+    pub(crate) fn new(cloud: &Cloud) -> Self {
         Self {
-            http: Arc::new(cloud.http(options)),
+            http: cloud.http(),
             decided: Arc::default(),
         }
     }

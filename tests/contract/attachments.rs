@@ -1,6 +1,6 @@
 //! Attaching and detaching disks.
 
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::DiskStatus;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ on_every_implementation!(
     an_instance_at_its_attach_limit_is_a_quota_error,
 );
 
-pub(crate) async fn an_attached_disk_has_its_instance(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_attached_disk_has_its_instance(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"attach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
@@ -40,7 +40,7 @@ pub(crate) async fn an_attached_disk_has_its_instance(ecs: &dyn EcsApi, world: &
     assert_eq!(row.attachments.len(), 1);
 }
 
-pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"detach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
@@ -56,7 +56,7 @@ pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &dyn EcsApi, 
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
-pub(crate) async fn disks_are_listed_by_instance(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
     let mine = create_essd(ecs, "mine").await;
     let other = create_essd(ecs, "other").await;
     create_essd(ecs, "free").await;
@@ -75,7 +75,7 @@ pub(crate) async fn disks_are_listed_by_instance(ecs: &dyn EcsApi, _: &World) {
     assert_eq!(ids, [mine]);
 }
 
-pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "theirs").await;
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
@@ -95,7 +95,7 @@ pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &dyn EcsApi, worl
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
 }
 
-pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &Client, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"attach": "2s"}
@@ -109,10 +109,7 @@ pub(crate) async fn a_second_attach_of_a_disk_is_rejected(ecs: &dyn EcsApi, worl
     }
 }
 
-pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Client, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"attach": "2s", "detach": "2s"}
@@ -145,7 +142,7 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(
 }
 
 pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
@@ -167,10 +164,7 @@ pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(
     }
 }
 
-pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "free").await;
     for seed in 0..8 {
         world.configure(json!({"rules": {"alternatives": "seeded"}}));
@@ -185,7 +179,7 @@ pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(
     }
 }
 
-pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "known").await;
     let nothing = "d-unknown".parse().unwrap();
     for (disk, instance, code) in [
@@ -203,7 +197,7 @@ pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &dyn EcsA
     }
 }
 
-pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &Client, _: &World) {
     let mut far = essd("far");
     far.zone = Some(zone(FAR_ZONE));
     let disk = ecs.create_disk(deadline(), &far).await.unwrap();
@@ -217,10 +211,7 @@ pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &dyn EcsApi, _: &Wor
         .unwrap();
 }
 
-pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &Client, world: &World) {
     // The system disk counts too.
     world.configure(json!({"rules": {"disk_quantity": 2}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use diskplugin::base::error_chain;
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind, ResizeDisk, ResizeMode};
+use diskplugin::cloud::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, Gib};
 use diskplugin::sim::Options;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
     server
 }
 
-fn caller(endpoint: &str, scheme: Scheme) -> Arc<dyn EcsApi> {
+fn caller(endpoint: &str, scheme: Scheme) -> Client {
     client(endpoint, scheme, Arc::new(SystemClock), &Options::default())
 }
 
@@ -112,8 +112,8 @@ async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
     let world = World::open(Implementation::HTTP_V1).await;
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateDisk", "kind": fault}]}));
-        let disk = create_essd(&*world.ecs, fault).await;
-        assert!(described(&*world.ecs, &disk).await.is_some());
+        let disk = create_essd(&world.ecs, fault).await;
+        assert!(described(&world.ecs, &disk).await.is_some());
         assert_eq!(world.disks(), index + 1, "{fault}");
         one_token(&world, "CreateDisk");
     }
@@ -122,7 +122,7 @@ async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
 #[tokio::test]
 async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
     let world = World::open(Implementation::HTTP_V1).await;
-    let disk = create_essd(&*world.ecs, "source").await;
+    let disk = create_essd(&world.ecs, "source").await;
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
         let request = snapshot_of(&disk, fault);
@@ -139,7 +139,7 @@ async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
 #[tokio::test]
 async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
     let world = World::open(Implementation::HTTP_V1).await;
-    let disk = create_essd(&*world.ecs, "grown").await;
+    let disk = create_essd(&world.ecs, "grown").await;
     for (size, fault) in (30..).zip(LOST) {
         world.configure(json!({"faults": [{"action": "ResizeDisk", "kind": fault}]}));
         let request = ResizeDisk {
@@ -149,7 +149,7 @@ async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
             token: ClientToken::derive("ResizeDisk", [fault]),
         };
         world.ecs.resize_disk(deadline(), &request).await.unwrap();
-        assert_eq!(described(&*world.ecs, &disk).await.unwrap().size, Gib(size));
+        assert_eq!(described(&world.ecs, &disk).await.unwrap().size, Gib(size));
         one_token(&world, "ResizeDisk");
     }
 }
@@ -157,31 +157,31 @@ async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
 #[tokio::test]
 async fn a_list_with_a_lost_response_is_retried() {
     let world = World::open(Implementation::HTTP_V3).await;
-    let disk = create_essd(&*world.ecs, "listed").await;
+    let disk = create_essd(&world.ecs, "listed").await;
     for fault in LOST.iter().chain(&["reset-before", "service-unavailable"]) {
         world.configure(json!({"faults": [{"action": "DescribeDisks", "kind": fault}]}));
-        assert!(described(&*world.ecs, &disk).await.is_some(), "{fault}");
+        assert!(described(&world.ecs, &disk).await.is_some(), "{fault}");
     }
 }
 
 #[tokio::test]
 async fn a_mock_precedes_the_fake_cloud() {
     let world = World::open(Implementation::HTTP_V1).await;
-    let disk = create_essd(&*world.ecs, "beside").await;
+    let disk = create_essd(&world.ecs, "beside").await;
     let server = world.server.as_ref().unwrap();
     let busy = Mock::given(query_param("Action", "DescribeDisks"))
         .respond_with(refusal(503, "ServiceUnavailable"))
         .up_to_n_times(1)
         .expect(1);
     busy.mount(server).await;
-    assert!(described(&*world.ecs, &disk).await.is_some());
+    assert!(described(&world.ecs, &disk).await.is_some());
     assert_eq!(world.calls("DescribeDisks"), 1, "the other one never came");
 }
 
 #[tokio::test]
 async fn attach_and_detach_are_not_retried_after_a_lost_response() {
     let world = World::open(Implementation::HTTP_V1).await;
-    let disk = create_essd(&*world.ecs, "held").await;
+    let disk = create_essd(&world.ecs, "held").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.cloud.clear_calls();
         world.configure(json!({"faults": [
@@ -208,7 +208,7 @@ async fn attach_and_detach_are_not_retried_after_a_lost_response() {
             .ecs
             .detach_disk(deadline(), &detach_from(&disk, "i-one"))
             .await;
-        assert!(described(&*world.ecs, &disk).await.unwrap().is_free());
+        assert!(described(&world.ecs, &disk).await.unwrap().is_free());
     }
 }
 
@@ -277,7 +277,7 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
 async fn no_error_contains_key_secret_or_signature() {
     let world = World::open(Implementation::HTTP_V1).await;
     let options = Options::default();
-    let disk = create_essd(&*world.ecs, "shy").await;
+    let disk = create_essd(&world.ecs, "shy").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
         let outcome = world

@@ -1,6 +1,6 @@
 //! Disk features: performance levels, IOPS, multi-attach, encryption, regional disks, and stale stock.
 
-use diskplugin::cloud::{CreateDisk, DescribeStock, EcsApi};
+use diskplugin::cloud::{Client, CreateDisk, DescribeStock};
 use diskplugin::model::{Category, Gib, PerformanceLevel, ZoneStock};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ on_every_implementation!(
 );
 
 /// The error code of the rejected request, which must not have created a disk.
-async fn code(ecs: &dyn EcsApi, world: &World, request: &CreateDisk) -> String {
+async fn code(ecs: &Client, world: &World, request: &CreateDisk) -> String {
     let before = world.disks();
     let expect_error = ecs.create_disk(deadline(), request).await.unwrap_err();
     assert_eq!(world.disks(), before);
@@ -44,7 +44,7 @@ fn auto(name: &str, gib: u32) -> CreateDisk {
 }
 
 pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_one(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let zonal = CreateDisk {
@@ -72,7 +72,7 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_o
     assert_eq!(code(ecs, world, &sold).await, "OperationDenied.NoStock");
 }
 
-async fn stock(ecs: &dyn EcsApi, query: &DescribeStock) -> Vec<ZoneStock> {
+async fn stock(ecs: &Client, query: &DescribeStock) -> Vec<ZoneStock> {
     let answer = ecs.describe_available_resource(deadline(), query).await;
     answer.unwrap()
 }
@@ -85,7 +85,7 @@ fn names(zone: &ZoneStock) -> Vec<&str> {
 }
 
 pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let query = DescribeStock {
@@ -104,7 +104,7 @@ pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(
     assert!(!stock(ecs, &query).await[0].categories[0].available);
 }
 
-pub(crate) async fn stock_can_be_queried_for_an_instance_type(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn stock_can_be_queried_for_an_instance_type(ecs: &Client, _: &World) {
     let of = |instance_type: &str| DescribeStock {
         zone: Some(zone(ZONE)),
         instance_type: Some(instance_type.to_owned()),
@@ -126,7 +126,7 @@ pub(crate) async fn stock_can_be_queried_for_an_instance_type(ecs: &dyn EcsApi, 
     assert!(names(&old[0]).contains(&"cloud"));
 }
 
-pub(crate) async fn stock_can_be_stale(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn stock_can_be_stale(ecs: &Client, world: &World) {
     let ssd = DescribeStock {
         zone: Some(zone(ZONE)),
         category: Some(Category::CloudSsd),
@@ -147,7 +147,7 @@ pub(crate) async fn stock_can_be_stale(ecs: &dyn EcsApi, world: &World) {
 }
 
 pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let sold = [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")];
@@ -172,7 +172,7 @@ pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(
 }
 
 pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_documented_codes(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let iops = |name: &str, gib, iops| CreateDisk {
@@ -222,7 +222,7 @@ pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_document
 }
 
 pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let burst = CreateDisk {
@@ -260,7 +260,7 @@ fn encrypted(name: &str, key: Option<&str>) -> CreateDisk {
 }
 
 pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"keys": {"missing": ["k-1"], "disabled": ["k-2"],
@@ -283,7 +283,7 @@ pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
     );
 }
 
-pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: &World) {
     world.configure(json!({"keys": {"default_encryption": "refuse"}}));
     assert_eq!(
         code(ecs, world, &essd("plain")).await,
@@ -298,7 +298,7 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &dyn EcsApi, wor
     assert!(disk.encrypted && disk.kms_key.is_some());
 }
 
-pub(crate) async fn unset_fields_get_defaults(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
     let id = ecs
         .create_disk(deadline(), &encrypted("asked", None))
         .await

@@ -1,6 +1,6 @@
 //! Creating, describing and deleting disks.
 
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ on_every_implementation!(
     a_wrong_zone_or_size_is_invalid,
 );
 
-pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"create": "3s"}}));
     let disk = create_essd(ecs, "new").await;
     assert_eq!(
@@ -33,7 +33,7 @@ pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &dyn EcsAp
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
-pub(crate) async fn a_disk_is_described_as_requested(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World) {
     let mut wanted = essd("wanted");
     wanted.tags = tags(&[("a/b", "ä ö&=+ %"), ("empty", "")]);
     let id = ecs.create_disk(deadline(), &wanted).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn a_disk_is_described_as_requested(ecs: &dyn EcsApi, world: &W
     );
 }
 
-pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &Client, _: &World) {
     let mut wanted = essd("small-and-secret");
     wanted.performance_level = Some(PerformanceLevel::Pl0);
     wanted.size = Gib(1);
@@ -74,14 +74,14 @@ pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &dyn EcsApi, _
     assert_eq!(described(ecs, &disk).await.unwrap().performance_level, None);
 }
 
-pub(crate) async fn a_repeated_create_returns_the_same_disk(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_repeated_create_returns_the_same_disk(ecs: &Client, world: &World) {
     let first = create_essd(ecs, "twice").await;
     world.pass(3600);
     assert_eq!(create_essd(ecs, "twice").await, first);
     assert_eq!(world.disks(), 1);
 }
 
-pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "first").await;
     let mut other = essd("first");
     other.size = Gib(21);
@@ -94,7 +94,7 @@ pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &dyn EcsAp
     assert_eq!(world.disks(), 1);
 }
 
-pub(crate) async fn an_unknown_id_is_omitted_from_the_response(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn an_unknown_id_is_omitted_from_the_response(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "known").await;
     let query = DescribeDisks {
         ids: Some(vec!["d-unknown".parse().unwrap(), disk.clone()]),
@@ -105,7 +105,7 @@ pub(crate) async fn an_unknown_id_is_omitted_from_the_response(ecs: &dyn EcsApi,
     assert_eq!((ids, page.next), (vec![disk], None));
 }
 
-pub(crate) async fn no_ids_match_nothing(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn no_ids_match_nothing(ecs: &Client, _: &World) {
     create_essd(ecs, "there").await;
     let query = DescribeDisks {
         ids: Some(vec![]),
@@ -115,7 +115,7 @@ pub(crate) async fn no_ids_match_nothing(ecs: &dyn EcsApi, _: &World) {
     assert_eq!((page.rows, page.next), (vec![], None));
 }
 
-pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"delete": "9s"}}));
     let disk = create_essd(ecs, "gone").await;
     ecs.delete_disk(deadline(), &disk).await.unwrap();
@@ -131,7 +131,7 @@ pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &dyn EcsApi, worl
 }
 
 pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = "d-unknown".parse().unwrap();
@@ -140,10 +140,7 @@ pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(
     expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::NotFound);
 }
 
-pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"create": "3s"}
@@ -161,7 +158,7 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(
     }
 }
 
-pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &Client, world: &World) {
     let mut nowhere = essd("nowhere");
     nowhere.zone = Some(zone("cn-beijing-z"));
     expect_error(ecs.create_disk(deadline(), &nowhere).await, Kind::Invalid);

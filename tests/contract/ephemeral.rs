@@ -1,7 +1,7 @@
 //! Elastic ephemeral disks, and the categories of the finance cloud.
 
 use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, DetachDisk, EcsApi, Kind, ModifyDiskSpec, ResizeDisk,
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, Kind, ModifyDiskSpec, ResizeDisk,
     ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags};
@@ -30,7 +30,7 @@ fn of(category: Category, size: u32) -> CreateDisk {
 }
 
 /// An ephemeral disk, and two instances that support it.
-async fn ephemeral(ecs: &dyn EcsApi, world: &World) -> DiskId {
+async fn ephemeral(ecs: &Client, world: &World) -> DiskId {
     nvme(world, "i-a", ZONE);
     nvme(world, "i-b", ZONE);
     let request = of(Category::EphemeralPremium, 64);
@@ -52,7 +52,7 @@ fn ephemeral_detach(disk: &DiskId, instance: &str) -> DetachDisk {
 }
 
 pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let needs = || (403, "InvalidParameter.DeleteWithInstance".to_owned());
@@ -77,7 +77,7 @@ pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_o
 }
 
 pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = ephemeral(ecs, world).await;
@@ -96,10 +96,7 @@ pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
     assert_eq!(code(other), (403, refusal.to_owned()));
 }
 
-pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &Client, world: &World) {
     let disk = ephemeral(ecs, world).await;
     ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
         .await
@@ -109,7 +106,7 @@ pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(
 }
 
 pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let snapshot = |disk: &DiskId| CreateSnapshot {
@@ -146,7 +143,7 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
 }
 
 pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = ephemeral(ecs, world).await;
@@ -176,7 +173,7 @@ pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
     );
 }
 
-pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &Client, world: &World) {
     for category in Category::KNOWN {
         let sizes = category.sizes().unwrap();
         let (least, most) = (sizes.start().0, sizes.end().0);

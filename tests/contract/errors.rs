@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, essd, expect_error, node};
@@ -22,7 +22,7 @@ on_every_implementation!(
 );
 
 pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = "d-unknown".parse().unwrap();
@@ -47,7 +47,7 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
     }
 }
 
-pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
     let disk = "d-unknown".parse().unwrap();
     let outcome = ecs
@@ -59,7 +59,7 @@ pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &dyn EcsApi,
 }
 
 pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     create_essd(ecs, "there").await;
@@ -71,7 +71,7 @@ pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(
     assert_eq!((page.rows, page.next), (vec![], None));
 }
 
-pub(crate) async fn a_throttling_error_has_the_time_to_wait(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_throttling_error_has_the_time_to_wait(ecs: &Client, world: &World) {
     world.configure(json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
     // A deadline before the end of the wait, so that the error is returned.
     let deadline = Deadline::after(Duration::from_secs(5));
@@ -81,7 +81,7 @@ pub(crate) async fn a_throttling_error_has_the_time_to_wait(ecs: &dyn EcsApi, wo
     assert_eq!(world.calls("DescribeDisks"), 1);
 }
 
-async fn call_with_fault(ecs: &dyn EcsApi, world: &World, fault: &str) {
+async fn call_with_fault(ecs: &Client, world: &World, fault: &str) {
     let disk = create_essd(ecs, fault).await;
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
     world.cloud.clear_calls();
@@ -97,12 +97,12 @@ async fn call_with_fault(ecs: &dyn EcsApi, world: &World, fault: &str) {
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
 }
 
-pub(crate) async fn a_lost_attach_response_has_an_unknown_outcome(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_lost_attach_response_has_an_unknown_outcome(ecs: &Client, world: &World) {
     call_with_fault(ecs, world, "reset-after").await;
 }
 
 pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     for fault in ["truncated", "empty", "html"] {
@@ -110,10 +110,7 @@ pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(
     }
 }
 
-pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(ecs: &Client, world: &World) {
     let disk = "d-unknown".parse().unwrap();
     for fault in ["truncated", "html"] {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
@@ -124,7 +121,7 @@ pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(
     }
 }
 
-pub(crate) async fn no_call_is_made_after_the_deadline(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn no_call_is_made_after_the_deadline(ecs: &Client, world: &World) {
     let over = Deadline::after(Duration::ZERO);
     let error = expect_error(ecs.create_disk(over, &essd("late")).await, Kind::Deadline);
     assert_eq!(error.action(), "CreateDisk");
@@ -132,7 +129,7 @@ pub(crate) async fn no_call_is_made_after_the_deadline(ecs: &dyn EcsApi, world: 
 }
 
 pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = create_essd(ecs, "there").await;
@@ -147,7 +144,7 @@ pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_str
 }
 
 pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"faults": [{"action": "CreateDisk", "times": 9, "kind": "hang"}]}));

@@ -1,6 +1,6 @@
 //! Faults in a percentage of calls, drawn from the seed.
 
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{World, create_essd, deadline, described};
@@ -22,7 +22,7 @@ fn is_share(count: usize, percent: usize) {
 }
 
 pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"stale": {"lag": "2s", "percent": 30}}));
@@ -36,7 +36,7 @@ pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(
     assert!(described(ecs, &disk).await.is_some());
 }
 
-pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World) {
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     world.configure(json!({"faults": [
         {"action": "DescribeDisks", "percent": 20, "kind": denied},

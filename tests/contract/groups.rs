@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use diskplugin::cloud::{
-    CreateSnapshotGroup, DescribeSnapshotGroups, EcsApi, Kind, TagResources, TagTarget,
+    Client, CreateSnapshotGroup, DescribeSnapshotGroups, Kind, TagResources, TagTarget,
 };
 use diskplugin::model::{
     Category, ClientToken, DiskId, Gib, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags,
@@ -37,7 +37,7 @@ fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
     }
 }
 
-async fn described(ecs: &dyn EcsApi, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
+async fn described(ecs: &Client, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
     let query = DescribeSnapshotGroups {
         ids: Some(vec![id.clone()]),
         ..DescribeSnapshotGroups::default()
@@ -51,7 +51,7 @@ async fn described(ecs: &dyn EcsApi, id: &SnapshotGroupId) -> Option<SnapshotGro
 }
 
 pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s..3s", "snapshot": "5s"}}));
@@ -88,7 +88,7 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
 }
 
 pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let disk = create_essd(ecs, "one").await;
@@ -111,7 +111,7 @@ pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
 }
 
 pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -134,7 +134,7 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
     assert_eq!(world.snapshots(), 2);
 }
 
-pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, world: &World) {
     let near = create_essd(ecs, "near").await;
     let mut other = essd("far");
     other.zone = Some(zone(FAR_ZONE));
@@ -190,7 +190,7 @@ pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &dyn EcsApi
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "one").await;
     let mut ids = Vec::new();
     for name in ["aa", "bb"] {
@@ -222,7 +222,7 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &dyn EcsApi, _: &Wo
     assert_eq!(described(ecs, &"ssg-none".parse().unwrap()).await, None);
 }
 
-pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "60s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
@@ -241,7 +241,7 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &dyn EcsApi, wor
 }
 
 pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -269,7 +269,7 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(
     assert_eq!(world.snapshots(), 0);
 }
 
-pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &Client, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
     let id = ecs
@@ -287,10 +287,7 @@ pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &dyn EcsApi, 
     assert_eq!(described(ecs, &id).await, None);
 }
 
-pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn deleting_an_unknown_group_is_success_or_not_found(ecs: &Client, world: &World) {
     let id = "ssg-unknown".parse().unwrap();
     assert_eq!(
         ecs.delete_snapshot_group(deadline(), &id).await.unwrap(),

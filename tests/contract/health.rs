@@ -1,6 +1,6 @@
 //! Disk health, and unreadable rows.
 
-use diskplugin::cloud::{DescribeDisks, EcsApi};
+use diskplugin::cloud::{Client, DescribeDisks};
 use diskplugin::model::DiskId;
 use serde_json::json;
 
@@ -14,7 +14,7 @@ on_every_implementation!(
 );
 
 pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let (well, ill) = (
@@ -36,7 +36,7 @@ pub(crate) async fn a_disk_that_is_ill_is_told_with_what_happens_to_it(
     assert_eq!(row(&ill).events[0].kind, "Stalled");
 }
 
-pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &Client, _: &World) {
     let unknown = ["d-unknown".parse().unwrap()];
     let page = ecs
         .describe_disk_health(deadline(), &unknown)
@@ -45,14 +45,14 @@ pub(crate) async fn the_health_of_a_missing_disk_is_omitted(ecs: &dyn EcsApi, _:
     assert!(page.rows.is_empty() && page.unreadable.is_empty());
 }
 
-pub(crate) async fn a_lock_is_described(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_lock_is_described(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "locked").await;
     world.configure(json!({"disk_health": {disk.as_str(): {"lock": "financial"}}}));
     let row = crate::world::described(ecs, &disk).await.unwrap();
     assert_eq!(row.locks, ["financial"]);
 }
 
-pub(crate) async fn an_unreadable_row_is_reported_separately(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_unreadable_row_is_reported_separately(ecs: &Client, world: &World) {
     let (good, bad) = (
         create_essd(ecs, "good").await,
         create_essd(ecs, "bad").await,

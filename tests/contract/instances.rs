@@ -1,6 +1,6 @@
 //! Instances and their types.
 
-use diskplugin::cloud::{DescribeInstances, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeInstances, Kind};
 use diskplugin::model::InstanceStatus;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn by(ids: &[&str]) -> DescribeInstances {
     }
 }
 
-pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &Client, _: &World) {
     let all = DescribeInstances::default();
     let page = ecs.describe_instances(deadline(), &all).await.unwrap();
     assert_eq!((page.rows.len(), page.next), (3, None));
@@ -35,7 +35,7 @@ pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &dyn Ecs
 }
 
 pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let query = by(&["i-two", "i-unknown"]);
@@ -46,7 +46,7 @@ pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(
     assert_eq!(page.rows, []);
 }
 
-pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"power": "5s"}}));
     // The calls of the test advance the fake cloud to the current time.
     let query = by(&["i-one"]);
@@ -59,7 +59,7 @@ pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &dyn EcsApi,
     assert_eq!(page.rows[0].status, InstanceStatus::Stopped);
 }
 
-pub(crate) async fn a_type_has_its_disk_quantity(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_type_has_its_disk_quantity(ecs: &Client, _: &World) {
     let names = ["ecs.g6.large".to_owned()];
     let types = ecs
         .describe_instance_types(deadline(), &names)
@@ -70,7 +70,7 @@ pub(crate) async fn a_type_has_its_disk_quantity(ecs: &dyn EcsApi, _: &World) {
     assert!(types[0].disk_quantity > 1);
 }
 
-pub(crate) async fn more_than_ten_types_are_rejected(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn more_than_ten_types_are_rejected(ecs: &Client, _: &World) {
     let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
     let outcome = ecs.describe_instance_types(deadline(), &names).await;
     expect_error(outcome, Kind::Invalid);

@@ -1,6 +1,6 @@
 //! Stale lists.
 
-use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, EcsApi, TagResources, TagTarget};
+use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, TagResources, TagTarget};
 use diskplugin::model::DiskStatus;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ on_every_implementation!(
 );
 
 pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"stale": {"lag": "2s"}}));
@@ -35,7 +35,7 @@ pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(
 }
 
 pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
@@ -59,7 +59,7 @@ pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(
 }
 
 pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_node(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
@@ -79,7 +79,7 @@ pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_nod
 }
 
 pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"stale": {"tags": "5s"}}));

@@ -13,19 +13,19 @@ macro_rules! on_every_implementation {
             #[tokio::test]
             async fn in_memory() {
                 let world = World::open(Implementation::Memory).await;
-                super::$contract(&*world.ecs, &world).await;
+                super::$contract(&world.ecs, &world).await;
             }
 
             #[tokio::test]
             async fn over_http_v1() {
                 let world = World::open(Implementation::HTTP_V1).await;
-                super::$contract(&*world.ecs, &world).await;
+                super::$contract(&world.ecs, &world).await;
             }
 
             #[tokio::test]
             async fn over_http_v3() {
                 let world = World::open(Implementation::HTTP_V3).await;
-                super::$contract(&*world.ecs, &world).await;
+                super::$contract(&world.ecs, &world).await;
             }
         }
     )* };
@@ -36,13 +36,14 @@ mod attempts;
 mod disk_options;
 mod disks;
 mod ephemeral;
-mod equivalence;
 mod errors;
 mod fault_percentage;
 mod groups;
 mod health;
 mod instances;
 mod lag;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 mod modify;
 mod modify_rejections;
 mod modify_requests;
@@ -52,6 +53,7 @@ mod resize;
 mod snapshots;
 mod stock;
 mod tags;
+mod virtual_time;
 #[path = "../common/wiremock_cloud.rs"]
 mod wiremock_cloud;
 mod world;

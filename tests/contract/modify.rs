@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use diskplugin::cloud::{
-    DescribeTasks, DiskAttribute, EcsApi, ModifyDiskAttribute, ModifyDiskSpec,
+    Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec,
 };
 use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
 
@@ -20,14 +20,14 @@ on_every_implementation!(
     whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched,
 );
 
-async fn task(ecs: &dyn EcsApi, of: &DiskId) -> Task {
+async fn task(ecs: &Client, of: &DiskId) -> Task {
     let query = DescribeTasks::Disk(of.clone());
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     page.rows.into_iter().next().unwrap()
 }
 
 pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let disk = create_essd(ecs, "dry").await;
@@ -55,7 +55,7 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
     );
 }
 
-pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _: &World) {
     let disk = disk(ecs, "level", Category::CloudEssd, 500).await;
     let request = ModifyDiskSpec {
         performance_level: Some(PerformanceLevel::Pl2),
@@ -67,7 +67,7 @@ pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &dyn EcsApi
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
 }
 
-pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "auto").await;
     let request = ModifyDiskSpec {
@@ -95,7 +95,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &dyn EcsApi, world: &Wor
     assert_eq!(row.performance_level, None);
 }
 
-pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
     let id = ecs
@@ -111,7 +111,7 @@ pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &dyn EcsApi, wo
 }
 
 pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -142,7 +142,7 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
 }
 
 pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
@@ -188,7 +188,7 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
 }
 
 pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let disk = create_essd(ecs, "data").await;

@@ -1,6 +1,6 @@
 //! Requests that modify a disk, and the error codes of the responses.
 
-use diskplugin::cloud::{CreateDisk, EcsApi, Error, ModifyDiskSpec};
+use diskplugin::cloud::{Client, CreateDisk, Error, ModifyDiskSpec};
 use diskplugin::model::{Category, DiskId, Gib};
 
 use crate::world::{deadline, essd};
@@ -22,7 +22,7 @@ pub(crate) fn auto(disk: &DiskId) -> ModifyDiskSpec {
     }
 }
 
-pub(crate) async fn disk(ecs: &dyn EcsApi, name: &str, category: Category, size: u32) -> DiskId {
+pub(crate) async fn disk(ecs: &Client, name: &str, category: Category, size: u32) -> DiskId {
     let request = CreateDisk {
         category,
         size: Gib(size),

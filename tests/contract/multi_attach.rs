@@ -1,6 +1,6 @@
 //! Multi-attach disks, regional disks, and disks that are not portable.
 
-use diskplugin::cloud::{AttachDisk, EcsApi, Error, Result};
+use diskplugin::cloud::{AttachDisk, Client, Error, Result};
 use diskplugin::model::{DiskId, DiskKind, DiskStatus};
 use diskplugin::sim::ExistingDisk;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
     assert_eq!(world.cloud.add_instance(spec), node(id));
 }
 
-async fn shared(ecs: &dyn EcsApi) -> DiskId {
+async fn shared(ecs: &Client) -> DiskId {
     let mut request = essd("shared");
     request.multi_attach = true;
     ecs.create_disk(deadline(), &request).await.unwrap()
@@ -60,7 +60,7 @@ pub(crate) fn code<T: std::fmt::Debug>(outcome: Result<T>) -> (u16, String) {
 }
 
 pub(crate) async fn a_shared_disk_is_in_use_until_the_last_instance_lets_go(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     nvme(world, "i-a", ZONE);
@@ -100,7 +100,7 @@ pub(crate) async fn a_shared_disk_is_in_use_until_the_last_instance_lets_go(
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
-pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &Client, world: &World) {
     let disk = shared(ecs).await;
     for n in 0..16 {
         let id = format!("i-{n}");
@@ -126,7 +126,7 @@ pub(crate) async fn at_most_sixteen_instances_share_a_disk(ecs: &dyn EcsApi, wor
 }
 
 pub(crate) async fn a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     nvme(world, "i-b", FAR_ZONE);
@@ -146,7 +146,7 @@ pub(crate) async fn a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone
     assert_eq!(code(category), (403, unsupported.to_owned()));
 }
 
-pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &Client, world: &World) {
     let disk = found(world, "cloud_regional_disk_auto", None);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.zone, row.category.is_regional()), (None, true));
@@ -161,7 +161,7 @@ pub(crate) async fn a_regional_disk_attaches_in_every_zone(ecs: &dyn EcsApi, wor
 }
 
 pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let zonal = create_essd(ecs, "zonal").await;
@@ -198,7 +198,7 @@ pub(crate) async fn force_takes_only_a_regional_disk_and_only_from_another_zone(
     assert_eq!(row.attachments, [node("i-far")]);
 }
 
-pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &Client, world: &World) {
     let subscribed = |instance: Option<&str>| ExistingDisk {
         category: "cloud_essd".to_owned(),
         zone: Some(ZONE.to_owned()),
@@ -219,7 +219,7 @@ pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &dyn EcsApi, world:
 }
 
 pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = found(world, "local_ssd_pro", Some(ZONE));
@@ -244,7 +244,7 @@ pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
 }
 
 pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detaches_five(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({
@@ -282,7 +282,7 @@ pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detache
     assert_eq!(code(sixth), (400, "DisksDetachingOnEcsExceeded".to_owned()));
 }
 
-pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &Client, world: &World) {
     let delays = json!({"attach": "2s", "detach": "2s"});
     world.configure(json!({"delays": delays, "rules": {"alternatives": "first"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -303,7 +303,7 @@ pub(crate) async fn attach_and_detach_can_exclude_each_other(ecs: &dyn EcsApi, w
 }
 
 pub(crate) async fn a_description_says_when_a_disk_was_attached_or_else_detached(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"delays": {"attach": "2s", "detach": "3s"}}));
@@ -326,7 +326,7 @@ pub(crate) async fn a_description_says_when_a_disk_was_attached_or_else_detached
     assert_eq!(times().await, (None, second(world.now())));
 }
 
-pub(crate) async fn an_attaching_disk_cannot_be_deleted(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_attaching_disk_cannot_be_deleted(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"attach": "2s", "delete": "2s"}}));
     let (first, second) = (
         create_essd(ecs, "first").await,
@@ -351,10 +351,7 @@ pub(crate) async fn an_attaching_disk_cannot_be_deleted(ecs: &dyn EcsApi, world:
     assert_eq!(code(late), (404, "InvalidDiskId.NotFound".to_owned()));
 }
 
-pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"detach": "5s", "power": "1s"}}));
     let disk = create_essd(ecs, "left").await;
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use diskplugin::cloud::{DescribeDisks, DescribeSnapshots, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, Kind};
 use diskplugin::model::{DiskId, Tags};
 
 use crate::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
@@ -19,7 +19,7 @@ on_every_implementation!(
     a_list_by_tags_ends_early_and_one_without_them_does_not,
 );
 
-async fn disks(ecs: &dyn EcsApi, count: usize) -> BTreeSet<DiskId> {
+async fn disks(ecs: &Client, count: usize) -> BTreeSet<DiskId> {
     let mut ids = BTreeSet::new();
     for n in 0..count {
         ids.insert(create_essd(ecs, &format!("disk-{n}")).await);
@@ -35,7 +35,7 @@ fn by(page_size: u32) -> DescribeDisks {
 }
 
 /// The IDs on all pages, and the number on each page.
-async fn walk(ecs: &dyn EcsApi, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
+async fn walk(ecs: &Client, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<usize>) {
     let (mut ids, mut sizes) = (Vec::new(), Vec::new());
     loop {
         let page = ecs.describe_disks(deadline(), &query).await.unwrap();
@@ -49,26 +49,26 @@ async fn walk(ecs: &dyn EcsApi, mut query: DescribeDisks) -> (Vec<DiskId>, Vec<u
     }
 }
 
-pub(crate) async fn pages_list_every_disk_once(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn pages_list_every_disk_once(ecs: &Client, _: &World) {
     let wanted = disks(ecs, 25).await;
     let (ids, sizes) = walk(ecs, by(10)).await;
     assert_eq!(sizes, [10, 10, 5]);
     assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), wanted);
 }
 
-pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn the_default_page_has_a_hundred_rows(ecs: &Client, _: &World) {
     disks(ecs, 101).await;
     let (_, sizes) = walk(ecs, DescribeDisks::default()).await;
     assert_eq!(sizes, [100, 1]);
 }
 
-pub(crate) async fn a_page_size_is_clamped(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_page_size_is_clamped(ecs: &Client, _: &World) {
     disks(ecs, 12).await;
     assert_eq!(walk(ecs, by(1)).await.1, [10, 2]);
     assert_eq!(walk(ecs, by(501)).await.1, [12]);
 }
 
-pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     for n in 0..101 {
         let request = snapshot_of(&disk, &format!("cut-{n}"));
@@ -93,7 +93,7 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &dyn EcsApi, _: &World) {
 }
 
 pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"rules": {"page_memory": "1h"}}));
@@ -119,7 +119,7 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
 }
 
 pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let before = disks(ecs, 25).await;
@@ -139,7 +139,7 @@ pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_
 }
 
 pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"rules": {"filtered_rows": 15}}));

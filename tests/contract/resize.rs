@@ -1,6 +1,6 @@
 //! Resizing disks.
 
-use diskplugin::cloud::{EcsApi, Kind, ResizeDisk, ResizeMode};
+use diskplugin::cloud::{Client, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, DiskId, Gib};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn to(disk: &DiskId, size: u32, mode: ResizeMode) -> ResizeDisk {
     }
 }
 
-pub(crate) async fn an_available_disk_is_resized_offline(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "2s"}}));
     let disk = create_essd(ecs, "free").await;
     let request = to(&disk, 30, ResizeMode::Offline);
@@ -36,7 +36,7 @@ pub(crate) async fn an_available_disk_is_resized_offline(ecs: &dyn EcsApi, world
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
-pub(crate) async fn an_attached_disk_is_resized_online(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn an_attached_disk_is_resized_online(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "held").await;
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
@@ -46,7 +46,7 @@ pub(crate) async fn an_attached_disk_is_resized_online(ecs: &dyn EcsApi, _: &Wor
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
-pub(crate) async fn a_repeated_resize_has_one_effect(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_repeated_resize_has_one_effect(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "once").await;
     let request = to(&disk, 30, ResizeMode::Offline);
     ecs.resize_disk(deadline(), &request).await.unwrap();
@@ -55,7 +55,7 @@ pub(crate) async fn a_repeated_resize_has_one_effect(ecs: &dyn EcsApi, _: &World
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
-pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "other").await;
     let request = to(&disk, 30, ResizeMode::Offline);
     ecs.resize_disk(deadline(), &request).await.unwrap();
@@ -71,7 +71,7 @@ pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &dyn E
 }
 
 pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = create_essd(ecs, "bounded").await;
@@ -88,13 +88,13 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
 }
 
-pub(crate) async fn resizing_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn resizing_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = to(&"d-unknown".parse().unwrap(), 30, ResizeMode::Offline);
     let error = expect_error(ecs.resize_disk(deadline(), &request).await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
-pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "stopped").await;
     let request = to(&disk, 30, ResizeMode::Online);
     expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
@@ -107,7 +107,7 @@ pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &dyn EcsApi, world
 }
 
 pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"delays": {"resize": "30s"}}));

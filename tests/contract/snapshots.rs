@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{DescribeSnapshots, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeSnapshots, Kind};
 use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
 
 use crate::world::{
@@ -29,7 +29,7 @@ on_every_implementation!(
     snapshots_per_disk_and_in_progress_are_limited,
 );
 
-pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
     let id = ecs
@@ -54,7 +54,7 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &dyn EcsApi, world
 }
 
 pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
@@ -71,7 +71,7 @@ pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
     assert!(described_snapshot(ecs, &id).await.unwrap().available);
 }
 
-pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut wanted = snapshot_of(&disk, "wanted");
     wanted.tags = tags(&[("k", "v")]);
@@ -83,7 +83,7 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &dyn EcsApi, _: &W
     assert_eq!(row.tags, wanted.tags);
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let snapshot = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
@@ -99,7 +99,7 @@ pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &dyn EcsApi, _: &
     );
 }
 
-pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &Client, _: &World) {
     let mut large = essd("large");
     large.size = Gib(40);
     let disk = ecs.create_disk(deadline(), &large).await.unwrap();
@@ -116,7 +116,7 @@ pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &dyn EcsApi, _: &
 }
 
 pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
@@ -133,7 +133,7 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotFound"));
 }
 
-pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
     let first = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
@@ -147,7 +147,7 @@ pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &dyn EcsApi
 }
 
 pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
@@ -160,7 +160,7 @@ pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
     assert_eq!(world.snapshots(), 1);
 }
 
-pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
     let error = expect_error(
         ecs.create_snapshot(deadline(), &request).await,
@@ -170,7 +170,7 @@ pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &dyn EcsApi, 
 }
 
 pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     for alternatives in ["first", "last"] {
@@ -189,7 +189,7 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
     }
 }
 
-pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let of_one = ecs
         .create_snapshot(deadline(), &snapshot_of(&one, "of-one"))
@@ -215,7 +215,7 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &dyn EcsApi, _: 
 }
 
 pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let disk = create_essd(ecs, "source").await;
@@ -231,7 +231,7 @@ pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
 }
 
 pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let id = "s-unknown".parse().unwrap();
@@ -240,7 +240,7 @@ pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(
     expect_error(ecs.delete_snapshot(deadline(), &id).await, Kind::NotFound);
 }
 
-pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "kept");
     request.retention_days = Some(1);
@@ -258,7 +258,7 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &dyn EcsApi
 }
 
 pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     let disk = create_essd(ecs, "source").await;
@@ -283,10 +283,7 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
 }
 
-pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
     let disk = create_essd(ecs, "source").await;
     let take = async |n: usize| {

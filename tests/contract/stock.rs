@@ -1,6 +1,6 @@
 //! Stock and quotas.
 
-use diskplugin::cloud::{DescribeStock, EcsApi, Kind};
+use diskplugin::cloud::{Client, DescribeStock, Kind};
 use diskplugin::model::{Category, ZoneStock};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ on_every_implementation!(
 );
 
 pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     world: &World,
 ) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
@@ -32,7 +32,7 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
     ecs.create_disk(deadline(), &elsewhere).await.unwrap();
 }
 
-pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &Client, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "out_of_stock": [format!("{ZONE}/*")]
@@ -42,7 +42,7 @@ pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &dyn EcsApi, world
     }
 }
 
-pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &Client, world: &World) {
     create_essd(ecs, "first").await;
     for (limit, kind) in [
         (json!({"zone_category_gib": 39}), Kind::Quota),
@@ -57,13 +57,13 @@ pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &dyn EcsApi, world:
     assert_eq!(world.disks(), 1);
 }
 
-async fn stock(ecs: &dyn EcsApi, query: &DescribeStock) -> Vec<ZoneStock> {
+async fn stock(ecs: &Client, query: &DescribeStock) -> Vec<ZoneStock> {
     ecs.describe_available_resource(deadline(), query)
         .await
         .unwrap()
 }
 
-pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &Client, _: &World) {
     let zones = stock(ecs, &DescribeStock::default()).await;
     let names: Vec<_> = zones.iter().filter_map(|z| z.zone.clone()).collect();
     assert_eq!(names, [zone(ZONE), zone(FAR_ZONE), zone("cn-beijing-c")]);
@@ -73,10 +73,7 @@ pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &dyn EcsApi, _: 
     }
 }
 
-pub(crate) async fn stock_reports_categories_that_are_out_of_stock(
-    ecs: &dyn EcsApi,
-    world: &World,
-) {
+pub(crate) async fn stock_reports_categories_that_are_out_of_stock(ecs: &Client, world: &World) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_ssd")]}));
     let zones = stock(ecs, &DescribeStock::default()).await;
     let has = |zone: &ZoneStock| {
@@ -89,7 +86,7 @@ pub(crate) async fn stock_reports_categories_that_are_out_of_stock(
     );
 }
 
-pub(crate) async fn stock_can_be_queried_for_one_zone_and_category(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn stock_can_be_queried_for_one_zone_and_category(ecs: &Client, _: &World) {
     let query = DescribeStock {
         zone: Some(zone(FAR_ZONE)),
         category: Some(Category::CloudAuto),

@@ -1,7 +1,7 @@
 //! Tags of disks and snapshots.
 
 use diskplugin::cloud::{
-    DescribeDisks, DescribeSnapshots, EcsApi, Kind, TagResources, TagTarget, UntagResources,
+    Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources,
 };
 use diskplugin::model::{DiskId, Tags};
 
@@ -20,7 +20,7 @@ on_every_implementation!(
     untagging_removes_the_named_keys_and_no_others,
 );
 
-async fn found(ecs: &dyn EcsApi, wanted: &[(&str, &str)]) -> Vec<DiskId> {
+async fn found(ecs: &Client, wanted: &[(&str, &str)]) -> Vec<DiskId> {
     let query = DescribeDisks {
         tags: tags(wanted),
         ..DescribeDisks::default()
@@ -36,7 +36,7 @@ fn disks(ids: &[&DiskId], set: &[(&str, &str)]) -> TagResources {
     }
 }
 
-pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", ""), ("c/d", "x y&z")]);
     let disk = ecs.create_disk(deadline(), &request).await.unwrap();
@@ -48,7 +48,7 @@ pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &dyn EcsApi, _: &Wor
     assert_eq!(found(ecs, &[("A", "1")]).await, []);
 }
 
-pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "tagged");
     request.tags = tags(&[("a", "1")]);
@@ -65,7 +65,7 @@ pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &dyn EcsApi, _: &World
     assert_eq!(ids, [id]);
 }
 
-pub(crate) async fn tagging_adds_and_overwrites(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "1")]);
     let one = ecs.create_disk(deadline(), &request).await.unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn tagging_adds_and_overwrites(ecs: &dyn EcsApi, _: &World) {
     assert_eq!(row.tags, tags(&[("b", "2"), ("c", "2")]));
 }
 
-pub(crate) async fn snapshots_can_be_tagged(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn snapshots_can_be_tagged(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let id = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
@@ -96,7 +96,7 @@ pub(crate) async fn snapshots_can_be_tagged(ecs: &dyn EcsApi, _: &World) {
 }
 
 pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
-    ecs: &dyn EcsApi,
+    ecs: &Client,
     _: &World,
 ) {
     let disk = create_essd(ecs, "there").await;
@@ -106,14 +106,14 @@ pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
     assert_eq!(described(ecs, &disk).await.unwrap().tags, Tags::new());
 }
 
-pub(crate) async fn too_many_tags_are_invalid(ecs: &dyn EcsApi, world: &World) {
+pub(crate) async fn too_many_tags_are_invalid(ecs: &Client, world: &World) {
     let mut request = essd("tagged");
     request.tags = (0..21).map(|n| (format!("k{n}"), String::new())).collect();
     expect_error(ecs.create_disk(deadline(), &request).await, Kind::Invalid);
     assert_eq!(world.disks(), 0);
 }
 
-pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &dyn EcsApi, _: &World) {
+pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "2")]);
     let disk = ecs.create_disk(deadline(), &request).await.unwrap();

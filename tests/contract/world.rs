@@ -6,10 +6,9 @@ use std::time::Duration;
 use diskplugin::base::{Clock, Deadline};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Settings, Transport};
 use diskplugin::cloud::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk,
-    EcsApi, Error, Kind, Result, ServerClock,
+    Error, Kind, Result, ServerClock, Settings,
 };
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
@@ -19,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
 
-use crate::wiremock_cloud;
+use crate::{memory_cloud, wiremock_cloud};
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
 pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
@@ -50,7 +49,7 @@ impl Clock for Time {
 /// disks.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) ecs: Arc<dyn EcsApi>,
+    pub(crate) ecs: Client,
     pub(crate) cloud: Cloud,
     /// Server for additional mocks; `None` in memory.
     pub(crate) server: Option<MockServer>,
@@ -67,9 +66,9 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
         let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
         let (server, ecs) = match implementation {
-            Implementation::Memory => (None, Arc::new(cloud.ecs()) as Arc<dyn EcsApi>),
+            Implementation::Memory => (None, memory_cloud::client(&cloud)),
             Implementation::Http(scheme) => {
-                let server = wiremock_cloud::start(&cloud, &options).await;
+                let server = wiremock_cloud::start(&cloud).await;
                 let ecs = client(&server.uri(), scheme, clock, &options);
                 (Some(server), ecs)
             }
@@ -121,19 +120,19 @@ pub(crate) fn client(
     scheme: Scheme,
     clock: Arc<dyn Clock>,
     options: &Options,
-) -> Arc<dyn EcsApi> {
+) -> Client {
     let key = Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     );
-    let transport = Transport::new(Settings {
-        endpoint: endpoint.to_owned(),
+    let client = Client::new(Settings {
+        server: endpoint.parse().unwrap(),
         region: options.region.parse().unwrap(),
         scheme,
         credentials: Arc::new(key),
         clock: ServerClock::new(clock),
     });
-    Arc::new(Client::new(transport.unwrap()))
+    client.unwrap()
 }
 
 pub(crate) fn deadline() -> Deadline {
@@ -202,12 +201,12 @@ pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
 }
 
 /// A new 20 GiB ESSD.
-pub(crate) async fn create_essd(ecs: &dyn EcsApi, name: &str) -> DiskId {
+pub(crate) async fn create_essd(ecs: &Client, name: &str) -> DiskId {
     ecs.create_disk(deadline(), &essd(name)).await.unwrap()
 }
 
 /// The described disk, if any.
-pub(crate) async fn described(ecs: &dyn EcsApi, disk: &DiskId) -> Option<Disk> {
+pub(crate) async fn described(ecs: &Client, disk: &DiskId) -> Option<Disk> {
     let query = DescribeDisks {
         ids: Some(vec![disk.clone()]),
         ..DescribeDisks::default()
@@ -218,10 +217,7 @@ pub(crate) async fn described(ecs: &dyn EcsApi, disk: &DiskId) -> Option<Disk> {
 }
 
 /// The described snapshot, if any.
-pub(crate) async fn described_snapshot(
-    ecs: &dyn EcsApi,
-    snapshot: &SnapshotId,
-) -> Option<Snapshot> {
+pub(crate) async fn described_snapshot(ecs: &Client, snapshot: &SnapshotId) -> Option<Snapshot> {
     let query = DescribeSnapshots {
         ids: Some(vec![snapshot.clone()]),
         ..DescribeSnapshots::default()

@@ -3,13 +3,13 @@
 use serde_json::json;
 use tonic::{Code, Request, Status};
 
-use diskplugin::cloud::EcsApi;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest};
 
 use crate::kit::{
     NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, proven, range, soon,
 };
+use crate::memory_cloud::client;
 
 /// Asserts the code, and that the message contains all parts.
 #[track_caller]
@@ -296,9 +296,7 @@ async fn foreign_disks_and_snapshots_are_not_deleted() {
             .into_iter()
             .collect(),
     };
-    stage
-        .cloud
-        .ecs()
+    client(&stage.cloud)
         .tag_resources(soon(), &theirs)
         .await
         .unwrap();

@@ -13,8 +13,7 @@ use wiremock::MockServer;
 use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{self, Transport};
-use diskplugin::cloud::{Client, EcsApi, ServerClock};
+use diskplugin::cloud::{self, Client, ServerClock};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
@@ -23,7 +22,7 @@ use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapabili
 use diskplugin::disk::DiskServices;
 use diskplugin::sim::{Cloud, Options};
 
-use crate::retrying_cloud::RetryingCloud;
+use crate::memory_cloud::client;
 use crate::wiremock_cloud;
 
 /// The default node of publish requests.
@@ -49,7 +48,7 @@ impl Stage {
         let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
         // Active for so long that requests of an earlier process have no effect any longer.
         let since = Instant::now() - Duration::from_secs(600);
-        let service = process_over(Arc::new(RetryingCloud::new(&cloud)), since);
+        let service = process_over(Arc::new(client(&cloud)), since);
         Self { cloud, service }
     }
 
@@ -59,20 +58,20 @@ impl Stage {
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
         let (options, clock) = (options.unwrap(), Arc::new(SystemClock));
         let cloud = Cloud::in_memory(&options, Arc::clone(&clock) as _);
-        let server = wiremock_cloud::start(&cloud, &options).await;
+        let server = wiremock_cloud::start(&cloud).await;
         let key = Credentials::new(
             options.access_key_id.expose(),
             options.access_key_secret.expose(),
         );
-        let transport = Transport::new(transport::Settings {
-            endpoint: server.uri(),
+        let client = Client::new(cloud::Settings {
+            server: server.uri().parse().unwrap(),
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,
             credentials: Arc::new(key),
             clock: ServerClock::new(clock),
         });
         let since = Instant::now() - Duration::from_secs(600);
-        let service = process_over(Arc::new(Client::new(transport.unwrap())), since);
+        let service = process_over(Arc::new(client.unwrap()), since);
         (Self { cloud, service }, server)
     }
 
@@ -194,10 +193,10 @@ impl Stage {
 }
 
 fn process(cloud: &Cloud) -> Service {
-    process_over(Arc::new(RetryingCloud::new(cloud)), Instant::now())
+    process_over(Arc::new(client(cloud)), Instant::now())
 }
 
-fn process_over(ecs: Arc<dyn EcsApi>, since: Instant) -> Service {
+fn process_over(ecs: Arc<Client>, since: Instant) -> Service {
     let tasks = Tasks::default();
     let disks = DiskServices::active_since(since, ecs, "test".parse().unwrap(), &tasks);
     let settings = Settings {

@@ -7,7 +7,7 @@ use prost::Message;
 use serde_json::json;
 use tonic::{Code, Request};
 
-use diskplugin::cloud::{CreateDisk, EcsApi};
+use diskplugin::cloud::CreateDisk;
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
@@ -17,11 +17,12 @@ use diskplugin::csi::proto::{
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
 
 use crate::kit::{Stage, code, soon};
+use crate::memory_cloud::client;
 
 /// Creates disks of this cluster, `apart` from each other.
 async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
-    let ecs = stage.cloud.ecs();
+    let ecs = client(&stage.cloud);
     let mut ids = Vec::new();
     for n in 0..count {
         let request = CreateDisk {
@@ -52,7 +53,7 @@ async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
 
 async fn delete(stage: &Stage, id: &str) {
     let id: DiskId = id.parse().unwrap();
-    stage.cloud.ecs().delete_disk(soon(), &id).await.unwrap();
+    client(&stage.cloud).delete_disk(soon(), &id).await.unwrap();
 }
 
 async fn page(service: &Service, token: &str, max_entries: i32) -> ListVolumesResponse {

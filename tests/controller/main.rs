@@ -6,8 +6,8 @@
     reason = "in a helper as in a test, a failure fails the test"
 )]
 
-#[path = "../common/retrying_cloud.rs"]
-mod retrying_cloud;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 #[expect(dead_code, reason = "another file of tests calls over a socket")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;

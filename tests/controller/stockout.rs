@@ -73,9 +73,9 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
     let claims = names.map(|name| claim(&name, "b", "cloud_essd,cloud_ssd"));
     let mut claims = start(&stage, claims);
     tokio::time::sleep(Duration::from_secs(30)).await;
-    // The requests that were sent before the first response.
+    // At most 32 requests were sent before the first response, and another one before its caller read it.
     assert!(
-        stage.calls("CreateDisk") <= 32,
+        stage.calls("CreateDisk") <= 33,
         "{}",
         stage.calls("CreateDisk")
     );

@@ -13,8 +13,7 @@ use diskplugin::cloud::credential::{
 };
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, EcsApi, Error, ServerClock};
+use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
 use diskplugin::host::ProcessExec;
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use diskplugin::sim::{Cloud, Options};
@@ -129,14 +128,14 @@ impl Lab {
         credentials: Arc<dyn CredentialProvider>,
         scheme: Scheme,
     ) -> Client {
-        let transport = Transport::new(Settings {
-            endpoint: self.url().to_owned(),
+        let client = Client::new(Settings {
+            server: self.url().parse().unwrap(),
             region: "cn-beijing".parse().unwrap(),
             scheme,
             credentials,
             clock: self.clock.clone(),
         });
-        Client::new(transport.unwrap())
+        client.unwrap()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "reads well with json!")]

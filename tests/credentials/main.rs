@@ -10,7 +10,7 @@ use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials, Directory};
 use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{DescribeDisks, EcsApi, Kind};
+use diskplugin::cloud::{DescribeDisks, Kind};
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use serde_json::json;
 

@@ -9,6 +9,8 @@
 mod base;
 mod every;
 mod field;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 mod random;
 mod rpc;
 mod rule;

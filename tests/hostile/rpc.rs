@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use crate::memory_cloud::client;
 use diskplugin::base::{Tasks, TokioClock};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::group;
@@ -47,7 +48,7 @@ impl Stage {
         let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
         let cloud = Cloud::in_memory(&Options::from_flags([nodes]).unwrap(), Arc::new(clock));
         let tasks = Tasks::default();
-        let ecs = Arc::new(cloud.ecs());
+        let ecs = Arc::new(client(&cloud));
         let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
         let settings = Settings {
             region: "cn-beijing".parse().unwrap(),

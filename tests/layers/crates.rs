@@ -7,7 +7,7 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     (&["tonic", "tonic_prost"], &["csi/", "app/"]),
     (
         &["reqwest"],
-        &["cloud/transport", "cloud/metadata", "cloud/credential"],
+        &["cloud/http_transport", "cloud/metadata", "cloud/credential"],
     ),
     (&["nix"], &["host/", "sim/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),

@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
     ("ops", &["csi", "disk", "cluster", "model", "base"]),
-    ("sim", &["cloud", "host", "model", "base"]),
+    ("sim", &["host", "model", "base"]),
     (
         "app",
         &[
@@ -31,36 +31,25 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The traits at the borders. Only `app` chooses who implements them.
-const BORDERS: &[&str] = &["EcsApi", "Host", "Exec", "CredentialProvider"];
+const BORDERS: &[&str] = &["Transport", "Host", "Exec", "CredentialProvider"];
 
 /// What the rules need to know of all files.
 #[derive(Debug)]
 pub(crate) struct House {
-    /// The names by which `cloud` offers its actions and errors.
-    contract: BTreeSet<String>,
     /// The types of `cloud` and `host` that implement a border.
     implementations: BTreeSet<String>,
 }
 
 impl House {
     pub(crate) fn survey(sources: &[Source]) -> Self {
-        let mut contract: BTreeSet<String> = ["EcsApi", "Result", "action", "error"]
-            .map(str::to_owned)
-            .into();
         let mut implementations = BTreeSet::new();
         for file in sources {
-            if file.path == "cloud/mod.rs" {
-                contract.extend(file.named().iter().filter_map(reexported));
-            }
             if ["cloud", "host"].contains(&file.module()) {
                 let types = BORDERS.iter().flat_map(|border| file.implementors(border));
                 implementations.extend(types);
             }
         }
-        Self {
-            contract,
-            implementations,
-        }
+        Self { implementations }
     }
 
     /// What this file uses and may not, one line each.
@@ -75,20 +64,14 @@ impl House {
             if modules.contains(&segments[0]) {
                 segments.insert(0, "crate".to_owned());
             }
-            let reason = self.objection(file, below, &segments, one.renamed)?;
+            let reason = self.objection(file, below, &segments)?;
             let path = one.segments.join("::");
             Some(format!("{}:{}: {path}: {reason}", file.path, one.line))
         });
         found.collect()
     }
 
-    fn objection(
-        &self,
-        file: &Source,
-        below: &[&str],
-        segments: &[String],
-        renamed: bool,
-    ) -> Option<String> {
+    fn objection(&self, file: &Source, below: &[&str], segments: &[String]) -> Option<String> {
         let own = file.module();
         let ups = segments.iter().take_while(|part| *part == "super").count();
         if ups > 0 && ups >= file.depth() {
@@ -110,22 +93,13 @@ impl House {
                 "{own} takes the trait, app chooses who implements it"
             ));
         }
+        // The fake shares no code with what it judges: of the machine it may only start commands.
         let first = rest.first().map_or("self", String::as_str);
-        if own == "sim" && (renamed && first == "self" || !self.shared_with_sim(used, first)) {
-            return Some(format!("sim shares only the contract of {used}"));
+        let is_exec = first == "exec" || first.starts_with(char::is_uppercase);
+        if own == "sim" && used == "host" && !is_exec {
+            return Some("sim shares only Exec of host".to_owned());
         }
         None
-    }
-
-    /// The fake may know what is asked and answered, and none of the code that it judges.
-    fn shared_with_sim(&self, used: &str, name: &str) -> bool {
-        match used {
-            // The module as a whole: what is named through it is looked at where it is named.
-            _ if name == "self" => true,
-            "cloud" => self.contract.contains(name),
-            "host" => name == "exec" || name.starts_with(char::is_uppercase),
-            _ => true,
-        }
     }
 }
 
@@ -136,11 +110,4 @@ fn whole_module(named: &Named) -> Option<String> {
         [root, module, own] if root == "crate" && own == "self" => Some(module.clone()),
         _ => None,
     }
-}
-
-fn reexported(named: &Named) -> Option<String> {
-    let [from, name] = named.segments.as_slice() else {
-        return None;
-    };
-    (from == "action" || from == "error").then(|| name.clone())
 }

@@ -22,8 +22,6 @@ pub(crate) struct Source {
 pub(crate) struct Named {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
-    /// Whether `as` gives it another name.
-    pub(crate) renamed: bool,
     /// Whether it is re-exported by `pub use`.
     pub(crate) exported: bool,
 }
@@ -180,11 +178,9 @@ impl Source {
             }
             at += 1;
         }
-        let renamed = self.text(at) == "as";
         named.push(Named {
             line,
             segments,
-            renamed,
             exported: false,
         });
         at

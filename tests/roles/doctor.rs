@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{CreateDisk, EcsApi};
+use diskplugin::cloud::CreateDisk;
 use diskplugin::model::{ClientToken, Tags};
 use serde_json::{Value, json};
 use wiremock::matchers::any;

@@ -16,14 +16,14 @@ mod floor;
 mod leader;
 #[path = "../../benches/scale/memory.rs"]
 mod memory;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 #[path = "../../benches/scale/outage.rs"]
 mod outage;
 #[path = "../../benches/scale/proof.rs"]
 mod proof;
 #[path = "../../benches/scale/reschedule.rs"]
 mod reschedule;
-#[path = "../common/retrying_cloud.rs"]
-mod retrying_cloud;
 #[path = "../../benches/scale/sidecars.rs"]
 mod sidecars;
 #[path = "../../benches/scale/stage.rs"]

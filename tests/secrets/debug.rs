@@ -13,8 +13,7 @@ use diskplugin::cloud::credential::{
 };
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
-use diskplugin::cloud::transport::{Settings, Transport};
-use diskplugin::cloud::{Client, ServerClock};
+use diskplugin::cloud::{Client, ServerClock, Settings};
 use diskplugin::sim::{Cloud, Options};
 
 use crate::hidden::ODD;
@@ -84,15 +83,14 @@ async fn roles_and_cached_credentials_print_no_secret() {
 #[test]
 fn the_client_and_signed_requests_print_no_secret() {
     let settings = || Settings {
-        endpoint: "http://127.0.0.1:9".to_owned(),
+        server: "http://127.0.0.1:9".parse().unwrap(),
         region: "cn-beijing".parse().unwrap(),
         scheme: Scheme::V3,
         credentials: Arc::new(credentials()),
         clock: ServerClock::new(Arc::new(SystemClock)),
     };
     prints_no_secret(&settings());
-    prints_no_secret(&Transport::new(settings()).unwrap());
-    prints_no_secret(&Client::new(Transport::new(settings()).unwrap()));
+    prints_no_secret(&Client::new(settings()).unwrap());
     let (credentials, params) = (credentials(), BTreeMap::new());
     let attempt = UnsignedRequest {
         action: "DescribeDisks",

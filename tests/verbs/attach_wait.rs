@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{Error, FailureKind};
 use diskplugin::model::Failure;
 
 use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text};
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_attachment_is_reported_before_the_deadline_and_can_be_retried() {
@@ -216,9 +216,7 @@ async fn attach_of_a_disk_deleted_meanwhile_is_not_found() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.fault("AttachDisk", &json!("reset-before"));
-    setup
-        .cloud
-        .ecs()
+    client(&setup.cloud)
         .delete_disk(minutes(1), &disk)
         .await
         .unwrap();

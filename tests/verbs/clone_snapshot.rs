@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::disk::FailureKind;
 use diskplugin::model::{DiskId, Snapshot};
 
 use crate::clone::{cloned, snapshots, used_disk};
@@ -14,17 +13,12 @@ use crate::kit::{Setup, minutes, new_disk, new_snapshot};
 #[tokio::test(start_paused = true)]
 async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
     let interrupt = async |setup: &Setup, source: &DiskId| {
-        // The deletion fails, and the call is not retried.
-        setup.fault(
-            "DeleteSnapshot",
-            &json!({"code": {"status": 500, "code": "InternalError"}}),
-        );
-        let failed = setup
+        let (error, new) = (json!("internal-error"), new_disk("pvc-1"));
+        let clone = setup
             .disks
             .provisioner
-            .create_clone(minutes(1), &new_disk("pvc-1"), source)
-            .await;
-        assert_eq!(failed.unwrap_err().failure_kind(), FailureKind::Unavailable);
+            .create_clone(minutes(1), &new, source);
+        setup.lose("DeleteSnapshot", &error, clone).await;
         assert_eq!(snapshots(setup).len(), 1);
         let rows = setup.rows();
         let clone = rows

@@ -29,18 +29,8 @@ async fn a_lost_create_response_is_unavailable_and_the_retry_returns_the_disk() 
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for loss in losses() {
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
-            setup.fault("CreateDisk", &loss);
-            let lost = setup
-                .disks
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .unwrap_err();
-            assert_eq!(
-                lost.failure_kind(),
-                FailureKind::Unavailable,
-                "{loss}: {lost:?}"
-            );
+            let create = setup.disks.provisioner.create(seconds(1), &new);
+            setup.lose("CreateDisk", &loss, create).await;
             let disk = setup.create(&new).await;
             assert_eq!(setup.only_disk(), disk.id, "{loss}");
         }
@@ -50,7 +40,7 @@ async fn a_lost_create_response_is_unavailable_and_the_retry_returns_the_disk() 
 #[tokio::test(start_paused = true)]
 async fn client_retries_hide_lost_responses() {
     for loss in losses() {
-        let setup = Setup::with_retries(&["--create-delay=1s"]);
+        let setup = Setup::new(&["--create-delay=1s"]);
         setup.faults("CreateDisk", 3, &loss);
         let disk = setup.create(&available("pvc-1")).await;
         assert_eq!(setup.only_disk(), disk.id, "{loss}");
@@ -60,16 +50,16 @@ async fn client_retries_hide_lost_responses() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_returns_the_disk_of_a_lost_response_after_a_preferred_category_is_back_in_stock() {
     let setup = Setup::new(&["--stale=2s", "--out-of-stock=*/cloud_efficiency"]);
-    setup.faults("CreateDisk", 2, &json!("reset-after"));
-    setup.configure(
-        &json!({"faults": [{"action": "CreateDisk", "from": 2, "kind": "reset-after"}]}),
-    );
+    setup.configure(&json!({"faults": [
+        {"action": "CreateDisk", "from": 2, "times": 1_000_000, "kind": "reset-after"}
+    ]}));
     setup
         .disks
         .provisioner
-        .create(minutes(1), &available("pvc-1"))
+        .create(seconds(1), &available("pvc-1"))
         .await
         .unwrap_err();
+    setup.configure(&json!({"faults": []}));
     let created = setup.only_disk();
     setup.configure(&json!({"out_of_stock": []}));
     // Immediately, before the tag index contains the disk.
@@ -100,13 +90,10 @@ async fn create_waits_for_a_new_disk_missing_from_stale_reads() {
 #[tokio::test(start_paused = true)]
 async fn an_incompatible_request_fails_while_the_tag_index_lags() {
     let setup = Setup::new(&["--stale=2s"]);
-    setup.fault("CreateDisk", &json!("reset-after"));
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await
-        .unwrap_err();
+    let new = new_disk("pvc-1");
+    let create = setup.disks.provisioner.create(seconds(1), &new);
+    let lost = json!("reset-after");
+    setup.lose("CreateDisk", &lost, create).await;
     let created = setup.only_disk();
     let other = NewDisk {
         size: gib(40),
@@ -209,7 +196,7 @@ async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
 
 #[tokio::test(start_paused = true)]
 async fn create_retries_while_the_first_call_is_in_flight() {
-    let setup = Setup::with_retries(&[]);
+    let setup = Setup::new(&[]);
     setup.configure(&json!({"rules": {"token_in_flight": "3s"}}));
     setup.fault("CreateDisk", &json!("reset-after"));
     let disk = setup.create(&new_disk("pvc-1")).await;

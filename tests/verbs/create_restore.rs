@@ -144,13 +144,9 @@ async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
     let new = from_snapshot(&snapshot);
-    setup.fault("CreateDisk", &json!("reset-after"));
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let create = setup.disks.provisioner.create(seconds(1), &new);
+    let lost = json!("reset-after");
+    setup.lose("CreateDisk", &lost, create).await;
     setup
         .disks
         .snapshotter

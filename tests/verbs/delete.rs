@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{Failure, Tags, tag};
 
 use crate::kit::create::retry;
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn delete_of_an_attached_disk_fails_and_names_the_node() {
@@ -129,9 +129,7 @@ async fn delete_of_an_externally_deleted_disk_succeeds() {
     let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     // Stale reads still return the disk.
-    setup
-        .cloud
-        .ecs()
+    client(&setup.cloud)
         .delete_disk(minutes(1), &disk)
         .await
         .unwrap();
@@ -222,14 +220,8 @@ async fn a_lost_delete_response_is_unavailable_and_the_retry_succeeds() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
         let disk = setup.disk("pvc-1").await;
-        setup.fault("DeleteDisk", &json!(loss));
-        let lost = setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap_err();
-        assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
+        let delete = setup.disks.provisioner.delete(seconds(1), &disk);
+        setup.lose("DeleteDisk", &json!(loss), delete).await;
         setup.delete(&disk).await;
         assert!(setup.rows().is_empty(), "{loss}");
     }

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::cloud::{AttachDisk, EcsApi};
+use diskplugin::cloud::AttachDisk;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{DiskId, Failure};
 
 use crate::kit::create::sleep;
 use crate::kit::publish::{publish, single_node};
 use crate::kit::{Setup, minutes, node_one, text};
+use crate::memory_cloud::client;
 
 fn is_deleted_with_instance(setup: &Setup, disk: &DiskId) -> Value {
     setup.row(disk)["delete_with_instance"].clone()
@@ -23,7 +24,7 @@ async fn attached_by_others(setup: &Setup) -> DiskId {
         force: false,
         delete_with_instance: true,
     };
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     ecs.attach_disk(minutes(1), &request).await.unwrap();
     sleep(30).await;
     assert_eq!(is_deleted_with_instance(setup, &disk), json!(true));

@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{DetachDisk, EcsApi};
+use diskplugin::cloud::DetachDisk;
 use diskplugin::disk::FailureKind;
 
 use crate::kit::create::{is_final, retry};
 use crate::kit::detach::attached;
 use crate::kit::{Setup, minutes, node_one, seconds, text};
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
@@ -33,9 +34,7 @@ async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
             instance: node_one(),
             delete_with_instance: false,
         };
-        setup
-            .cloud
-            .ecs()
+        client(&setup.cloud)
             .detach_disk(minutes(1), &external)
             .await
             .unwrap();

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::cloud::EcsApi;
 use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::Failure;
 
@@ -16,6 +15,7 @@ use crate::kit::overlay::Overlay;
 use crate::kit::{
     Setup, disk_services, established, minutes, new_disk, new_snapshot, node_one, seconds, text,
 };
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn hidden_new_disks_are_created_once() {
@@ -74,10 +74,13 @@ async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
     assert_eq!(setup.only_disk(), disk.id);
 }
 
+/// The access key of another account.
+const OTHER_KEY: &str = "--access-key-id=LTAI5tOTHER";
+
 /// The services of a process whose Secret becomes the key of another account.
 fn two_accounts(first: &Setup, second: &Setup) -> (Arc<Overlay>, Arc<DiskServices>) {
-    let overlay = Arc::new(Overlay::new(&[&first.cloud, &second.cloud]));
-    let services = established(Arc::clone(&overlay) as Arc<dyn EcsApi>);
+    let overlay = Overlay::new(&[&first.cloud, &second.cloud]);
+    let services = established(overlay.client());
     (overlay, services)
 }
 
@@ -86,7 +89,7 @@ async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
     for other_has_disks in [false, true] {
         let setup = Setup::new(&["--missing-is-error"]);
         // An account without the nodes of the cluster.
-        let other = Setup::with_nodes(1, &["--missing-is-error"]);
+        let other = Setup::with_nodes(1, &["--missing-is-error", OTHER_KEY]);
         if other_has_disks {
             other.unmanaged_disk(Default::default()).await;
         }
@@ -122,9 +125,7 @@ async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
     let setup = Setup::with_nodes(1, &[]);
     let disk = setup.disk("pvc-1").await;
     sleep(600).await;
-    setup
-        .cloud
-        .ecs()
+    client(&setup.cloud)
         .delete_disk(minutes(1), &disk)
         .await
         .unwrap();
@@ -151,14 +152,10 @@ async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lo
     let unknown = json!({"code": {"status": 404, "code": "InvalidAccessKeyId.NotFound"}});
     for (kind, is_read_denied) in [(&denied, false), (&unknown, true)] {
         let setup = Setup::new(&["--create-delay=1s"]);
-        setup.fault("CreateDisk", &json!("reset-after"));
         let new = new_disk("pvc-1");
-        setup
-            .disks
-            .provisioner
-            .create(seconds(9), &new)
-            .await
-            .unwrap_err();
+        let create = setup.disks.provisioner.create(seconds(1), &new);
+        let lost = json!("reset-after");
+        setup.lose("CreateDisk", &lost, create).await;
         let created = setup.only_disk();
         let restarted = setup.restarted();
         let mut faults = vec![json!({"action": "CreateDisk", "times": 10_000, "kind": kind})];
@@ -264,9 +261,9 @@ async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
         let setup = Setup::new(&["--create-delay=1s"]);
         let new = new_disk("pvc-1");
         let disk = setup.create(&new).await.id;
-        let overlay = Arc::new(Overlay::new(&[&setup.cloud]));
+        let overlay = Overlay::new(&[&setup.cloud]);
         overlay.show_status(&disk, Some(status));
-        let disks = disk_services(Arc::clone(&overlay) as Arc<dyn EcsApi>, "test");
+        let disks = disk_services(overlay.client(), "test");
         for _ in 0..5 {
             let rejected = disks
                 .provisioner

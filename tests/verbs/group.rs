@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::cloud::{DescribeSnapshotGroups, EcsApi};
+use diskplugin::cloud::DescribeSnapshotGroups;
 use diskplugin::disk::{Error, FailureKind, NewGroupSnapshot};
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
 
 use crate::kit::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
 use crate::kit::{Setup, minutes, seconds, text};
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
@@ -73,7 +74,7 @@ async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
 async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected_with_the_difference()
  {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::with_retries(&["--cut-delay=1s", stale]);
+        let setup = Setup::new(&["--cut-delay=1s", stale]);
         let (one, two) = two_disks(&setup).await;
         let three = setup.disk("pvc-3").await;
         let new = new_group("group", &[&one, &two]);
@@ -200,9 +201,7 @@ async fn concurrent_group_creations_share_polls() {
     let polls = setup.calls("DescribeSnapshots");
     assert!(polls < 20, "{polls}");
     let query = DescribeSnapshotGroups::default();
-    let page = setup
-        .cloud
-        .ecs()
+    let page = client(&setup.cloud)
         .describe_snapshot_groups(minutes(1), &query)
         .await;
     assert_eq!(page.unwrap().rows.len(), 30);

@@ -140,7 +140,7 @@ async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_fo
             "{}",
             text(&error)
         );
-        for part in [bad.as_str(), "malformed row", "no Status"] {
+        for part in [bad.as_str(), "malformed row", "missing field `Status`"] {
             assert!(text(&error).contains(part), "{}", text(&error));
         }
     }

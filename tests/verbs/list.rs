@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use diskplugin::cloud::{CreateDisk, CreateSnapshot, EcsApi};
+use diskplugin::cloud::{CreateDisk, CreateSnapshot};
 use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
 };
 
 use crate::kit::{Setup, minutes, new_disk, node_one, zone};
+use crate::memory_cloud::client;
 use crate::snapshot::delete_snapshot;
 
 /// Creates `count` disks of this cluster at the given interval.
 async fn create_disks(setup: &Setup, count: usize, interval: Duration) -> Vec<String> {
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     let mut ids = Vec::new();
     for n in 0..count {
         let request = CreateDisk {
@@ -127,7 +128,7 @@ async fn snapshots_are_listed_by_id_and_by_source() {
 #[tokio::test(start_paused = true)]
 async fn a_list_of_1200_snapshots_is_complete_and_a_short_list_is_filtered_by_tag_again() {
     let setup = Setup::new(&[]);
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     let mut created = BTreeSet::new();
     for n in 0..1200 {
         if n % 200 == 0 {
@@ -256,7 +257,7 @@ async fn a_disk_deleted_externally_is_not_listed_after_the_staleness_bound() {
     let disk = setup.disk("pvc-1").await;
     // A visible disk proves that the permission exists.
     setup.unmanaged_disk(Tags::new()).await;
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));

@@ -94,7 +94,7 @@ async fn a_load_under_60_calls_per_minute_learns_each_quota_once() {
             "--detach-delay=1s",
             &format!("--latency={latency}"),
         ];
-        let setup = Setup::with_nodes_and_retries(NODES, &flags);
+        let setup = Setup::with_nodes(NODES, &flags);
         let started = Instant::now();
         let (local, mut volumes) = (LocalSet::new(), JoinSet::new());
         for number in 0..VOLUMES {
@@ -140,7 +140,7 @@ async fn attach_and_detach_complete_under_continuous_lists() {
         "--detach-delay=1s",
         "--latency=50ms",
     ];
-    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let setup = Setup::with_nodes(1, &flags);
     let disk = setup.disk("pvc-1").await;
     let mut lists = JoinSet::new();
     for _ in 0..50 {
@@ -174,7 +174,7 @@ async fn attach_and_detach_complete_under_continuous_lists() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_create_makes_no_further_calls_and_a_repeat_returns_its_disk() {
     let flags = ["--create-delay=30s", "--throttle=60"];
-    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let setup = Setup::with_nodes(1, &flags);
     let (disks, new) = (Arc::clone(&setup.disks), new_disk("pvc-1"));
     let mut call = JoinSet::new();
     call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
@@ -191,7 +191,7 @@ async fn a_cancelled_create_makes_no_further_calls_and_a_repeat_returns_its_disk
 #[tokio::test(start_paused = true)]
 async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
     let flags = ["--attach-delay=300s", "--throttle=DescribeDisks=10"];
-    let setup = Setup::with_nodes_and_retries(1, &flags);
+    let setup = Setup::with_nodes(1, &flags);
     let disk = setup.disk("pvc-1").await;
     let disks = Arc::clone(&setup.disks);
     let mut call = JoinSet::new();
@@ -224,7 +224,7 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_before_the_end_of_the_throttling_fails_immediately_without_a_call() {
-    let setup = Setup::with_nodes_and_retries(1, &["--throttle=CreateDisk=1"]);
+    let setup = Setup::with_nodes(1, &["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
     let rejected = setup
         .disks

@@ -2,8 +2,8 @@
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "a failed helper fails its test")]
 
-#[path = "../common/retrying_cloud.rs"]
-mod retrying_cloud;
+#[path = "../common/memory_cloud.rs"]
+mod memory_cloud;
 
 mod adverse;
 mod attach;

@@ -6,6 +6,7 @@ use diskplugin::model::{DiskId, Failure, InstanceId, tag};
 
 use crate::kit::publish::{publish, single_node};
 use crate::kit::{Setup, minutes, node_one, text};
+use crate::memory_cloud::client;
 
 fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
@@ -168,7 +169,7 @@ async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
         targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),
         tags,
     };
-    let ecs: &dyn diskplugin::cloud::EcsApi = &setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     ecs.tag_resources(minutes(1), &request).await.unwrap();
     setup.delete(&disk).await;
 }

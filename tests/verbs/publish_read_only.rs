@@ -122,13 +122,10 @@ async fn unpublish_fails_until_the_read_only_tag_is_removed_and_a_writer_removes
         ..single_node(&disk, &node_one())
     };
     publish(&setup.disks, &reader).await.unwrap();
-    setup.fault("UntagResources", &json!("internal-error"));
-    let detached = setup
-        .disks
-        .attacher
-        .detach(minutes(1), &disk, &node_one())
-        .await;
-    assert!(detached.is_err() && setup.attachments(&disk).is_empty());
+    let (error, node) = (json!("internal-error"), node_one());
+    let detach = setup.disks.attacher.detach(minutes(1), &disk, &node);
+    setup.lose("UntagResources", &error, detach).await;
+    assert!(setup.attachments(&disk).is_empty());
     setup.detach(&disk, &node_one()).await;
     assert!(read_only_nodes(&setup, &disk).is_empty());
     reject_attach(&setup, "InstanceDiskLimitExceeded", 403);

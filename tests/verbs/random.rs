@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, LocalSet};
 use diskplugin::disk::{DiskServices, Error, FailureKind};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::kit::{Setup, available, minutes, new_disk, node_one, node_two, text};
+use crate::kit::{Setup, available, minutes, new_disk, node_one, node_two, text, with_retries};
 use crate::rng::Rng;
 
 // Number of seeds, volumes per seed and operations per volume.
@@ -307,13 +307,10 @@ async fn run(seed: u64) {
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-        setup
-            .disks
-            .attacher
-            .detach_everywhere(minutes(1), &disk)
-            .await
-            .unwrap();
-        setup.delete(&disk).await;
+        let detach = with_retries(|| setup.disks.attacher.detach_everywhere(minutes(1), &disk));
+        detach.await.unwrap();
+        let delete = with_retries(|| setup.disks.provisioner.delete(minutes(1), &disk));
+        delete.await.unwrap();
     }
     assert!(attached_instances(&setup).is_empty(), "seed {seed}");
 }

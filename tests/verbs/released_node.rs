@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{DetachDisk, EcsApi};
+use diskplugin::cloud::DetachDisk;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{DiskId, Failure};
 
 use crate::kit::create::sleep;
 use crate::kit::detach::attached;
 use crate::kit::{Setup, minutes, node_one, text, with_retries};
+use crate::memory_cloud::client;
 
 /// DetachDisk is rejected because the instance does not exist, before the disk is looked up.
 fn reject_node(setup: &Setup) {
@@ -25,7 +26,7 @@ async fn detach_externally(setup: &Setup, disk: &DiskId) {
         instance: node_one(),
         delete_with_instance: false,
     };
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     ecs.detach_disk(minutes(1), &request).await.unwrap();
     sleep(30).await;
 }
@@ -83,7 +84,7 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
     // A disk that was created recently can be hidden.
     sleep(600).await;
     detach_externally(&setup, &disk).await;
-    let ecs = setup.cloud.ecs();
+    let ecs = client(&setup.cloud);
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     sleep(30).await;
     reject_node(&setup);

@@ -174,7 +174,7 @@ async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resize_waits_for_a_running_resize() {
-    let setup = Setup::with_retries(&["--resize-delay=8s"]);
+    let setup = Setup::new(&["--resize-delay=8s"]);
     let disk = setup.disk("pvc-1").await;
     setup
         .disks
@@ -191,14 +191,8 @@ async fn a_repeat_after_a_lost_response_reaches_the_requested_size() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--resize-delay=2s"]);
         let disk = setup.disk("pvc-1").await;
-        setup.fault("ResizeDisk", &json!(loss));
-        let lost = setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, gib(30))
-            .await
-            .unwrap_err();
-        assert_eq!(lost.failure_kind(), FailureKind::Unavailable);
+        let order = setup.disks.resizer.resize(seconds(1), &disk, gib(30));
+        setup.lose("ResizeDisk", &json!(loss), order).await;
         let row = resize(&setup, &disk, gib(30)).await;
         assert_eq!(row.size.0, 30, "{loss}");
     }

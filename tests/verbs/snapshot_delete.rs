@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{CreateSnapshot, EcsApi};
+use diskplugin::cloud::CreateSnapshot;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
 
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
+use crate::memory_cloud::client;
 use crate::snapshot::{delete_snapshot, only_snapshot, snapshots};
 
 #[tokio::test(start_paused = true)]
@@ -61,9 +62,7 @@ async fn an_unmanaged_snapshot_is_not_deleted() {
         tags: Tags::new(),
         token: ClientToken::derive("test", ["external"]),
     };
-    let snapshot = setup
-        .cloud
-        .ecs()
+    let snapshot = client(&setup.cloud)
         .create_snapshot(minutes(1), &request)
         .await
         .unwrap();

@@ -32,7 +32,7 @@ fn calls_per_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
 
 #[tokio::test(start_paused = true)]
 async fn an_exhausted_quota_is_waited_for_with_few_calls() {
-    let setup = Setup::with_retries(&["--attach-delay=90s", "--throttle=DescribeDisks=10"]);
+    let setup = Setup::new(&["--attach-delay=90s", "--throttle=DescribeDisks=10"]);
     let disk = setup.disk("pvc-1").await;
     let node = node_one();
     // The operation takes longer than a call waits for it.
@@ -46,7 +46,7 @@ async fn an_exhausted_quota_is_waited_for_with_few_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn operations_after_throttled_polls_are_not_polled_more_often() {
-    let setup = Setup::with_retries(&["--attach-delay=2s"]);
+    let setup = Setup::new(&["--attach-delay=2s"]);
     for (limit, max_polls) in [(None, Some(8)), (Some(3), None), (None, Some(5))] {
         setup.configure(&json!({"throttle": {"actions": {"DescribeDisks": limit}}}));
         let disk = setup.disk(&format!("pvc-{max_polls:?}")).await;
@@ -64,7 +64,7 @@ async fn operations_after_throttled_polls_are_not_polled_more_often() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_waiters_under_throttling_share_one_probe() {
-    let setup = Setup::with_nodes_and_retries(20, &["--attach-delay=30s"]);
+    let setup = Setup::with_nodes(20, &["--attach-delay=30s"]);
     let mut attaching = JoinSet::new();
     for n in 0..20 {
         let disk = setup.disk(&format!("pvc-{n}")).await;
@@ -91,7 +91,7 @@ async fn concurrent_waiters_under_throttling_share_one_probe() {
 
 #[tokio::test(start_paused = true)]
 async fn reads_with_short_deadlines_do_not_queue_calls_until_the_quota_resets() {
-    let setup = Setup::with_nodes_and_retries(20, &["--attach-delay=90s"]);
+    let setup = Setup::with_nodes(20, &["--attach-delay=90s"]);
     let mut attaching = JoinSet::new();
     let mut disks = Vec::new();
     for n in 0..20 {
@@ -140,45 +140,39 @@ async fn reads_with_short_deadlines_do_not_queue_calls_until_the_quota_resets() 
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
-    for retries in [true, false] {
-        for (limit, step) in [
-            ("AttachDisk=0", "attach disk"),
-            ("DescribeDisks=3", "attach disk"),
-        ] {
-            let flags = ["--attach-delay=45s", &format!("--throttle={limit}")];
-            let setup = if retries {
-                Setup::with_retries(&flags)
-            } else {
-                Setup::new(&flags)
-            };
-            let disk = setup.disk("pvc-1").await;
-            let started = Instant::now();
-            let late = setup
-                .disks
-                .attacher
-                .attach(seconds(20), &disk, &node_one())
-                .await
-                .unwrap_err();
-            assert!(started.elapsed() <= Duration::from_secs(20));
-            let text = text(&late);
-            assert!(
-                text.contains(step) && text.contains("Throttling"),
-                "{retries} {limit}: {text}"
-            );
-            assert!(
-                matches!(
-                    late.failure_kind(),
-                    FailureKind::Unavailable | FailureKind::DeadlineExceeded
-                ),
-                "{late:?}"
-            );
-        }
+    for (limit, step) in [
+        ("AttachDisk=0", "attach disk"),
+        ("DescribeDisks=3", "attach disk"),
+    ] {
+        let flags = ["--attach-delay=45s", &format!("--throttle={limit}")];
+        let setup = Setup::new(&flags);
+        let disk = setup.disk("pvc-1").await;
+        let started = Instant::now();
+        let late = setup
+            .disks
+            .attacher
+            .attach(seconds(20), &disk, &node_one())
+            .await
+            .unwrap_err();
+        assert!(started.elapsed() <= Duration::from_secs(20));
+        let text = text(&late);
+        assert!(
+            text.contains(step) && text.contains("Throttling"),
+            "{limit}: {text}"
+        );
+        assert!(
+            matches!(
+                late.failure_kind(),
+                FailureKind::Unavailable | FailureKind::DeadlineExceeded
+            ),
+            "{late:?}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
-    let setup = Setup::with_retries(&["--throttle=CreateDisk=1"]);
+    let setup = Setup::new(&["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
     let started = Instant::now();
     setup.disk("pvc-2").await;
@@ -196,7 +190,7 @@ async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_is_reported_immediately_with_advice() {
-    let setup = Setup::with_retries(&[]);
+    let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     setup.configure(

@@ -34,13 +34,10 @@ async fn a_create_repeated_after_a_day_returns_the_same_disk() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_whose_response_was_lost_a_day_before_a_restart_is_found() {
     let setup = setup().await;
-    setup.fault("CreateDisk", &json!("reset-after"));
-    let lost = setup
-        .disks
-        .provisioner
-        .create(seconds(9), &new_disk("pvc-1"))
-        .await;
-    assert_eq!(lost.unwrap_err().failure_kind(), FailureKind::Unavailable);
+    let new = new_disk("pvc-1");
+    let create = setup.disks.provisioner.create(seconds(1), &new);
+    let lost = json!("reset-after");
+    setup.lose("CreateDisk", &lost, create).await;
     sleep_hours(25).await;
     let found = setup
         .restarted()

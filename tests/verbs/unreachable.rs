@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::{AttachDisk, EcsApi};
+use diskplugin::cloud::AttachDisk;
 use diskplugin::disk::Error;
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
 use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text, with_retries};
+use crate::memory_cloud::client;
 
 fn far() -> InstanceId {
     "i-far".parse().unwrap()
@@ -183,7 +184,7 @@ async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detach
             force: false,
             delete_with_instance: false,
         };
-        let ecs = setup.cloud.ecs();
+        let ecs = client(&setup.cloud);
         while ecs.attach_disk(minutes(1), &external).await.is_err() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -268,9 +269,7 @@ async fn the_cloud_rejects_a_forced_attach_of_an_attached_disk() {
         delete_with_instance: false,
     };
     assert!(
-        setup
-            .cloud
-            .ecs()
+        client(&setup.cloud)
             .attach_disk(minutes(1), &forced)
             .await
             .is_err()

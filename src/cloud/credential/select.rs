@@ -10,8 +10,8 @@ use super::{
 };
 use crate::cloud::ServerClock;
 use crate::cloud::metadata::{Metadata, MetadataError};
+use crate::cloud::server::BuildError;
 use crate::cloud::sign::Scheme;
-use crate::cloud::transport::BuildError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Selection {

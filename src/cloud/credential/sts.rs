@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
-use crate::base::Clock;
+use crate::base::{Clock, Deadline};
 use crate::cloud::ServerClock;
+use crate::cloud::http_transport::HttpTransport;
 use crate::cloud::request_secrets::RequestSecrets;
 use crate::cloud::response::Response;
+use crate::cloud::server::{BuildError, Server};
 use crate::cloud::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
-use crate::cloud::transport::{BuildError, Server};
 
 const STS_API_VERSION: &str = "2015-04-01";
 /// The service responds in well under a second, and a call of the driver may be waiting.
@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct Sts {
-    http: Client,
+    http: HttpTransport,
     server: Server,
     scheme: Scheme,
     clock: ServerClock,
@@ -84,7 +84,7 @@ impl Sts {
     pub fn new(endpoint: &str, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
         let server: Server = endpoint.parse()?;
         Ok(Self {
-            http: server.client(TIMEOUT)?,
+            http: HttpTransport::new(&server)?,
             server,
             scheme,
             clock,
@@ -167,9 +167,9 @@ impl Sts {
         loop {
             let time = self.clock.now();
             let (signed, secrets) = sign(time);
-            let response = self
-                .server
-                .post(&self.http, action, signed, form.to_owned());
+            let deadline = Deadline::after(TIMEOUT);
+            let form = form.to_owned();
+            let response = self.server.post(&self.http, action, signed, form, deadline);
             let response = response.await.map_err(CredentialError::Sts)?;
             self.clock.record(&response.headers);
             if response.rejects_time()

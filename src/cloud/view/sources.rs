@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::source::{INTERVAL, Interval, Source};
 use super::{MAX_IDS_PER_CALL, Poller};
 use crate::base::Tasks;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cloud::action::{
     DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks,
 };
@@ -29,7 +29,7 @@ macro_rules! pollers {
         $(impl Poller<$key, $row> {
             #[must_use]
             pub fn $name(
-                ecs: &Arc<dyn EcsApi>,
+                ecs: &Arc<Client>,
                 tasks: Tasks,
                 is_canary: impl Fn(&$row) -> bool + Send + Sync + 'static,
             ) -> Self {

@@ -6,7 +6,7 @@ use super::dependencies::Dependencies;
 use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use super::refusals::Refusals;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cloud::view::{Poller, RunningOperations};
 use crate::model::{Disk, Instance, InstanceId};
 
@@ -30,7 +30,7 @@ pub use queue::QueueReport;
 
 #[derive(Debug)]
 pub struct Attacher {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     instances: Poller<InstanceId, Instance>,
     queues: queue::AttachQueues,

@@ -13,7 +13,7 @@ use super::name::{Event, NameState, Pending};
 use super::names::{Names, consumes_token};
 use super::{READ_LAG, Rows};
 use crate::base::Deadline;
-use crate::cloud::{self, EcsApi, Kind};
+use crate::cloud::{self, Client, Kind};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::error::{Error, Result, cloud};
 use crate::disk::owned::{CreateRequest, OwnedResource};
@@ -22,7 +22,7 @@ use crate::model::{ClientToken, Disk, Failure, Tags};
 
 #[derive(Debug)]
 pub(in crate::disk) struct Creator<V: OwnedResource> {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     owner: Owner,
     pub(in crate::disk) rows: Arc<Rows<V>>,
     pub(in crate::disk) names: Names,

@@ -12,7 +12,7 @@ use super::existence::{Existence, Fact, Record};
 use super::{Active, CONFIRM_AFTER, Nodes, READ_LAG};
 use crate::base::Deadline;
 use crate::cloud::view::{MissingProof, Observation, Poller, WaitError};
-use crate::cloud::{self, Condition, EcsApi, Kind};
+use crate::cloud::{self, Client, Condition, Kind};
 use crate::disk::owned::OwnedResource;
 use crate::disk::ownership::Owner;
 use crate::model::{Disk, Tags};
@@ -42,7 +42,7 @@ impl<V> Presence<V> {
 
 /// The rows of one kind of resource, and what is known about missing ones. Waits are those of the poller.
 pub(in crate::disk) struct Rows<V: OwnedResource> {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     poller: Poller<V::Id, V>,
     owner: Owner,
     pub(super) active: Active,
@@ -71,7 +71,7 @@ impl<V: OwnedResource> Deref for Rows<V> {
 
 impl<V: OwnedResource> Rows<V> {
     pub(in crate::disk) fn new(
-        ecs: &Arc<dyn EcsApi>,
+        ecs: &Arc<Client>,
         poller: Poller<V::Id, V>,
         owner: &Owner,
         active: Active,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::cloud::{DescribeInstances, DescribeStock, EcsApi};
+use crate::cloud::{Client, DescribeInstances, DescribeStock};
 use crate::disk::error::cloud;
 use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};
@@ -39,11 +39,11 @@ impl<T> PartialResult<T> {
 
 #[derive(Debug)]
 pub struct InstanceTypeCatalog {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
 }
 
 impl InstanceTypeCatalog {
-    pub(in crate::disk) fn new(ecs: Arc<dyn EcsApi>) -> Self {
+    pub(in crate::disk) fn new(ecs: Arc<Client>) -> Self {
         Self { ecs }
     }
 

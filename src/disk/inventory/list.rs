@@ -182,7 +182,7 @@ impl Inventory {
         item: &(impl Fn(V) -> Option<T> + Sync),
     ) -> Result<Vec<(Cursor, T)>> {
         let read = |tags: Tags| {
-            let page = move |next| V::list_page(&*self.ecs, deadline, tags.clone(), next);
+            let page = move |next| V::list_page(&self.ecs, deadline, tags.clone(), next);
             let is_owned = |row: &V| self.owner.owns(row.tags());
             async move {
                 self.read_pages(resource, page, changes, &is_owned, item)

@@ -9,7 +9,7 @@ use super::journal::Journal;
 use super::ownership::Owner;
 use super::read::read_disk;
 use crate::base::Deadline;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskHealth, DiskId, Snapshot};
 
@@ -27,7 +27,7 @@ use tag_filter::TagFilter;
 
 #[derive(Debug)]
 pub struct Inventory {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     disk_health: Poller<DiskId, DiskHealth>,
     snapshots: Arc<Rows<Snapshot>>,

@@ -58,7 +58,7 @@ impl Inventory {
     }
 
     async fn sees_any<V: OwnedResource>(&self, deadline: Deadline, kind: &str) -> Result<bool> {
-        let page = V::list_page(&*self.ecs, deadline, Tags::new(), None).await;
+        let page = V::list_page(&self.ecs, deadline, Tags::new(), None).await;
         let page = page.map_err(cloud(format!("list the {kind}")))?;
         Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
     }

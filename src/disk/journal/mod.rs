@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::evidence::{Active, READ_LAG};
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod attachments;
@@ -21,7 +21,7 @@ pub(super) use ttl_cache::TtlCache;
 #[derive(Debug)]
 pub(super) struct Journal {
     active: Active,
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     pub(super) disks: RecentResources<DiskId, Disk>,
     /// Snapshots that callers created and deleted.
     pub(super) snapshots: RecentResources<SnapshotId, Snapshot>,
@@ -45,7 +45,7 @@ const EPHEMERAL: Duration = Duration::from_secs(24 * 3600);
 const FREE: Duration = Duration::from_secs(10);
 
 impl Journal {
-    pub(super) fn new(active: Active, ecs: Arc<dyn EcsApi>) -> Self {
+    pub(super) fn new(active: Active, ecs: Arc<Client>) -> Self {
         Self {
             active,
             ecs,

@@ -7,10 +7,10 @@ use super::Result;
 use super::error::cloud;
 use crate::base::Deadline;
 use crate::cloud::{
-    self, AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
+    self, AttachDisk, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
     DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, DiskAttribute, EcsApi, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk,
-    ResizeMode, TagResources, TagTarget, UntagResources,
+    DetachDisk, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode,
+    TagResources, TagTarget, UntagResources,
 };
 use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId,
@@ -56,12 +56,12 @@ impl NoSuch {
 /// Calls each action once.
 #[derive(Debug)]
 pub struct PermissionProbe {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
 }
 
 impl PermissionProbe {
     #[must_use]
-    pub fn new(ecs: Arc<dyn EcsApi>) -> Self {
+    pub fn new(ecs: Arc<Client>) -> Self {
         Self { ecs }
     }
 

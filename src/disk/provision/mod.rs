@@ -8,7 +8,7 @@ use super::journal::Journal;
 use super::ownership::Owner;
 use super::refusals::Refusals;
 use super::snapshot::Snapshotter;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::model::{Category, Disk, ZoneId};
 
 mod attempt;
@@ -25,7 +25,7 @@ pub use new_disk::{AllowedZone, NewDisk};
 
 #[derive(Debug)]
 pub struct Provisioner {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     snapshots: Arc<Snapshotter>,
     owner: Owner,

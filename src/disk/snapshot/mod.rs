@@ -6,7 +6,7 @@ use super::dependencies::Dependencies;
 use super::evidence::{Creator, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
-use crate::cloud::EcsApi;
+use crate::cloud::Client;
 use crate::model::{Disk, Snapshot, SnapshotGroup};
 
 mod compare;
@@ -21,7 +21,7 @@ pub use group::{GroupSnapshot, NewGroupSnapshot};
 
 #[derive(Debug)]
 pub struct Snapshotter {
-    ecs: Arc<dyn EcsApi>,
+    ecs: Arc<Client>,
     disks: Arc<Rows<Disk>>,
     owner: Owner,
     journal: Arc<Journal>,

@@ -144,7 +144,7 @@ impl Authenticator<'_> {
         }
         match parsed.via {
             Via::V3 => self.check_v3(request, &state.issued)?,
-            Via::V1 | Via::Memory | Via::Unsigned => self.check_v1(request, &state.issued)?,
+            Via::V1 | Via::Unsigned => self.check_v1(request, &state.issued)?,
         }
         let nonce = parsed.nonce.as_deref().unwrap_or_default();
         if !state.nonces.take(nonce, self.now) {

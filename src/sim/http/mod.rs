@@ -16,5 +16,5 @@ mod server;
 mod sts;
 mod xml;
 
-pub use handler::{Exchange, HttpHandler, Response};
+pub use handler::{Exchange, HttpHandler, Reset, Response};
 pub(crate) use server::Server;

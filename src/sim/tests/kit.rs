@@ -52,7 +52,7 @@ impl Sandbox {
         let call = ApiCall {
             action,
             params,
-            via: Via::Memory,
+            via: Via::V1,
             nonce: None,
         };
         let admission = dispatch::admit(&mut self.world, self.now, &call);

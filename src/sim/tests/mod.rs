@@ -4,7 +4,6 @@ mod audit;
 mod kit;
 mod lifecycle;
 mod matrix;
-mod memory;
 mod reads;
 mod rules;
 mod seed;

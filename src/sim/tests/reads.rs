@@ -147,7 +147,7 @@ fn a_hundred_thousand_disks_are_created_and_described() {
     let (mut seen, mut token) = (0, None);
     loop {
         let query = region().with("MaxResults", "500");
-        let page = sandbox.disks(query.with_opt("NextToken", token));
+        let page = sandbox.disks(query.with("NextToken", token.unwrap_or_default()));
         seen += page.rows.len();
         token = page.next;
         if token.is_none() {

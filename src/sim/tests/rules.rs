@@ -188,7 +188,7 @@ fn a_response_lost_after_the_effect_leaves_the_disk() {
         let call = crate::sim::dispatch::ApiCall {
             action: Action::CreateDisk,
             params: essd(),
-            via: crate::sim::log::Via::Memory,
+            via: crate::sim::log::Via::V1,
             nonce: None,
         };
         let now = sandbox.world.now;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{AttachDisk, Client, CreateSnapshot, EcsApi};
+use diskplugin::cloud::{AttachDisk, Client, CreateSnapshot};
 use diskplugin::model::{ClientToken, Tags, tag};
 
 use crate::common::ecs;

@@ -8,10 +8,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{AttachDisk, EcsApi};
+use diskplugin::cloud::AttachDisk;
 
 use super::{error_code, sleep};
 use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};
+use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_a_stale_row_does_not_prove_an_attachment() {
@@ -117,7 +118,7 @@ async fn unpublish_detaches_a_disk_whose_attachment_takes_effect_late() {
         delete_with_instance: false,
     };
     // The effect of the canceled call below.
-    let (ecs, late) = (setup.cloud.ecs(), request.clone());
+    let (ecs, late) = (client(&setup.cloud), request.clone());
     let mut effect = JoinSet::new();
     effect.spawn(async move { ecs.attach_disk(minutes(1), &late).await });
     tokio::task::yield_now().await;

@@ -22,7 +22,7 @@ async fn hung_and_failed_reads_delay_few_volumes() {
         (30, json!("internal-error")),
         (10, json!({"delay-after": "30s"})),
     ] {
-        let setup = Setup::with_nodes_and_retries(
+        let setup = Setup::with_nodes(
             60,
             &[
                 "--create-delay=500ms",

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use http::{Request, Response};
+use serde_json::{Value, json};
+use tokio_util::bytes::Bytes;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, EcsApi,
-    Error, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources,
-    UndeletedSnapshot, UntagResources,
-};
+use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::disk::DiskServices;
-use diskplugin::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
-    SnapshotId, Tags, Task, TaskId, ZoneStock, tag,
-};
-use diskplugin::sim::SimEcs;
+use diskplugin::model::tag;
+use diskplugin::sim::Cloud;
 
+use crate::kit::altered::{change_rows, is_action, params, with_field, with_params};
 use crate::kit::{Setup, disk_services};
+use crate::memory_cloud::{MemoryTransport, client_over};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -35,88 +32,79 @@ pub(super) enum Fault {
 }
 
 #[derive(Debug)]
-struct FaultyEcs {
-    ecs: SimEcs,
+struct FaultyTransport {
+    cloud: Cloud,
+    transport: MemoryTransport,
     fault: Fault,
 }
 
-fn is_owned(tags: &Tags) -> bool {
-    tags.contains_key(tag::CLUSTER)
+fn is_owned(row: &Value) -> bool {
+    let tags = row["Tags"]["Tag"].as_array().into_iter().flatten();
+    tags.into_iter().any(|one| one["TagKey"] == tag::CLUSTER)
 }
 
-macro_rules! faulty {
-    ($($method:ident($request:ty) -> $response:ty;)*) => {
-        #[async_trait]
-        impl EcsApi for FaultyEcs {
-            async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
-                let mut query = query.clone();
-                match self.fault {
-                    Fault::IgnoresTagFilter => query.tags = Tags::new(),
-                    Fault::IgnoresIdFilter if query.ids.is_some() => {
-                        let requested = query.ids.take().unwrap();
-                        let mut page = self.ecs.describe_disks(deadline, &query).await?;
-                        page.rows.retain(|row| !requested.contains(&row.id));
-                        return Ok(page);
-                    }
-                    Fault::RejectsIds(suffix) => {
-                        let ids = query.ids.iter().flatten();
-                        if ids.clone().any(|id| id.as_str().ends_with(suffix)) {
-                            return Err(Error::from_response("DescribeDisks", 400, "InvalidParameter.DiskIds"));
-                        }
-                    }
-                    _ => {}
-                }
-                let mut page = self.ecs.describe_disks(deadline, &query).await?;
-                if self.fault == Fault::HidesOwnedDisks {
-                    page.rows.retain(|row| !is_owned(&row.tags));
-                }
-                if self.fault == Fault::TruncatesPages && query.ids.is_some() && page.rows.len() > 1 {
-                    page.rows.sort_by(|a, b| b.created.cmp(&a.created).reverse());
-                    page.rows.truncate(1);
-                    page.next = Some("more".to_owned());
-                }
-                Ok(page)
-            }
+/// The requested IDs; none if all disks are requested.
+fn requested(request: &Request<String>) -> Option<Vec<String>> {
+    let ids = params(request).remove("DiskIds")?;
+    Some(serde_json::from_str(&ids).unwrap())
+}
 
-            async fn describe_snapshots(&self, deadline: Deadline, query: &DescribeSnapshots) -> Result<Page<Snapshot>> {
-                let mut query = query.clone();
-                if self.fault == Fault::IgnoresTagFilter {
-                    query.tags = Tags::new();
-                }
-                self.ecs.describe_snapshots(deadline, &query).await
+#[async_trait]
+impl Transport for FaultyTransport {
+    async fn send(
+        &self,
+        request: Request<String>,
+        deadline: Deadline,
+    ) -> Result<Response<Bytes>, Lost> {
+        let is_disks = is_action(&request, "DescribeDisks");
+        let is_list = is_disks || is_action(&request, "DescribeSnapshots");
+        let ids = requested(&request).filter(|_| is_disks);
+        let without = |prefix: &str| {
+            let mut params = params(&request);
+            params.retain(|name, _| !name.starts_with(prefix));
+            with_params(&request, &params, &self.cloud)
+        };
+        match (self.fault, ids) {
+            (Fault::IgnoresTagFilter, _) if is_list => {
+                self.transport.send(without("Tag."), deadline).await
             }
-
-            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$response> {
-                self.ecs.$method(deadline, request).await
-            })*
+            (Fault::IgnoresIdFilter, Some(ids)) => {
+                let response = self.transport.send(without("DiskIds"), deadline).await?;
+                let is_other = |row: &Value| ids.iter().all(|id| row["DiskId"] != id.as_str());
+                Ok(change_rows(response, |rows| rows.retain(is_other)))
+            }
+            (Fault::RejectsIds(suffix), Some(ids)) if ids.iter().any(|id| id.ends_with(suffix)) => {
+                let error = json!({"Code": "InvalidParameter.DiskIds", "RequestId": "R"});
+                let response = Response::builder().status(400);
+                Ok(response.body(error.to_string().into()).unwrap())
+            }
+            (Fault::HidesOwnedDisks, _) if is_disks => {
+                let response = self.transport.send(request, deadline).await?;
+                let is_other = |row: &Value| !is_owned(row);
+                Ok(change_rows(response, |rows| rows.retain(is_other)))
+            }
+            (Fault::TruncatesPages, Some(ids)) if ids.len() > 1 => {
+                let response = self.transport.send(request, deadline).await?;
+                let first = change_rows(response, |rows| {
+                    rows.sort_by_key(|row| row["CreationTime"].as_str().unwrap().to_owned());
+                    rows.truncate(1);
+                });
+                Ok(with_field(first, "NextToken", "more"))
+            }
+            _ => self.transport.send(request, deadline).await,
         }
-    };
-}
-
-faulty! {
-    create_disk(CreateDisk) -> DiskId;
-    delete_disk(DiskId) -> ();
-    attach_disk(AttachDisk) -> ();
-    detach_disk(DetachDisk) -> ();
-    resize_disk(ResizeDisk) -> ();
-    modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
-    modify_disk_attribute(ModifyDiskAttribute) -> ();
-    describe_tasks(DescribeTasks) -> Page<Task>;
-    describe_disk_health([DiskId]) -> Page<DiskHealth>;
-    create_snapshot(CreateSnapshot) -> SnapshotId;
-    delete_snapshot(SnapshotId) -> ();
-    create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
-    describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
-    delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>;
-    tag_resources(TagResources) -> ();
-    untag_resources(UntagResources) -> ();
-    describe_instances(DescribeInstances) -> Page<Instance>;
-    describe_instance_types([String]) -> Vec<InstanceType>;
-    describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
+    }
 }
 
 /// The disk services of a process that gets faulty responses from the same cloud.
 pub(super) fn faulty_services(setup: &Setup, fault: Fault) -> Arc<DiskServices> {
-    let ecs = setup.cloud.ecs();
-    disk_services(Arc::new(FaultyEcs { ecs, fault }), "test")
+    let transport = FaultyTransport {
+        cloud: setup.cloud.clone(),
+        transport: MemoryTransport::new(&setup.cloud),
+        fault,
+    };
+    disk_services(
+        Arc::new(client_over(&setup.cloud, Arc::new(transport))),
+        "test",
+    )
 }

@@ -1,5 +1,6 @@
 //! The fixture of the tests: the fake cloud and the disk services on top of it, with shortcuts for common operations.
 
+pub(crate) mod altered;
 pub(crate) mod create;
 pub(crate) mod detach;
 pub(crate) mod group;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use diskplugin::base::{Deadline, Tasks, TokioClock};
-use diskplugin::cloud::{AttachDisk, EcsApi};
+use diskplugin::cloud::{AttachDisk, Client};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
@@ -25,7 +26,7 @@ use diskplugin::sim::{Cloud, ExistingDisk, Options};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
 
-use crate::retrying_cloud::RetryingCloud;
+use crate::memory_cloud::client;
 
 /// Maximum delay between the end of an operation that takes whole seconds and the poll that observes it.
 pub(crate) const POLL_TOLERANCE: Duration = Duration::from_millis(125);
@@ -38,10 +39,9 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Without client retries: the disk services get every response, including injected faults, unchanged.
     pub(crate) fn new(flags: &[&str]) -> Self {
         let cloud = cloud(flags);
-        let disks = established(Arc::new(cloud.ecs()));
+        let disks = established(Arc::new(client(&cloud)));
         Self { cloud, disks }.with_system_disk()
     }
 
@@ -49,7 +49,7 @@ impl Setup {
     pub(crate) fn with_nodes(nodes: usize, flags: &[&str]) -> Self {
         let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = established(Arc::new(cloud.ecs()));
+        let disks = established(Arc::new(client(&cloud)));
         Self { cloud, disks }
     }
 
@@ -64,32 +64,18 @@ impl Setup {
             .map(|n| format!("i-{n}=cn-beijing-a={instance_type}"))
             .collect();
         let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = established(Arc::new(cloud.ecs()));
-        Self { cloud, disks }
-    }
-
-    /// With the rate limits and retries of the client.
-    pub(crate) fn with_retries(flags: &[&str]) -> Self {
-        let cloud = cloud(flags);
-        let disks = established(Arc::new(RetryingCloud::new(&cloud)));
-        Self { cloud, disks }
-    }
-
-    pub(crate) fn with_nodes_and_retries(nodes: usize, flags: &[&str]) -> Self {
-        let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
-        let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = established(Arc::new(RetryingCloud::new(&cloud)));
+        let disks = established(Arc::new(client(&cloud)));
         Self { cloud, disks }
     }
 
     /// The disk services of a new process on the same cloud.
     pub(crate) fn restarted(&self) -> Arc<DiskServices> {
-        disk_services(Arc::new(self.cloud.ecs()), "test")
+        disk_services(Arc::new(client(&self.cloud)), "test")
     }
 
     /// The disk services of another cluster's driver on the same cloud.
     pub(crate) fn other_cluster(&self) -> Arc<DiskServices> {
-        disk_services(Arc::new(self.cloud.ecs()), "other-cluster")
+        disk_services(Arc::new(client(&self.cloud)), "other-cluster")
     }
 
     pub(crate) fn configure(&self, patch: &Value) {
@@ -107,6 +93,20 @@ impl Setup {
         // An identical list would continue the count of the previous one.
         self.configure(&json!({"faults": []}));
         self.configure(&json!({"faults": [fault]}));
+    }
+
+    /// Makes a call while each request of the action has the fault, so that the client's retries fail too. Its error must
+    /// not be final.
+    pub(crate) async fn lose<T: std::fmt::Debug>(
+        &self,
+        action: &str,
+        kind: &Value,
+        call: impl Future<Output = Result<T, Error>>,
+    ) {
+        self.faults(action, 1_000_000, kind);
+        let error = call.await.unwrap_err();
+        assert!(!create::is_final(&error), "{kind}: {}", text(&error));
+        self.configure(&json!({"faults": []}));
     }
 
     /// Number of calls of the action.
@@ -205,7 +205,7 @@ impl Setup {
             force: false,
             delete_with_instance: false,
         };
-        let attached = self.cloud.ecs().attach_disk(minutes(1), &request).await;
+        let attached = client(&self.cloud).attach_disk(minutes(1), &request).await;
         attached.unwrap();
     }
 
@@ -234,7 +234,7 @@ impl Setup {
             tags,
             token: ClientToken::derive("test", ["unmanaged"]),
         };
-        let created = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        let created = client(&self.cloud).create_disk(minutes(1), &request).await;
         created.unwrap()
     }
 
@@ -267,7 +267,7 @@ impl Setup {
             tags: Tags::new(),
             token: ClientToken::derive("test", ["shared"]),
         };
-        let created = self.cloud.ecs().create_disk(minutes(1), &request).await;
+        let created = client(&self.cloud).create_disk(minutes(1), &request).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         created.unwrap()
     }
@@ -317,7 +317,7 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
 
 /// The services of a process that has been active for ten minutes, so that requests of an earlier one have no effect any
 /// longer.
-pub(crate) fn established(ecs: Arc<dyn EcsApi>) -> Arc<DiskServices> {
+pub(crate) fn established(ecs: Arc<Client>) -> Arc<DiskServices> {
     let since = Instant::now() - Duration::from_secs(600);
     let cluster = "test".parse().unwrap();
     let services = DiskServices::active_since(since, ecs, cluster, &Tasks::default());
@@ -326,7 +326,7 @@ pub(crate) fn established(ecs: Arc<dyn EcsApi>) -> Arc<DiskServices> {
 }
 
 /// The services of a process that has just become active.
-pub(crate) fn disk_services(ecs: Arc<dyn EcsApi>, cluster: &str) -> Arc<DiskServices> {
+pub(crate) fn disk_services(ecs: Arc<Client>, cluster: &str) -> Arc<DiskServices> {
     let services = DiskServices::new(ecs, cluster.parse().unwrap(), &Tasks::default());
     services.record_node(&node_one());
     Arc::new(services)

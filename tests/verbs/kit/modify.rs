@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use diskplugin::cloud::{CreateDisk, EcsApi};
+use diskplugin::cloud::CreateDisk;
 use diskplugin::model::{Category, Change, ClientToken, DiskId, Gib, Tags};
 
 use crate::kit::{Setup, minutes, text, with_retries, zone};
+use crate::memory_cloud::client;
 
 pub(crate) fn category_change(category: Category) -> Change {
     Change {
@@ -63,9 +64,7 @@ pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> Dis
         tags: Tags::new(),
         token: ClientToken::derive("test", ["external"]),
     };
-    setup
-        .cloud
-        .ecs()
+    client(&setup.cloud)
         .create_disk(minutes(1), &request)
         .await
         .unwrap()

@@ -1,112 +1,109 @@
 //! A cloud in which the access key can become that of another account, and rows can have any status.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use http::{Request, Response};
+use serde_json::Value;
+use tokio_util::bytes::Bytes;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{
-    AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, EcsApi,
-    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, Result, TagResources, UndeletedSnapshot,
-    UntagResources,
-};
-use diskplugin::model::{
-    Disk, DiskHealth, DiskId, DiskStatus, Instance, InstanceType, Snapshot, SnapshotGroup,
-    SnapshotGroupId, SnapshotId, Task, TaskId, ZoneStock,
-};
-use diskplugin::sim::{Cloud, SimEcs};
+use diskplugin::cloud::Client;
+use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials};
+use diskplugin::cloud::transport::{Lost, Transport};
+use diskplugin::model::DiskId;
+use diskplugin::sim::Cloud;
+
+use super::altered::{change_rows, is_action};
+use crate::memory_cloud::{MemoryTransport, settings};
 
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    accounts: Vec<SimEcs>,
-    key: AtomicU64,
-    statuses: Mutex<BTreeMap<DiskId, DiskStatus>>,
+    /// The first one; all have the same time and region.
+    cloud: Cloud,
+    accounts: Vec<(MemoryTransport, Credentials)>,
+    selected: AtomicUsize,
+    statuses: Mutex<BTreeMap<DiskId, String>>,
 }
 
+/// The access key of the selected account.
+#[derive(Debug)]
+struct SelectedKey(Arc<Overlay>);
+
+/// The selected account.
+#[derive(Debug)]
+struct SelectedAccount(Arc<Overlay>);
+
 impl Overlay {
-    /// One account per cloud; the key is that of the first.
-    pub(crate) fn new(accounts: &[&Cloud]) -> Self {
-        Self {
-            accounts: accounts.iter().map(|cloud| cloud.ecs()).collect(),
-            key: AtomicU64::new(0),
+    /// One account per cloud, each with an access key of its own; the key is that of the first.
+    pub(crate) fn new(clouds: &[&Cloud]) -> Arc<Self> {
+        let account = |cloud: &&Cloud| {
+            let (id, secret) = cloud.access_key();
+            (MemoryTransport::new(cloud), Credentials::new(id, secret))
+        };
+        Arc::new(Self {
+            cloud: clouds[0].clone(),
+            accounts: clouds.iter().map(account).collect(),
+            selected: AtomicUsize::new(0),
             statuses: Mutex::default(),
-        }
+        })
+    }
+
+    /// A client whose key is that of the selected account.
+    pub(crate) fn client(self: &Arc<Self>) -> Arc<Client> {
+        let settings = settings(&self.cloud, Arc::new(SelectedKey(Arc::clone(self))));
+        let transport = SelectedAccount(Arc::clone(self));
+        Arc::new(Client::over(Arc::new(transport), settings))
     }
 
     /// The mounted Secret becomes the key of this account.
     pub(crate) fn use_account(&self, account: usize) {
-        self.key
-            .store(u64::try_from(account).unwrap(), Ordering::Relaxed);
+        self.selected.store(account, Ordering::Relaxed);
     }
 
     /// Rows of the disk show this status.
     pub(crate) fn show_status(&self, disk: &DiskId, status: Option<&str>) {
         let mut statuses = self.statuses.lock().unwrap();
         match status {
-            Some(status) => drop(statuses.insert(disk.clone(), status.parse().unwrap())),
+            Some(status) => drop(statuses.insert(disk.clone(), status.to_owned())),
             None => drop(statuses.remove(disk)),
         }
     }
 
-    fn ecs(&self) -> &SimEcs {
-        &self.accounts[usize::try_from(self.key.load(Ordering::Relaxed)).unwrap()]
+    fn account(&self) -> &(MemoryTransport, Credentials) {
+        &self.accounts[self.selected.load(Ordering::Relaxed)]
     }
 }
 
-macro_rules! overlay {
-    ($($method:ident($request:ty) -> $response:ty;)*) => {
-        #[async_trait]
-        impl EcsApi for Overlay {
-            fn key_generation(&self) -> u64 {
-                self.key.load(Ordering::Relaxed)
-            }
-
-            fn server_time(&self) -> Option<Timestamp> {
-                self.ecs().server_time()
-            }
-
-            async fn describe_disks(&self, deadline: Deadline, query: &DescribeDisks) -> Result<Page<Disk>> {
-                let mut page = self.ecs().describe_disks(deadline, query).await?;
-                let statuses = self.statuses.lock().unwrap();
-                for row in &mut page.rows {
-                    if let Some(status) = statuses.get(&row.id) {
-                        row.status = status.clone();
-                    }
-                }
-                drop(statuses);
-                Ok(page)
-            }
-
-            $(async fn $method(&self, deadline: Deadline, request: &$request) -> Result<$response> {
-                self.ecs().$method(deadline, request).await
-            })*
-        }
-    };
+#[async_trait]
+impl CredentialProvider for SelectedKey {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
+        Ok(self.0.account().1.clone())
+    }
 }
 
-overlay! {
-    create_disk(CreateDisk) -> DiskId;
-    delete_disk(DiskId) -> ();
-    attach_disk(AttachDisk) -> ();
-    detach_disk(DetachDisk) -> ();
-    resize_disk(ResizeDisk) -> ();
-    modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>;
-    modify_disk_attribute(ModifyDiskAttribute) -> ();
-    describe_tasks(DescribeTasks) -> Page<Task>;
-    describe_disk_health([DiskId]) -> Page<DiskHealth>;
-    create_snapshot(CreateSnapshot) -> SnapshotId;
-    delete_snapshot(SnapshotId) -> ();
-    describe_snapshots(DescribeSnapshots) -> Page<Snapshot>;
-    create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId;
-    describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>;
-    delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>;
-    tag_resources(TagResources) -> ();
-    untag_resources(UntagResources) -> ();
-    describe_instances(DescribeInstances) -> Page<Instance>;
-    describe_instance_types([String]) -> Vec<InstanceType>;
-    describe_available_resource(DescribeStock) -> Vec<ZoneStock>;
+#[async_trait]
+impl Transport for SelectedAccount {
+    async fn send(
+        &self,
+        request: Request<String>,
+        deadline: Deadline,
+    ) -> Result<Response<Bytes>, Lost> {
+        let is_list = is_action(&request, "DescribeDisks");
+        let response = self.0.account().0.send(request, deadline).await?;
+        let statuses = self.0.statuses.lock().unwrap().clone();
+        if !is_list || statuses.is_empty() {
+            return Ok(response);
+        }
+        Ok(change_rows(response, |rows| {
+            for row in rows {
+                let id = row["DiskId"].as_str().unwrap().parse().unwrap();
+                if let Some(status) = statuses.get::<DiskId>(&id) {
+                    row["Status"] = Value::from(status.as_str());
+                }
+            }
+        }))
+    }
 }

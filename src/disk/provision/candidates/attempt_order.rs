@@ -10,7 +10,7 @@ use super::stockouts::Stockouts;
 use super::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::cloud::{self, EcsApi};
+use crate::cloud::{self, Client};
 use crate::model::FailureKind;
 
 /// How long a stock query may delay a create that does not depend on it.
@@ -57,7 +57,7 @@ impl StockView {
     /// recent stock-outs count.
     pub(in crate::disk) async fn is_in_stock(
         &self,
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
         candidate: &Candidate,
     ) -> cloud::Result<bool> {
@@ -102,7 +102,7 @@ impl<'a> AttemptOrder<'a> {
     /// The next candidate to attempt, once the rate limit permits its request; `None` if all remaining ones are out of stock.
     pub(in crate::disk) async fn next(
         &mut self,
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
     ) -> Option<&'a Candidate> {
         let stockouts = &self.view.stockouts;
@@ -134,7 +134,7 @@ impl<'a> AttemptOrder<'a> {
         &mut self,
         candidate: &Candidate,
         error: &cloud::Error,
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
     ) -> bool {
         let Some(rejection) = Rejection::from_error(error) else {

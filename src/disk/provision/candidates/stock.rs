@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use super::Candidate;
 use crate::base::error_chain;
 use crate::base::{Deadline, LogOnce};
-use crate::cloud::{self, DescribeStock, EcsApi, Kind};
+use crate::cloud::{self, Client, DescribeStock, Kind};
 use crate::disk::journal::TtlCache;
 use crate::model::ZoneStock;
 
@@ -58,7 +58,7 @@ impl StockCache {
     /// region, which is logged once.
     pub(super) async fn query(
         &self,
-        ecs: &dyn EcsApi,
+        ecs: &Client,
         deadline: Deadline,
         regional: bool,
     ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {

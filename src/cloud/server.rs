@@ -1,0 +1,123 @@
+//! The address of a service of the cloud, and requests to it.
+
+use std::str::FromStr;
+
+use http::{Request, Uri};
+use tokio_util::bytes::Bytes;
+use url::Url;
+
+use super::error::{Error, Kind};
+use super::response::Response;
+use super::sign::SignedRequest;
+use super::transport::{Action, Lost, Transport};
+use crate::base::{Deadline, without_user_info};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Shown without user information, which can be a password.
+    #[error(
+        "{0:?} is not an endpoint of the form http://HOST[:PORT] or https://HOST[:PORT], without user and password"
+    )]
+    Endpoint(String),
+    /// Usually the certificate bundle is missing.
+    #[error("cannot build the HTTP client")]
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// The endpoint of a service of the cloud.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub(super) url: Url,
+    /// The value of the `Host` header, which the V3 signature covers.
+    pub(super) host: String,
+}
+
+impl FromStr for Server {
+    type Err = BuildError;
+
+    /// `https://host` or, for tests, `http://host:port`.
+    fn from_str(endpoint: &str) -> Result<Self, BuildError> {
+        let invalid = || BuildError::Endpoint(without_user_info(endpoint));
+        let mut url = Url::parse(endpoint).map_err(|_| invalid())?;
+        let is_http = matches!(url.scheme(), "http" | "https");
+        // User information would never be sent, but shown in reports.
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let name = url.host_str().filter(|_| is_http && !has_user);
+        let name = name.ok_or_else(invalid)?;
+        let host = match url.port() {
+            Some(port) => format!("{name}:{port}"),
+            None => name.to_owned(),
+        };
+        url.set_path("/");
+        Ok(Self { url, host })
+    }
+}
+
+impl Server {
+    /// Sends a signed request and reads the complete response.
+    pub(super) async fn post(
+        &self,
+        transport: &dyn Transport,
+        action: &'static str,
+        signed: SignedRequest,
+        body: String,
+        deadline: Deadline,
+    ) -> Result<Response, Error> {
+        let mut url = self.url.clone();
+        url.set_query(Some(&signed.query));
+        let uri: Uri = url.as_str().parse().expect("a URL is a URI");
+        let mut request = Request::post(uri).extension(Action(action));
+        for (name, value) in signed.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(body);
+        let request = request.map_err(|error| self.lost(action, Lost::not_sent(error)))?;
+        let response = transport.send(request, deadline).await;
+        let response: http::Response<Bytes> = response.map_err(|lost| self.lost(action, lost))?;
+        Ok(response.into())
+    }
+
+    /// The error of a lost response. It contains only the host, because the URL contains key id and signature.
+    fn lost(&self, action: &'static str, lost: Lost) -> Error {
+        let kind = if lost.was_sent {
+            Kind::Ambiguous
+        } else {
+            Kind::Unreachable
+        };
+        let scheme = self.url.scheme();
+        let error = Error::new(kind, action)
+            .with_message(format!("no response from {scheme}://{}", self.host))
+            .with_source(lost.source);
+        match lost.status {
+            Some(status) => error.with_status(status),
+            None => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_has_no_user_information() {
+        for valid in [
+            "https://ecs.example",
+            "http://127.0.0.1:8480/",
+            "http://[::1]:1",
+            "http://127.0.0.1:8480/imds/i-1",
+        ] {
+            assert!(valid.parse::<Server>().is_ok(), "{valid}");
+        }
+        for invalid in [
+            "ecs.example",
+            "ftp://ecs.example",
+            "https://name@ecs.example",
+            "https://name:hidden@ecs.example",
+            "https://:hidden@ecs.example",
+        ] {
+            let error = invalid.parse::<Server>().unwrap_err().to_string();
+            assert!(!error.contains("hidden"), "{error}");
+        }
+    }
+}

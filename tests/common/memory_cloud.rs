@@ -1,0 +1,69 @@
+//! The client on the fake cloud in memory, in tokio's time, which may be paused.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use diskplugin::base::Deadline;
+use diskplugin::cloud::credential::{CredentialProvider, Credentials};
+use diskplugin::cloud::sign::Scheme;
+use diskplugin::cloud::transport::{Lost, Transport};
+use diskplugin::cloud::{Client, ServerClock, Settings};
+use diskplugin::sim::{Cloud, HttpHandler};
+use http::{HeaderValue, Request, Response};
+use tokio_util::bytes::Bytes;
+
+/// The fake cloud as a transport.
+#[derive(Debug)]
+pub(crate) struct MemoryTransport(HttpHandler);
+
+impl MemoryTransport {
+    pub(crate) fn new(cloud: &Cloud) -> Self {
+        Self(cloud.http())
+    }
+}
+
+#[async_trait]
+impl Transport for MemoryTransport {
+    async fn send(
+        &self,
+        request: Request<String>,
+        deadline: Deadline,
+    ) -> Result<Response<Bytes>, Lost> {
+        let mut request = request.map(String::into_bytes);
+        let host = request.uri().authority().expect("the URI is absolute");
+        let host = HeaderValue::from_str(host.as_str()).expect("a host is printable");
+        request.headers_mut().insert("host", host);
+        let served = deadline.bound(self.0.serve(request)).await;
+        let served = served.map_err(Lost::no_response)?;
+        let served = served.map_err(Lost::no_response)?;
+        let response = Response::builder().status(served.status);
+        let headers = served.headers.into_iter();
+        let response = headers.fold(response, |response, (name, value)| {
+            response.header(name, value)
+        });
+        response.body(served.body.into()).map_err(Lost::no_response)
+    }
+}
+
+/// A client with the access key of the fake cloud.
+pub(crate) fn client(cloud: &Cloud) -> Client {
+    client_over(cloud, Arc::new(MemoryTransport::new(cloud)))
+}
+
+/// The same over another transport.
+pub(crate) fn client_over(cloud: &Cloud, transport: Arc<dyn Transport>) -> Client {
+    let (id, secret) = cloud.access_key();
+    let settings = settings(cloud, Arc::new(Credentials::new(id, secret)));
+    Client::over(transport, settings)
+}
+
+/// The settings of a client with these credentials, in the time of the fake cloud.
+pub(crate) fn settings(cloud: &Cloud, credentials: Arc<dyn CredentialProvider>) -> Settings {
+    Settings {
+        server: "http://memory".parse().expect("an endpoint"),
+        region: cloud.region().parse().expect("a region"),
+        scheme: Scheme::V1,
+        credentials,
+        clock: ServerClock::new(cloud.clock()),
+    }
+}
