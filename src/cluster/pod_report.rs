@@ -14,9 +14,6 @@ use super::{Cluster, Result};
 /// Lines of a log, from its end.
 const TAIL: u32 = 5000;
 
-/// Variables whose values are shown. Those of credentials have other names.
-const SETTINGS: &str = "DISKPLUGIN_";
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PodReport {
     pub namespace: String,
@@ -39,7 +36,7 @@ pub struct ContainerReport {
     pub image_id: Option<String>,
     pub command: Vec<String>,
     pub args: Vec<String>,
-    /// The variables; values only of settings that are not read from other objects.
+    /// The variables, without values that are read from other objects.
     pub env: BTreeMap<String, Option<String>>,
     pub restarts: i32,
     pub ready: bool,
@@ -107,11 +104,8 @@ impl PodReport {
 
 impl ContainerReport {
     fn of(container: &Container, status: Option<&ContainerStatus>) -> Self {
-        let variables = container.env.iter().flatten().map(|variable| {
-            let value = variable.value.clone();
-            let is_setting = variable.name.starts_with(SETTINGS);
-            (variable.name.clone(), value.filter(|_| is_setting))
-        });
+        let variables = container.env.iter().flatten();
+        let variables = variables.map(|variable| (variable.name.clone(), variable.value.clone()));
         let state = |state: &Option<_>| {
             let state = state.as_ref()?;
             serde_json::to_string(state).ok()

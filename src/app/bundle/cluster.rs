@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::settings::settings;
 use super::{Output, pages};
 use crate::app::{InvalidSettings, kubeconfig};
 use crate::base::{error_chain, join_all};
@@ -11,7 +12,7 @@ use crate::cli;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::{self, Cluster, Error};
-use crate::ops::bundle::{file_name, is_of_driver, uses_volume, without_history};
+use crate::ops::bundle::{self, Settings, file_name, included, is_of_driver, uses_volume};
 
 /// Most pods of nodes that are read.
 const MAX_NODES: usize = 50;
@@ -62,8 +63,11 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
         add_list(archive, &format!("events/{namespace}.json"), &path, events)?;
     }
     let pods = selected(pods, &nodes, archive);
+    let settings = settings();
     for pods in pods.chunks(PARALLEL) {
-        let read = pods.iter().map(|pod| read_pod(args, &cluster, pod, &keys));
+        let read = pods
+            .iter()
+            .map(|pod| read_pod(args, &cluster, pod, &keys, &settings));
         for (name, source, content) in join_all(read).await.into_iter().flatten() {
             match content {
                 Ok(content) => archive.add(&name, &source, &content)?,
@@ -207,13 +211,25 @@ async fn read_pod(
     cluster: &Cluster,
     pod: &PodReport,
     keys: &[String],
+    settings: &Settings,
 ) -> Vec<Read> {
     let folder = format!("pods/{}/{}", pod.namespace, pod.name);
     let source = format!("pod {}/{}", pod.namespace, pod.name);
-    let report = serde_json::to_string(pod).map_err(|error| error.to_string());
+    let report = bundle::pod(pod, settings);
+    let report = report.map(|report| format!("{report:#}"));
+    let report = report.map_err(|error| error.to_string());
     let mut read = vec![(format!("{folder}/pod.json"), source.clone(), report)];
     for container in &pod.containers {
         let name = &container.name;
+        if !bundle::is_of_chart(name) {
+            let reason = "the container is not one of the chart".to_owned();
+            read.push((
+                folder.clone(),
+                format!("log of {name}, {source}"),
+                Err(reason),
+            ));
+            continue;
+        }
         for is_previous in [false, true] {
             if is_previous && container.restarts == 0 {
                 continue;
@@ -254,12 +270,8 @@ fn add(
     source: &str,
     object: cluster::Result<Option<Value>>,
 ) -> anyhow::Result<()> {
-    match object {
-        Ok(Some(object)) => archive.add_json(name, source, &without_history(object))?,
-        Ok(None) => archive.add_missing(source, "it does not exist"),
-        Err(error) => archive.add_missing(source, &reason(&error)),
-    }
-    Ok(())
+    let document = object.map(|object| object.as_ref().map(included));
+    write(archive, name, source, document)
 }
 
 fn add_list(
@@ -269,11 +281,25 @@ fn add_list(
     objects: cluster::Result<Option<Vec<Value>>>,
 ) -> anyhow::Result<()> {
     let list = |objects: Vec<Value>| {
-        let objects = objects.into_iter().map(without_history);
-        json!({"items": objects.collect::<Vec<_>>()})
+        let objects: Vec<_> = objects.iter().map(included).collect();
+        json!({"items": objects})
     };
     let document = objects.map(|objects| objects.map(list));
-    add(archive, name, source, document)
+    write(archive, name, source, document)
+}
+
+fn write(
+    archive: &mut Output,
+    name: &str,
+    source: &str,
+    document: cluster::Result<Option<Value>>,
+) -> anyhow::Result<()> {
+    match document {
+        Ok(Some(document)) => archive.add_json(name, source, &document)?,
+        Ok(None) => archive.add_missing(source, "it does not exist"),
+        Err(error) => archive.add_missing(source, &reason(&error)),
+    }
+    Ok(())
 }
 
 /// Why a source is missing, with advice for the user of the kubeconfig. That of the error itself is for a pod of the driver.

@@ -1,21 +1,22 @@
-//! `diskplugin bundle`: one archive for a report of a defect, without secrets.
+//! `diskplugin bundle`: one archive for a report of a defect.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context, bail};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::file::NewFile;
 use super::http::client;
+use super::signal;
 use super::timeline::{page, read_token};
-use super::{kubeconfig, signal};
 use crate::base::{Clock, SystemClock};
 use crate::cli;
-use crate::ops::bundle::{Archive, Redactor, file_name, is_sensitive};
+use crate::ops::bundle::{Archive, file_name};
 
 mod cluster;
 mod file;
+mod settings;
 
 type Output = Archive<BufWriter<File>>;
 
@@ -29,9 +30,10 @@ pub(crate) async fn run(args: cli::Bundle) -> anyhow::Result<()> {
 }
 
 async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
-    let (redactor, token) = redactor(args)?;
+    let token = args.processes.token_file.as_deref().map(read_token);
+    let token = token.transpose()?;
     let (new, file) = NewFile::create(&args.out)?;
-    let mut archive = Archive::new(BufWriter::new(file), redactor, SystemClock.now());
+    let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
     let outcome = match args.processes.url.is_empty() {
         true => cluster::collect(args, &mut archive).await,
         false => read_urls(args, token.as_deref(), &mut archive).await,
@@ -53,46 +55,6 @@ async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
         text.push_str(&format!("not included: {one}\n"));
     }
     write!(std::io::stdout(), "{text}").context("cannot print")
-}
-
-/// A redactor for the credentials of this process: in its environment, in the kubeconfig with the files of its tokens, and
-/// in --token-file.
-fn redactor(args: &cli::Bundle) -> anyhow::Result<(Redactor, Option<String>)> {
-    let mut redactor = Redactor::default();
-    for (name, value) in std::env::vars_os() {
-        if is_sensitive(&name.to_string_lossy()) {
-            redactor.hide(&value.to_string_lossy());
-        }
-    }
-    for file in kubeconfig::files(&args.processes.cluster) {
-        // If it is unreadable, the connection fails with the reason, or it is not needed.
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if let Ok(document) = serde_saphyr::from_str::<Value>(&text) {
-            redactor.hide_fields(&document);
-            for token in token_files(&document) {
-                // As kubectl does, from the directory of the kubeconfig.
-                let path = file.with_file_name(token);
-                redactor.hide(&std::fs::read_to_string(path).unwrap_or_default());
-            }
-        }
-    }
-    let token = args
-        .processes
-        .token_file
-        .as_deref()
-        .map(read_token)
-        .transpose()?;
-    if let Some(token) = &token {
-        redactor.hide(token);
-    }
-    Ok((redactor, token))
-}
-
-/// The files of tokens that the users of a kubeconfig name.
-fn token_files(kubeconfig: &Value) -> impl Iterator<Item = &str> {
-    let users = kubeconfig.get("users").and_then(Value::as_array);
-    let users = users.into_iter().flatten();
-    users.filter_map(|user| user.pointer("/user/tokenFile")?.as_str())
 }
 
 async fn read_urls(

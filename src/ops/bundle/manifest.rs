@@ -16,7 +16,6 @@ pub(super) struct Manifest {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) source: String,
-    /// Size after redaction.
     pub(super) bytes: usize,
 }
 

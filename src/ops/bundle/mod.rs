@@ -1,10 +1,13 @@
-//! `diskplugin bundle`: one archive for a report of a defect, without secrets.
+//! `diskplugin bundle`: one archive for a report of a defect. It contains only what is known to hold no secret.
 
 mod archive;
 mod manifest;
 mod object;
-mod redact;
+mod pod;
 
 pub use archive::{Archive, file_name};
-pub use object::{is_of_driver, uses_volume, without_history};
-pub use redact::{Redactor, is_sensitive};
+pub use object::{included, is_of_driver, uses_volume};
+pub use pod::{Settings, is_of_chart, pod};
+
+/// In place of a value that is not known to hold no secret.
+const NOT_INCLUDED: &str = "[not included]";

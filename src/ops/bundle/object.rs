@@ -1,9 +1,137 @@
 //! Objects of Kubernetes as JSON: which ones concern the driver or a volume.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// Copies of the object itself, which would be redacted less reliably.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+use super::NOT_INCLUDED;
+
+/// The fields that are included, of all kinds: paths with `~1` for a slash in a name, through each element of an array.
+const FIELDS: &[&str] = &[
+    "gitVersion",
+    "platform",
+    "metadata/name",
+    "metadata/namespace",
+    "metadata/uid",
+    "metadata/creationTimestamp",
+    "metadata/deletionTimestamp",
+    "metadata/finalizers",
+    "metadata/annotations/pv.kubernetes.io~1bind-completed",
+    "metadata/annotations/pv.kubernetes.io~1bound-by-controller",
+    "metadata/annotations/pv.kubernetes.io~1provisioned-by",
+    "metadata/annotations/snapshot.storage.kubernetes.io~1is-default-class",
+    "metadata/annotations/storageclass.kubernetes.io~1is-default-class",
+    "metadata/annotations/volume.kubernetes.io~1selected-node",
+    "metadata/annotations/volume.kubernetes.io~1storage-provisioner",
+    // Classes.
+    "provisioner",
+    "driver",
+    "driverName",
+    "parameters",
+    "mountOptions",
+    "reclaimPolicy",
+    "deletionPolicy",
+    "allowVolumeExpansion",
+    "volumeBindingMode",
+    "allowedTopologies",
+    // CSIDriver and CSINode.
+    "spec/attachRequired",
+    "spec/fsGroupPolicy",
+    "spec/nodeAllocatableUpdatePeriodSeconds",
+    "spec/podInfoOnMount",
+    "spec/requiresRepublish",
+    "spec/seLinuxMount",
+    "spec/storageCapacity",
+    "spec/volumeLifecycleModes",
+    "spec/drivers/name",
+    "spec/drivers/nodeID",
+    "spec/drivers/topologyKeys",
+    "spec/drivers/allocatable",
+    // PersistentVolume and PersistentVolumeClaim.
+    "spec/accessModes",
+    "spec/capacity",
+    "spec/claimRef/namespace",
+    "spec/claimRef/name",
+    "spec/claimRef/uid",
+    "spec/csi/driver",
+    "spec/csi/fsType",
+    "spec/csi/readOnly",
+    "spec/csi/volumeAttributes",
+    "spec/csi/volumeHandle",
+    "spec/dataSource",
+    "spec/dataSourceRef",
+    "spec/mountOptions",
+    "spec/nodeAffinity",
+    "spec/persistentVolumeReclaimPolicy",
+    "spec/resources",
+    "spec/storageClassName",
+    "spec/volumeAttributesClassName",
+    "spec/volumeMode",
+    "spec/volumeName",
+    "status/accessModes",
+    "status/allocatedResourceStatuses",
+    "status/allocatedResources",
+    "status/capacity",
+    "status/conditions",
+    "status/currentVolumeAttributesClassName",
+    "status/lastPhaseTransitionTime",
+    "status/message",
+    "status/modifyVolumeStatus",
+    "status/phase",
+    "status/reason",
+    // VolumeAttachment.
+    "spec/attacher",
+    "spec/nodeName",
+    "spec/source/persistentVolumeName",
+    "status/attached",
+    "status/attachError",
+    "status/attachmentMetadata",
+    "status/detachError",
+    // Event.
+    "action",
+    "count",
+    "eventTime",
+    "firstTimestamp",
+    "involvedObject/fieldPath",
+    "involvedObject/kind",
+    "involvedObject/name",
+    "involvedObject/namespace",
+    "lastTimestamp",
+    "message",
+    "reason",
+    "reportingComponent",
+    "series",
+    "source",
+    "type",
+];
+
+/// Parameters of classes and attributes of volumes whose values are included; tags are not.
+const PARAMETERS: &[&str] = &[
+    "blockSize",
+    "burstingEnabled",
+    "bytesPerInode",
+    "csi.storage.k8s.io/fstype",
+    "deletionPolicy",
+    "discard",
+    "encrypted",
+    "fsck",
+    "fsType",
+    "inodeSize",
+    "kmsKeyId",
+    "label",
+    "mkfsOptions",
+    "multiAttach",
+    "partition",
+    "performanceLevel",
+    "projectQuota",
+    "provisionedIops",
+    "readOnly",
+    "regionId",
+    "resourceGroupId",
+    "retentionDays",
+    "storage.kubernetes.io/csiProvisionerIdentity",
+    "sysConfig",
+    "type",
+    "zoneId",
+];
 
 /// Whether a class, CSIDriver or CSINode is of the driver.
 #[must_use]
@@ -22,20 +150,54 @@ pub fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) ->
     spec["attacher"] == driver && spec["source"]["persistentVolumeName"] == persistent_volume
 }
 
-/// The object without the history of its fields.
+/// The object with the fields that hold no secret.
 #[must_use]
-pub fn without_history(mut object: Value) -> Value {
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    if let Some(metadata) = metadata {
-        metadata.remove("managedFields");
-        let annotations = metadata
-            .get_mut("annotations")
-            .and_then(Value::as_object_mut);
-        if let Some(annotations) = annotations {
-            annotations.remove(LAST_APPLIED);
+pub fn included(object: &Value) -> Value {
+    let mut chosen = Value::Object(Map::new());
+    for field in FIELDS {
+        let path: Vec<String> = field
+            .split('/')
+            .map(|name| name.replace("~1", "/"))
+            .collect();
+        copy(object, &path, &mut chosen);
+    }
+    for pointer in ["/parameters", "/spec/csi/volumeAttributes"] {
+        if let Some(Value::Object(parameters)) = chosen.pointer_mut(pointer) {
+            for (name, value) in parameters {
+                if !PARAMETERS
+                    .iter()
+                    .any(|known| known.eq_ignore_ascii_case(name))
+                {
+                    *value = NOT_INCLUDED.into();
+                }
+            }
         }
     }
-    object
+    chosen
+}
+
+/// Copies the field at this path; through each element of an array.
+fn copy(from: &Value, path: &[String], to: &mut Value) {
+    let Some((name, rest)) = path.split_first() else {
+        to.clone_from(from);
+        return;
+    };
+    match from {
+        Value::Array(elements) => {
+            if !to.is_array() {
+                *to = Value::Array(elements.iter().map(|_| Value::Null).collect());
+            }
+            for (index, element) in elements.iter().enumerate() {
+                copy(element, path, &mut to[index]);
+            }
+        }
+        Value::Object(fields) => {
+            if let Some(field) = fields.get(name) {
+                copy(field, rest, &mut to[name]);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -67,11 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_an_object_are_removed() {
-        let object = json!({"metadata": {
-            "name": "x", "managedFields": [1], "annotations": {LAST_APPLIED: "{}", "a": "b"},
-        }});
-        let expected = json!({"metadata": {"name": "x", "annotations": {"a": "b"}}});
-        assert_eq!(without_history(object), expected);
+    fn only_known_fields_and_parameters_are_included() {
+        let object = json!({
+            "metadata": {"name": "x", "managedFields": [1], "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": "hidden", "own": "hidden",
+                "volume.kubernetes.io/selected-node": "n",
+            }},
+            "parameters": {"type": "cloud_essd", "TYPE": "x", "password": "hidden"},
+            "spec": {
+                "drivers": [{"name": "d", "unknown": "hidden"}, {"name": "e", "nodeID": "i"}],
+                "csi": {"volumeHandle": "d-1", "nodeStageSecretRef": {"name": "hidden"}},
+            },
+            "data": {"key": "hidden"},
+        });
+        let expected = json!({
+            "metadata": {"name": "x", "annotations": {"volume.kubernetes.io/selected-node": "n"}},
+            "parameters": {"type": "cloud_essd", "TYPE": "x", "password": NOT_INCLUDED},
+            "spec": {
+                "drivers": [{"name": "d"}, {"name": "e", "nodeID": "i"}],
+                "csi": {"volumeHandle": "d-1"},
+            },
+        });
+        assert_eq!(included(&object), expected);
     }
 }

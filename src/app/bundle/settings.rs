@@ -1,0 +1,54 @@
+//! The settings of the driver that hold no secret: all of its flags but few.
+
+use clap::{Command, CommandFactory};
+
+use crate::cli::Cli;
+use crate::ops::bundle::Settings;
+
+/// Of the fake cloud.
+const SECRET: &[&str] = &["access-key-id", "access-key-secret"];
+
+pub(super) fn settings() -> Settings {
+    let mut settings = Settings::default();
+    for command in Cli::command().get_subcommands() {
+        settings.roles.insert(command.get_name().to_owned());
+        add(command, &mut settings);
+    }
+    add(&Cli::command(), &mut settings);
+    settings
+}
+
+fn add(command: &Command, settings: &mut Settings) {
+    for flag in command.get_arguments() {
+        let name = flag.get_long().unwrap_or_default();
+        if SECRET.contains(&name) {
+            continue;
+        }
+        // A word after a switch is not its value.
+        if flag.get_action().takes_values() {
+            settings.flags.insert(name.to_owned());
+        }
+        let variable = flag.get_env().and_then(|name| name.to_str());
+        settings.variables.extend(variable.map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_with_secrets_are_missing() {
+        let settings = settings();
+        for name in ["zone", "log-level", "rate-limits"] {
+            assert!(settings.flags.contains(name), "{name}");
+        }
+        assert!(settings.roles.contains("controller"));
+        assert!(settings.variables.contains("DISKPLUGIN_ZONE"));
+        let is_secret = |name: &&String| {
+            let words = ["secret", "password", "access-key"];
+            words.iter().any(|word| name.contains(word))
+        };
+        assert_eq!(settings.flags.iter().find(is_secret), None);
+    }
+}
