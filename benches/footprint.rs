@@ -7,7 +7,7 @@
 //! the kernel maps.
 //!
 //! Printed are:
-//! * size: the bytes of the file, stripped as the release profile says;
+//! * size: the bytes of the file, stripped as the profile dist says;
 //! * ready: from the start of the controller to the first `Probe` with ready, on a connection that is tried every
 //!   millisecond, with region, zone and cloud given by flags; the median of 20 starts;
 //! * controller, node: `VmRSS` of `/proc/PID/status` 2 s after that. The controller has not called the cloud yet;
@@ -85,7 +85,7 @@ fn main() -> anyhow::Result<()> {
     })
 }
 
-/// Builds a program for release and puts a copy aside: the next build would replace it.
+/// Builds a program as it is published, and puts a copy aside: the next build would replace it.
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo is no tool of the host, and builds as long as it takes"
@@ -93,7 +93,7 @@ fn main() -> anyhow::Result<()> {
 async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(["build", "--locked", "--release", "--bin", name]);
+    cargo.args(["build", "--locked", "--profile", "dist", "--bin", name]);
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--target", &triple]);
     let options = "-C target-feature=+crt-static -C relocation-model=static";
@@ -106,7 +106,7 @@ async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBu
     // The bench itself lies in TARGET/release/deps.
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(3).context("the target directory")?;
-    let built = target.join(&triple).join("release").join(name);
+    let built = target.join(&triple).join("dist").join(name);
     std::fs::copy(&built, copy).with_context(|| format!("no {}", built.display()))?;
     Ok(copy.to_owned())
 }
