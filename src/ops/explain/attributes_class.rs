@@ -3,7 +3,7 @@
 use super::manifest::AttributesClass;
 use super::parameters;
 use super::report::{DiskChange, Explained};
-use super::{Owner, Settings, vendor};
+use super::{Owner, Settings};
 use crate::csi::param::mutable;
 use crate::disk::check_change;
 use crate::model::{Category, Change, Disk, DiskKind, DiskStatus, Gib, Performance, Tags};
@@ -30,7 +30,7 @@ pub(super) fn explain(
         }
     }
     if owner == Owner::Vendor {
-        vendor::attributes_class(settings, &mut to);
+        settings.note_vendor("driverName", &mut to);
     }
     to
 }

@@ -8,7 +8,7 @@ use super::manifest::{AttributesClass, Claim, Manifest, Object, StorageClass};
 use super::parameters::{self, Map};
 use super::report::{Explained, Outcome};
 use super::request::{Draft, Source};
-use super::{Owner, Settings, candidate, storage_class, vendor, volume_settings};
+use super::{Owner, Settings, candidate, storage_class, volume_settings};
 use crate::csi::param::mutable;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{Bytes, SizeRange};
@@ -75,7 +75,6 @@ pub(super) fn explain(
         volume_settings::add(class, &parsed, &draft, settings, &mut to);
         candidate::add(&parsed.new, settings, &mut to);
     }
-    vendor::claim(claim, &mut to);
     to
 }
 

@@ -17,7 +17,6 @@ mod storage_class;
 #[cfg(test)]
 mod tests;
 mod text;
-mod vendor;
 mod volume_settings;
 
 pub use manifest::{InvalidFile, Manifest, read};
@@ -27,6 +26,9 @@ pub use report::{
 pub use text::render;
 
 use manifest::{Object, UnknownField};
+
+/// Name of the vendor's driver.
+const VENDOR: &str = "diskplugin.csi.alibabacloud.com";
 
 /// What an explanation depends on besides the files.
 #[derive(Debug, Clone)]
@@ -52,9 +54,17 @@ impl Settings {
     fn owner(&self, driver: &str) -> Owner {
         match driver {
             _ if driver == self.driver.as_str() => Owner::Driver,
-            vendor::DRIVER => Owner::Vendor,
+            VENDOR => Owner::Vendor,
             _ => Owner::Other,
         }
+    }
+
+    /// A class of the vendor's driver, before its migration.
+    fn note_vendor(&self, field: &str, to: &mut Explained) {
+        to.note(format!(
+            "a class of the vendor's driver, explained as if its {field} were {}; the migration guide lists what differs",
+            self.driver
+        ));
     }
 
     fn other_driver(&self, field: &str, driver: &str) -> String {

@@ -59,8 +59,6 @@ pub struct Problem {
     pub field: String,
     /// The error.
     pub message: String,
-    /// What to do, if the error does not contain it.
-    pub advice: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -163,7 +161,6 @@ impl Explained {
             self.problems.push(Problem {
                 field: field.into(),
                 message,
-                advice: None,
             });
         }
     }

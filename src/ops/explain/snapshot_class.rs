@@ -4,7 +4,7 @@ use super::manifest::SnapshotClass as Object;
 use super::parameters;
 use super::report::Explained;
 use super::sidecar::{self, Sidecar};
-use super::{Owner, Settings, vendor};
+use super::{Owner, Settings};
 use crate::csi::param::snapshot::SnapshotClass;
 
 pub(super) fn explain(
@@ -68,7 +68,7 @@ pub(super) fn explain(
         ),
     }
     if owner == Owner::Vendor {
-        vendor::snapshot_class(settings, &mut to);
+        settings.note_vendor("driver", &mut to);
     }
     to
 }

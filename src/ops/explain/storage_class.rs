@@ -5,7 +5,7 @@ use super::parameters::{self, Map};
 use super::report::Explained;
 use super::request::{self, Draft, FS_TYPE};
 use super::sidecar::{self, Sidecar};
-use super::{Owner, Settings, candidate, vendor, volume_settings};
+use super::{Owner, Settings, candidate, volume_settings};
 use crate::csi::param::Class;
 use crate::disk::NewDisk;
 
@@ -40,7 +40,7 @@ pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explain
     }
     check_object(class, &mut to);
     if owner == Owner::Vendor {
-        vendor::storage_class(class, settings, &mut to);
+        settings.note_vendor("provisioner", &mut to);
     }
     to
 }
@@ -100,9 +100,6 @@ pub(super) fn parse(
                 false => parameters::ZONE_ID,
             };
             to.reject(parameters::field(&error, zones), &error);
-            if let Some(problem) = to.problems.last_mut() {
-                problem.advice = vendor::topology_advice(class, problem);
-            }
             return None;
         }
     };

@@ -26,9 +26,6 @@ fn object(object: &Explained) -> String {
     };
     for problem in &object.problems {
         text += &wrapped("  problem: ", &problem.message);
-        if let Some(advice) = &problem.advice {
-            text += &wrapped("  advice:  ", advice);
-        }
     }
     text += &settings(&object.settings);
     text += &candidates(&object.candidates, object.result);
