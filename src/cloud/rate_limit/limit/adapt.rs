@@ -19,6 +19,10 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
+/// Calls per second. A lower assumption would delay calls for minutes that the cloud may accept; a higher one costs one
+/// throttling error.
+const MIN_ASSUMED: f64 = 1.0;
+
 /// In seconds.
 const MAX_PERIOD: f64 = 120.0;
 
@@ -67,7 +71,7 @@ impl Learned {
 
     /// A rate that may be far too low.
     pub(super) fn assumed(rate: f64, now: Instant) -> Self {
-        Self::new(rate, DOUBLING, now)
+        Self::new(rate.max(MIN_ASSUMED), DOUBLING, now)
     }
 
     /// The rate after a throttling error, when the limit has opened.

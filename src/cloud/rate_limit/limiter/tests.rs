@@ -71,6 +71,27 @@ async fn sixteen_calls_are_sent_at_once_and_more_without_a_response() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_closure_of_one_api_delays_neither_its_next_calls_nor_those_of_another_for_long() {
+    let limiter = limiter();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_mins(10) {
+        throttle(&limiter, "CreateSnapshot", "Throttling", None).await;
+    }
+    pass(&limiter, "CreateSnapshot", soon(600)).await.unwrap();
+    let begun = Instant::now();
+    for action in ["CreateSnapshot", "AttachDisk"] {
+        for _ in 0..3 {
+            pass(&limiter, action, soon(60)).await.unwrap();
+        }
+    }
+    assert!(
+        begun.elapsed() <= Duration::from_secs(6),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_closed_beyond_the_deadline_fails_the_call_immediately_with_the_wait() {
     let limiter = limiter();
     throttle(&limiter, "CreateDisk", "Throttling", Some(30)).await;
