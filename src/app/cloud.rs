@@ -11,7 +11,6 @@ use crate::cloud::credential::{CredentialProvider, Selected};
 use crate::cloud::endpoint::Network;
 use crate::cloud::metadata::Metadata;
 use crate::cloud::rate_limit::ConfiguredLimits;
-
 use crate::cloud::{Client, ServerClock, Settings, endpoint};
 use crate::model::RegionId;
 

@@ -1,4 +1,4 @@
-//! The client of the real API: parameters, retries, responses.
+//! The client: parameters, retries, responses.
 
 use std::sync::Arc;
 use std::time::Duration;

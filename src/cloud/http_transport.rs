@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// HTTP/1.1, with TLS for `https`.
 #[derive(Debug)]
-pub struct HttpTransport {
+pub(super) struct HttpTransport {
     writes: Client,
     /// Separate connections for reads. A connection keeps a buffer of the size of its largest response; those of a burst
     /// of writes stay small.
@@ -28,10 +28,22 @@ impl HttpTransport {
     ///
     /// # Errors
     /// If the root certificates cannot be read.
-    pub fn new(server: &Server) -> Result<Self, BuildError> {
+    pub(super) fn new(server: &Server) -> Result<Self, BuildError> {
         Ok(Self {
             writes: client(server)?,
             reads: client(server)?,
+        })
+    }
+
+    /// The same for few requests, over shared connections.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(super) fn shared(server: &Server) -> Result<Self, BuildError> {
+        let client = client(server)?;
+        Ok(Self {
+            writes: client.clone(),
+            reads: client,
         })
     }
 }
@@ -47,7 +59,7 @@ impl Transport for HttpTransport {
         let is_read = action.is_some_and(|action| action.0.starts_with("Describe"));
         let client = if is_read { &self.reads } else { &self.writes };
         let request = reqwest::Request::try_from(request);
-        let mut request = request.map_err(|error| lost(error, None))?;
+        let mut request = request.map_err(|error| Lost::not_sent(error.without_url()))?;
         *request.timeout_mut() = Some(deadline.remaining());
         let response = client.execute(request).await;
         let response = response.map_err(|error| lost(error, None))?;

@@ -84,7 +84,7 @@ impl Sts {
     pub fn new(endpoint: &str, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
         let server: Server = endpoint.parse()?;
         Ok(Self {
-            http: HttpTransport::new(&server)?,
+            http: HttpTransport::shared(&server)?,
             server,
             scheme,
             clock,

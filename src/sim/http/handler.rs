@@ -1,4 +1,4 @@
-//! The HTTP front end without a socket, for servers of tests.
+//! The HTTP front end without a socket, for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
