@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, names};
+use super::device::Device;
 use super::error::{IoResult, Result};
+use super::sysfs::names;
 
 /// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct btrfs_super_block`).
 const FSID: u64 = (64 << 10) + 32;

@@ -9,18 +9,16 @@ use std::path::Path;
 use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
 
 use super::blocking::blocking;
-use super::device::Device;
+use super::device::{Device, check_number};
 use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
-use super::exec::{Command, Exec, ExecFailure, Output};
-use super::mount::check_number;
+use super::exec::{Command, Exec, Output};
+use super::exec_error::ExecFailure;
 use super::samples::{chunks, ranges, read_at};
 use super::superblock::Superblocks;
+use super::superblock_area::{first_nonzero, superblock_area};
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem};
-
-/// End of the last superblock from the start of the device: that of btrfs, of 4 KiB at 64 KiB.
-const SUPERBLOCKS: u64 = 68 << 10;
 
 /// The content of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,37 +137,12 @@ fn first_data_in_ranges(file: &File, size: Bytes) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Whether the start of the device, where superblocks are, is zero.
-pub(super) fn has_blank_start(device: &File, size: Bytes) -> io::Result<bool> {
-    Ok(first_nonzero(&superblock_area(device, size)?, 0)?.is_none())
-}
-
-/// The offset of the first nonzero byte in what was read at `start`. Whole blocks are compared: a loop over bytes is a
-/// hundred times slower in unoptimized builds.
-fn first_nonzero(bytes: &[u8], start: u64) -> io::Result<Option<u64>> {
-    const ZEROES: [u8; 4096] = [0; 4096];
-    let blocks = bytes.chunks(ZEROES.len());
-    let before = blocks.take_while(|block| **block == ZEROES[..block.len()]);
-    let zeroes: usize = before.map(<[u8]>::len).sum();
-    let Some(index) = bytes[zeroes..].iter().position(|&byte| byte != 0) else {
-        return Ok(None);
-    };
-    let index = u64::try_from(zeroes + index).map_err(io::Error::other)?;
-    Ok(Some(start + index))
-}
-
 /// Reads the superblocks of a device, which may be mounted.
 pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
     File::open(&device.path)
         .and_then(|file| superblock_area(&file, device.size))
         .map(|head| Superblocks::parse(&head))
         .io_context("read", &device.path)
-}
-
-fn superblock_area(file: &File, size: Bytes) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    read_at(file, 0, SUPERBLOCKS.min(size.0), &mut head)?;
-    Ok(head)
 }
 
 /// Combines the results of probe and scan.
@@ -256,6 +229,7 @@ mod tests {
 
     use super::*;
     use crate::host::samples::{CHUNK, HEAD, TAIL};
+    use crate::host::superblock_area::SUPERBLOCKS;
 
     fn output(code: Option<i32>, stdout: &str, stderr: &str) -> Output {
         Output {

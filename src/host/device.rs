@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use nix::sys::stat::{major, minor};
 
-use super::device_incarnation::DeviceSequence;
+use super::device_sequence::DeviceSequence;
 use super::error::{HostError, IoResult, Result};
-use super::mountinfo::Mount;
 use super::serial::{SerialState, Serials};
+use super::sysfs::{attribute, is_virtual, names, parsed_attribute};
 use crate::model::{Bytes, Serial};
 
 /// Unit of sizes in sysfs, in bytes, regardless of the device's logical block size.
@@ -131,13 +131,6 @@ impl Device {
         self.backing_file.as_deref()?.file_stem()?.to_str()
     }
 
-    /// The device that the filesystem of this mount is on: the device itself, or one of its partitions.
-    #[must_use]
-    pub fn mounted_part(&self, mount: &Mount) -> Self {
-        let partition = mount.partition_of(self);
-        partition.map_or_else(|| self.clone(), |partition| self.as_partition(partition))
-    }
-
     /// The name of the whole device.
     #[must_use]
     pub fn whole_name(&self) -> &str {
@@ -192,14 +185,6 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.path.display(), self.number)
     }
-}
-
-/// Whether devices with this name never have a serial. A machine can have hundreds of them.
-pub(super) fn is_virtual(name: &str) -> bool {
-    ["loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd"]
-        .iter()
-        .filter_map(|prefix| name.strip_prefix(prefix))
-        .any(|number| number.parse::<u32>().is_ok())
 }
 
 /// Number of attempts to read a device whose name is reused during the read.
@@ -312,57 +297,30 @@ pub(super) fn backing_file(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(attribute(&dir.join("loop/backing_file"))?.map(PathBuf::from))
 }
 
-/// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed
-/// fails with `ENODEV` or `ENXIO`.
-pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
-    let bytes = match fs::read(path) {
-        Err(error) if is_not_found(&error) => return Ok(None),
-        read => read.io_context("read", path)?,
-    };
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    Ok(Some(text.to_owned()))
-}
-
-/// The value of an attribute, if it exists.
-pub(super) fn parsed_attribute<T: FromStr>(path: &Path) -> Result<Option<T>> {
-    let Some(text) = attribute(path)? else {
-        return Ok(None);
-    };
-    let value = text.parse().map_err(|_| HostError::UnexpectedFormat {
-        path: path.to_owned(),
-        reason: format!("{text:?} does not match the format that the kernel documents"),
-    })?;
-    Ok(Some(value))
-}
-
 /// A number of sectors; 0 if the attribute does not exist.
 fn bytes_attribute(path: &Path) -> Result<Bytes> {
     let sectors: Option<u64> = parsed_attribute(path)?;
     Ok(Bytes(sectors.unwrap_or(0) * SECTOR))
 }
 
-/// The sorted names in a directory; empty if it does not exist.
-pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if is_not_found(&error) => return Ok(Vec::new()),
-        listed => listed.io_context("list", dir)?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.io_context("list", dir)?;
-        names.extend(entry.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
+/// The device number of a block device node.
+pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
+    let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
+    DeviceNumber::of_node(&metadata)
+        .ok_or_else(|| io::Error::other("it is not a block device"))
+        .io_context("use", path)
 }
 
-fn is_not_found(error: &io::Error) -> bool {
-    use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
-    let code = error.raw_os_error();
-    [ENOENT, ENODEV, ENXIO]
-        .iter()
-        .any(|errno| code == Some(*errno as i32))
+/// Checks that the node still belongs to the device that was chosen by its serial.
+pub(super) fn check_number(device: &Device) -> Result<()> {
+    let now = number_of(&device.path)?;
+    if now == device.number {
+        return Ok(());
+    }
+    Err(HostError::DeviceChanged {
+        device: device.path.clone(),
+        reason: format!("its node is {now}, the chosen disk is {}", device.number),
+    })
 }
 
 #[cfg(test)]

@@ -11,10 +11,9 @@ use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
 use super::blocking::blocking;
-use super::content;
-use super::device::Device;
+use super::device::{Device, check_number};
 use super::error::{HostError, IoResult, Result};
-use super::mount::check_number;
+use super::superblock_area::has_blank_start;
 use crate::base::Deadline;
 
 /// Interval between two attempts to lock a device; flock(2) has no notification.
@@ -78,7 +77,7 @@ pub(super) async fn lock_if_blank(
         check_number(&chosen)?;
         // Keep the device open until it is locked: its page cache is dropped when the last opener closes it.
         let opened = File::open(path).io_context("read", path)?;
-        if !content::has_blank_start(&opened, chosen.size).io_context("read", path)? {
+        if !has_blank_start(&opened, chosen.size).io_context("read", path)? {
             return Ok(None);
         }
         // A failure to lock has the same effect as a device that is locked by another process.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::exec::ExecError;
+use super::exec_error::ExecError;
 
 /// The result of a host operation.
 pub type Result<T> = std::result::Result<T, HostError>;

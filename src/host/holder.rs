@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, DeviceNumber, backing_file, names};
+use super::device::{Device, DeviceNumber, backing_file};
 use super::error::{IoResult, Result};
 use super::mountinfo::{self, Mount};
+use super::sysfs::names;
 
 /// The device, and the filesystem on it wherever it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 //! the device is checked immediately before.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::device::{Device, DeviceNumber};
-use super::error::{HostError, IoResult, Result};
+use super::device::{Device, check_number};
+use super::error::{IoResult, Result};
 use super::filesystem;
 use super::mountinfo;
 use super::walk;
@@ -97,26 +96,6 @@ pub(super) fn unmount(target: &Path, flags: MntFlags) -> Result<()> {
     umount2(&entry.path(), flags | MntFlags::UMOUNT_NOFOLLOW).io_context(STEP, target)
 }
 
-/// The device number of a block device node.
-pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
-    let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
-    DeviceNumber::of_node(&metadata)
-        .ok_or_else(|| io::Error::other("it is not a block device"))
-        .io_context("use", path)
-}
-
-/// Checks that the node still belongs to the device that was chosen by its serial.
-pub(super) fn check_number(device: &Device) -> Result<()> {
-    let now = number_of(&device.path)?;
-    if now == device.number {
-        return Ok(());
-    }
-    Err(HostError::DeviceChanged {
-        device: device.path.clone(),
-        reason: format!("its node is {now}, the chosen disk is {}", device.number),
-    })
-}
-
 /// Options that are flags of mount(2), and their opposites. The first ones belong to one mount.
 const FLAGS: [(&str, &str, MsFlags); 15] = [
     ("ro", "rw", MsFlags::MS_RDONLY),
@@ -167,6 +146,8 @@ fn enforces_labels(proc: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::HostError;
+    use crate::host::device::{DeviceNumber, number_of};
 
     #[test]
     fn options_are_split_between_the_kernel_and_the_filesystem() {

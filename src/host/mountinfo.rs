@@ -87,6 +87,16 @@ impl Mount {
         self.is_on(&device.name, device.number) || self.partition_of(device).is_some()
     }
 
+    /// The device that the filesystem of this mount is on: the device itself, or one of its partitions.
+    #[must_use]
+    pub fn mounted_part(&self, device: &Device) -> Device {
+        let partition = self.partition_of(device);
+        partition.map_or_else(
+            || device.clone(),
+            |partition| device.as_partition(partition),
+        )
+    }
+
     /// The partition of the device whose filesystem is mounted.
     #[must_use]
     pub fn partition_of<'a>(&self, device: &'a Device) -> Option<&'a Partition> {

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
 use std::path::{Path, PathBuf};
 
-use super::device::{Device, DeviceReader, backing_file, is_virtual, names};
-use super::device_incarnation::DeviceSequence;
+use super::device::{Device, DeviceReader, backing_file};
+use super::device_sequence::DeviceSequence;
 use super::entry::{Entry, entry};
 use super::error::{IoResult, Result};
 use super::serial::SerialState;
+use super::sysfs::{is_virtual, names};
 use crate::model::Serial;
 
 /// The names of udev's links before the serial, by transport.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::blocking::blocking;
-use super::device::{attribute, is_virtual, names};
-use super::device_incarnation::DeviceSequence;
+use super::device_sequence::DeviceSequence;
 use super::error::{HostError, Result};
+use super::sysfs::{attribute, is_virtual, names};
 use crate::base::{Deadline, join_all};
 use crate::model::Serial;
 

@@ -6,10 +6,9 @@ use std::os::unix::fs::FileExt;
 
 use nix::fcntl::OFlag;
 
-use super::device::Device;
+use super::device::{Device, check_number};
 use super::error::{IoResult, Result};
 use super::exclusive::ExclusiveFile;
-use super::mount::check_number;
 use super::samples::{chunks, read_at};
 use crate::model::Bytes;
 

@@ -61,7 +61,7 @@ impl Expander {
         if mount.kind.parse::<Filesystem>().is_err() {
             return Ok(device.size);
         }
-        let mounted = device.mounted_part(mount);
+        let mounted = mount.mounted_part(&device);
         let grow = async {
             let size = self.host.mounted_size(quick(), &mounted, mount).await;
             let size = size.map_err(call.failed())?;

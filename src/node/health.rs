@@ -113,7 +113,7 @@ impl HealthReporter {
             };
             return Ok(Some(if same { report } else { gone() }));
         }
-        let device = device.mounted_part(mount);
+        let device = mount.mounted_part(device);
         let report = self.query_filesystem(call, &device, mount, deadline);
         report.await.map(Some)
     }

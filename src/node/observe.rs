@@ -197,7 +197,7 @@ impl Observer {
             .host
             .vitals(
                 Deadline::after(FILESYSTEM_TIMEOUT),
-                &device.mounted_part(mount),
+                &mount.mounted_part(device),
                 mount,
             )
             .await;
