@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use kube::ResourceExt;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::driver_pods::{COMPONENT_LABEL, DriverPod, list_pods};
 use super::objects::segment;
@@ -40,8 +41,8 @@ pub struct ContainerReport {
     pub env: BTreeMap<String, Option<String>>,
     pub restarts: i32,
     pub ready: bool,
-    pub state: Option<String>,
-    pub last_state: Option<String>,
+    pub state: Option<Value>,
+    pub last_state: Option<Value>,
 }
 
 impl PodReport {
@@ -103,12 +104,24 @@ impl PodReport {
 }
 
 impl ContainerReport {
+    /// Removes the messages of states.
+    pub fn without_messages(&mut self) {
+        let states = [&mut self.state, &mut self.last_state]
+            .into_iter()
+            .flatten();
+        for state in states.filter_map(Value::as_object_mut) {
+            for fields in state.values_mut().filter_map(Value::as_object_mut) {
+                fields.remove("message");
+            }
+        }
+    }
+
     fn of(container: &Container, status: Option<&ContainerStatus>) -> Self {
         let variables = container.env.iter().flatten();
         let variables = variables.map(|variable| (variable.name.clone(), variable.value.clone()));
         let state = |state: &Option<_>| {
             let state = state.as_ref()?;
-            serde_json::to_string(state).ok()
+            serde_json::to_value(state).ok()
         };
         Self {
             name: container.name.clone(),

@@ -41,6 +41,9 @@ fn pod(name: &str, component: &str) -> Value {
         },
         "status": {"phase": "Running", "containerStatuses": [{
             "name": "diskplugin", "image": "", "imageID": "sha256:1", "ready": true, "restartCount": 1,
+        }, {
+            "name": "mesh", "image": "", "imageID": "sha256:2", "ready": true, "restartCount": 1,
+            "lastState": {"terminated": {"exitCode": 1, "message": "hunter2-planted"}},
         }]},
     })
 }
@@ -68,8 +71,8 @@ async fn installed(nodes: usize) -> Kit {
         let version = json!({"gitVersion": "v1.34.0"});
         world.store.put("/version", version);
         let event = json!({
-            "metadata": {"annotations": {"a": PLANTED[0]}}, "involvedObject": {}, "reason": "BackOff",
-            "message": "restarting",
+            "metadata": {"annotations": {"a": PLANTED[0]}}, "reason": "BackOff",
+            "involvedObject": {"name": "database-0"}, "message": PLANTED[0],
         });
         world.store.put(&format!("{PLACE}/events/e"), event);
         for (name, driver) in [("own", DRIVER), ("foreign", "other")] {

@@ -12,7 +12,7 @@ use crate::cli;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::{self, Cluster, Error};
-use crate::ops::bundle::{self, Settings, file_name, included, is_of_driver, uses_volume};
+use crate::ops::bundle::{self, Settings, event, file_name, included, is_of_driver, uses_volume};
 
 /// Most pods of nodes that are read.
 const MAX_NODES: usize = 50;
@@ -57,10 +57,12 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
         let reason = "the namespace of the driver is unknown; set --namespace";
         archive.add_missing("events of the driver", reason);
     }
+    let names: Vec<String> = pods.iter().map(|pod| pod.name.clone()).collect();
     for namespace in namespaces {
         let path = format!("/api/v1/namespaces/{namespace}/events");
         let events = cluster.objects(&path).await;
-        add_list(archive, &format!("events/{namespace}.json"), &path, events)?;
+        let name = format!("events/{namespace}.json");
+        add_list(archive, &name, &path, events, |one| event(one, &names))?;
     }
     let pods = selected(pods, &nodes, archive);
     let settings = settings();
@@ -142,7 +144,13 @@ async fn classes(
             objects
                 .retain(|object| is_of_driver(object, args.processes.driver.driver_name.as_str()));
         }
-        add_list(archive, &format!("objects/{name}.json"), &path, objects)?;
+        add_list(
+            archive,
+            &format!("objects/{name}.json"),
+            &path,
+            objects,
+            included,
+        )?;
     }
     Ok(())
 }
@@ -179,7 +187,7 @@ async fn objects_of_volume(
             nodes.extend(attached.filter_map(Value::as_str).map(str::to_owned));
         }
         let member = format!("{folder}/volumeattachments.json");
-        add_list(archive, &member, &path, attachments)?;
+        add_list(archive, &member, &path, attachments, included)?;
     }
     if let Some((namespace, name)) = &history.claim {
         claim(cluster, volume, namespace, name, archive).await?;
@@ -279,6 +287,7 @@ fn add_list(
     name: &str,
     source: &str,
     objects: cluster::Result<Option<Vec<Value>>>,
+    included: impl Fn(&Value) -> Value,
 ) -> anyhow::Result<()> {
     let list = |objects: Vec<Value>| {
         let objects: Vec<_> = objects.iter().map(included).collect();

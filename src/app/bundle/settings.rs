@@ -45,10 +45,24 @@ mod tests {
         }
         assert!(settings.roles.contains("controller"));
         assert!(settings.variables.contains("DISKPLUGIN_ZONE"));
+        // A new flag or variable with such a name is either a secret or an exception here.
+        let exceptions = [
+            "credentials",
+            "credentials-dir",
+            "http-tls-key-file",
+            "metadata-token-only",
+            "oidc-token-file",
+            "token-file",
+        ];
         let is_secret = |name: &&String| {
-            let words = ["secret", "password", "access-key"];
-            words.iter().any(|word| name.contains(word))
+            let name = name
+                .trim_start_matches("DISKPLUGIN_")
+                .to_lowercase()
+                .replace('_', "-");
+            let words = ["secret", "password", "key", "token", "credential", "header"];
+            words.iter().any(|word| name.contains(word)) && !exceptions.contains(&&*name)
         };
         assert_eq!(settings.flags.iter().find(is_secret), None);
+        assert_eq!(settings.variables.iter().find(is_secret), None);
     }
 }

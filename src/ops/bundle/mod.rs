@@ -6,7 +6,7 @@ mod object;
 mod pod;
 
 pub use archive::{Archive, file_name};
-pub use object::{included, is_of_driver, uses_volume};
+pub use object::{event, included, is_of_driver, uses_volume};
 pub use pod::{Settings, is_of_chart, pod};
 
 /// In place of a value that is not known to hold no secret.

@@ -1,4 +1,4 @@
-//! Objects of Kubernetes as JSON: which ones concern the driver or a volume.
+//! Objects of Kubernetes as JSON: which ones concern the driver or a volume, and which of their fields are included.
 
 use serde_json::{Map, Value};
 
@@ -16,11 +16,14 @@ const FIELDS: &[&str] = &[
     "metadata/finalizers",
     "metadata/annotations/pv.kubernetes.io~1bind-completed",
     "metadata/annotations/pv.kubernetes.io~1bound-by-controller",
+    "metadata/annotations/pv.kubernetes.io~1migrated-to",
     "metadata/annotations/pv.kubernetes.io~1provisioned-by",
     "metadata/annotations/snapshot.storage.kubernetes.io~1is-default-class",
     "metadata/annotations/storageclass.kubernetes.io~1is-default-class",
+    "metadata/annotations/volume.beta.kubernetes.io~1storage-provisioner",
     "metadata/annotations/volume.kubernetes.io~1selected-node",
     "metadata/annotations/volume.kubernetes.io~1storage-provisioner",
+    "metadata/annotations/volume.kubernetes.io~1storage-resizer",
     // Classes.
     "provisioner",
     "driver",
@@ -62,6 +65,7 @@ const FIELDS: &[&str] = &[
     "spec/nodeAffinity",
     "spec/persistentVolumeReclaimPolicy",
     "spec/resources",
+    "spec/selector",
     "spec/storageClassName",
     "spec/volumeAttributesClassName",
     "spec/volumeMode",
@@ -97,7 +101,9 @@ const FIELDS: &[&str] = &[
     "lastTimestamp",
     "message",
     "reason",
+    "related",
     "reportingComponent",
+    "reportingInstance",
     "series",
     "source",
     "type",
@@ -176,6 +182,22 @@ pub fn included(object: &Value) -> Value {
     chosen
 }
 
+/// The event; its message only if it is about one of the pods, or about a workload, whose name begins those of its pods.
+#[must_use]
+pub fn event(object: &Value, pods: &[String]) -> Value {
+    let mut event = included(object);
+    let subject = object
+        .pointer("/involvedObject/name")
+        .and_then(Value::as_str);
+    let is_known = |subject: &str| pods.iter().any(|pod| pod.starts_with(subject));
+    if !subject.is_some_and(|subject| !subject.is_empty() && is_known(subject))
+        && let Some(message) = event.get_mut("message")
+    {
+        *message = NOT_INCLUDED.into();
+    }
+    event
+}
+
 /// Copies the field at this path; through each element of an array.
 fn copy(from: &Value, path: &[String], to: &mut Value) {
     let Some((name, rest)) = path.split_first() else {
@@ -226,6 +248,25 @@ mod tests {
         assert!(uses_volume(&attachment, "d", "pv"));
         assert!(!uses_volume(&attachment, "d", "pv-2"));
         assert!(!uses_volume(&attachment, "e", "pv"));
+    }
+
+    #[test]
+    fn only_events_of_the_driver_have_messages() {
+        let pods = ["d-node-x7k2p".to_owned()];
+        for (subject, expected) in [
+            (json!({"name": "d-node-x7k2p"}), "text"),
+            (json!({"name": "d-node"}), "text"),
+            (json!({"name": "database-0"}), NOT_INCLUDED),
+            (json!({"name": ""}), NOT_INCLUDED),
+            (json!({}), NOT_INCLUDED),
+        ] {
+            let object = json!({"involvedObject": subject, "message": "text", "reason": "r"});
+            let event = event(&object, &pods);
+            assert_eq!(
+                (&event["message"], &event["reason"]),
+                (&json!(expected), &json!("r"))
+            );
+        }
     }
 
     #[test]

@@ -8,7 +8,11 @@ use super::NOT_INCLUDED;
 use crate::base::without_user_info;
 use crate::cluster::pod_report::{ContainerReport, PodReport};
 
-const DRIVER: &str = "diskplugin";
+/// Containers of the chart with programs of the driver.
+const DRIVER: &[&str] = &["diskplugin", "doctor"];
+
+/// The programs of the image.
+const PROGRAMS: &[&str] = &["/diskplugin", "/diskplugin-controller", "/diskplugin-node"];
 
 /// Containers of the chart with programs of Kubernetes. None of their flags takes a secret, and their logs omit the secrets
 /// of requests.
@@ -32,10 +36,16 @@ pub struct Settings {
     pub variables: BTreeSet<String>,
 }
 
+impl Settings {
+    fn is_role_or_program(&self, word: &str) -> bool {
+        self.roles.contains(word) || PROGRAMS.contains(&word)
+    }
+}
+
 /// Whether the container is one of the chart, whose flags and logs are included.
 #[must_use]
 pub fn is_of_chart(container: &str) -> bool {
-    container == DRIVER || SIDECARS.contains(&container)
+    DRIVER.contains(&container) || SIDECARS.contains(&container)
 }
 
 /// The pod as it is included.
@@ -51,15 +61,19 @@ pub fn pod(report: &PodReport, settings: &Settings) -> serde_json::Result<Value>
 }
 
 fn restrict(container: &mut ContainerReport, settings: &Settings) {
+    let is_driver = DRIVER.contains(&&*container.name);
     for (name, value) in &mut container.env {
-        let is_known = container.name == DRIVER && settings.variables.contains(name);
+        let is_known = is_driver && settings.variables.contains(name);
         let known = value.take().filter(|_| is_known);
         *value = known.map(|value| without_user_info(&value));
     }
     if SIDECARS.contains(&&*container.name) {
         return;
     }
-    let is_driver = container.name == DRIVER;
+    if !is_driver {
+        // It can be the end of the log.
+        container.without_messages();
+    }
     for words in [&mut container.command, &mut container.args] {
         let mut is_value_of_known_flag = false;
         for word in words {
@@ -77,7 +91,7 @@ fn restrict(container: &mut ContainerReport, settings: &Settings) {
                 (Some(name), Some(_)) => format!("--{name}={NOT_INCLUDED}"),
                 (Some(name), None) => format!("--{name}"),
                 (None, _) if is_value_of_known_flag => without_user_info(word),
-                (None, _) if is_driver && settings.roles.contains(word.as_str()) => word.clone(),
+                (None, _) if is_driver && settings.is_role_or_program(word) => word.clone(),
                 (None, _) => NOT_INCLUDED.to_owned(),
             };
             is_value_of_known_flag = is_known && value.is_none();
@@ -88,6 +102,8 @@ fn restrict(container: &mut ContainerReport, settings: &Settings) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn container(name: &str, args: &[&str]) -> ContainerReport {
@@ -103,7 +119,7 @@ mod tests {
             restarts: 0,
             ready: true,
             state: None,
-            last_state: None,
+            last_state: Some(json!({"terminated": {"reason": "Error", "message": "hidden"}})),
         }
     }
 
@@ -125,7 +141,7 @@ mod tests {
             "--token",
             "hidden",
         ];
-        let mut driver = container(DRIVER, &given);
+        let mut driver = container(DRIVER[0], &given);
         restrict(&mut driver, &settings);
         let text = driver.args.join(" ");
         assert!(
@@ -139,5 +155,7 @@ mod tests {
         restrict(&mut other, &settings);
         assert!(!format!("{other:?}").contains("hidden"), "{other:?}");
         assert_eq!(other.env["ZONE"], None);
+        let state = json!({"terminated": {"reason": "Error"}});
+        assert_eq!(other.last_state, Some(state));
     }
 }
