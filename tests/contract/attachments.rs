@@ -9,7 +9,7 @@ use crate::world::{
     node, zone,
 };
 
-on_every_implementation!(
+over_every_connection!(
     an_attached_disk_has_its_instance,
     a_disk_is_detaching_until_it_is_available,
     disks_are_listed_by_instance,

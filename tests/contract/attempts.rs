@@ -17,7 +17,7 @@ use wiremock::matchers::{any, query_param};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::world::{
-    Implementation, World, attach_to, client, create_essd, deadline, described, detach_from, essd,
+    Connection, World, attach_to, client, create_essd, deadline, described, detach_from, essd,
     expect_error, snapshot_of,
 };
 
@@ -109,7 +109,7 @@ fn one_token(world: &World, action: &str) {
 
 #[tokio::test]
 async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateDisk", "kind": fault}]}));
         let disk = create_essd(&world.ecs, fault).await;
@@ -121,7 +121,7 @@ async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
 
 #[tokio::test]
 async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     let disk = create_essd(&world.ecs, "source").await;
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
@@ -138,7 +138,7 @@ async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
 
 #[tokio::test]
 async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     let disk = create_essd(&world.ecs, "grown").await;
     for (size, fault) in (30..).zip(LOST) {
         world.configure(json!({"faults": [{"action": "ResizeDisk", "kind": fault}]}));
@@ -156,7 +156,7 @@ async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
 
 #[tokio::test]
 async fn a_list_with_a_lost_response_is_retried() {
-    let world = World::open(Implementation::HTTP_V3).await;
+    let world = World::open(Connection::HTTP_V3).await;
     let disk = create_essd(&world.ecs, "listed").await;
     for fault in LOST.iter().chain(&["reset-before", "service-unavailable"]) {
         world.configure(json!({"faults": [{"action": "DescribeDisks", "kind": fault}]}));
@@ -166,7 +166,7 @@ async fn a_list_with_a_lost_response_is_retried() {
 
 #[tokio::test]
 async fn a_mock_precedes_the_fake_cloud() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     let disk = create_essd(&world.ecs, "beside").await;
     let server = world.server.as_ref().unwrap();
     let busy = Mock::given(query_param("Action", "DescribeDisks"))
@@ -180,7 +180,7 @@ async fn a_mock_precedes_the_fake_cloud() {
 
 #[tokio::test]
 async fn attach_and_detach_are_not_retried_after_a_lost_response() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     let disk = create_essd(&world.ecs, "held").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.cloud.clear_calls();
@@ -275,7 +275,7 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
 
 #[tokio::test]
 async fn no_error_contains_key_secret_or_signature() {
-    let world = World::open(Implementation::HTTP_V1).await;
+    let world = World::open(Connection::HTTP_V1).await;
     let options = Options::default();
     let disk = create_essd(&world.ecs, "shy").await;
     for fault in LOST.iter().chain(&["reset-before"]) {

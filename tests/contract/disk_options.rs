@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{World, ZONE, create_essd, deadline, described, essd, zone};
 
-on_every_implementation!(
+over_every_connection!(
     a_regional_disk_is_created_without_a_zone_and_refused_with_one,
     stock_of_the_region_is_asked_apart_from_that_of_its_zones,
     stock_can_be_queried_for_an_instance_type,

@@ -8,7 +8,7 @@ use crate::world::{
     World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_new_disk_becomes_available_after_its_delay,
     a_disk_is_described_as_requested,
     performance_level_and_kms_key_are_stored,

@@ -12,7 +12,7 @@ use crate::world::{
     World, ZONE, attach_to, deadline, described, detach_from, essd, expect_error, node,
 };
 
-on_every_implementation!(
+over_every_connection!(
     an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only,
     an_ephemeral_disk_returns_to_its_first_instance_only,
     an_ephemeral_disk_is_deleted_with_its_instance,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, essd, expect_error, node};
 
-on_every_implementation!(
+over_every_connection!(
     an_error_tells_action_code_status_words_and_request_id,
     an_error_without_message_is_still_an_error,
     a_write_without_permission_is_denied_and_a_list_is_empty,

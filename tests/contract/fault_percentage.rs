@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::world::{World, create_essd, deadline, described};
 
-on_every_implementation!(
+over_every_connection!(
     a_share_of_the_reads_is_stale_and_the_others_are_not,
     a_percentage_of_the_calls_fails,
 );

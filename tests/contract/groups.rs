@@ -15,7 +15,7 @@ use crate::world::{
     FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, tags, zone,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_group_is_cut_at_one_instant_and_described_as_it_was_wanted,
     the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags,
     a_repeated_group_is_the_same_and_its_token_of_other_disks_is_a_mismatch,

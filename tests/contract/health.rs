@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{World, create_essd, deadline};
 
-on_every_implementation!(
+over_every_connection!(
     a_disk_that_is_ill_is_told_with_what_happens_to_it,
     the_health_of_a_missing_disk_is_omitted,
     a_lock_is_described,

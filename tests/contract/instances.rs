@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{FAR_ZONE, World, ZONE, deadline, expect_error, node, zone};
 
-on_every_implementation!(
+over_every_connection!(
     instances_are_listed_with_type_zone_and_status,
     instances_are_found_by_id_and_unknown_ones_are_missing,
     a_stopped_instance_is_described_as_stopped,

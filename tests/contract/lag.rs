@@ -9,7 +9,7 @@ use crate::world::{
     node, snapshot_of, tags,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
     an_attached_disk_is_described_as_available_during_lag,
     a_torn_read_of_a_disk_that_has_just_left_still_names_its_node,

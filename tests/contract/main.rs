@@ -1,30 +1,30 @@
-//! The contract of the ECS API trait, tested on every implementation: the fake cloud in memory, and the real client over
-//! HTTP with both signature versions, on a `wiremock::MockServer` that serves the fake cloud.
+//! Each action of the client on the fake cloud: in memory, and over HTTP with both signature versions, on a
+//! `wiremock::MockServer` that serves the fake cloud.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-/// Runs each contract on each implementation. The functions stand beside modules of the same names, so a test
+/// Runs each contract over each connection. The functions stand beside modules of the same names, so a test
 /// is called `disks::a_new_disk_becomes_available_after_its_delay::over_http_v1`.
-macro_rules! on_every_implementation {
+macro_rules! over_every_connection {
     ($($contract:ident),* $(,)?) => { $(
         mod $contract {
-            use crate::world::{Implementation, World};
+            use crate::world::{Connection, World};
 
             #[tokio::test]
             async fn in_memory() {
-                let world = World::open(Implementation::Memory).await;
+                let world = World::open(Connection::Memory).await;
                 super::$contract(&world.ecs, &world).await;
             }
 
             #[tokio::test]
             async fn over_http_v1() {
-                let world = World::open(Implementation::HTTP_V1).await;
+                let world = World::open(Connection::HTTP_V1).await;
                 super::$contract(&world.ecs, &world).await;
             }
 
             #[tokio::test]
             async fn over_http_v3() {
-                let world = World::open(Implementation::HTTP_V3).await;
+                let world = World::open(Connection::HTTP_V3).await;
                 super::$contract(&world.ecs, &world).await;
             }
         }

@@ -10,7 +10,7 @@ use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
 use crate::modify_requests::{auto, code, disk, to};
 use crate::world::{World, create_essd, deadline, described};
 
-on_every_implementation!(
+over_every_connection!(
     a_dry_run_changes_nothing_and_tells_what_would_be_taken,
     a_new_performance_level_applies_immediately,
     a_new_category_requires_a_task,

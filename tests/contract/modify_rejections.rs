@@ -11,7 +11,7 @@ use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
 use crate::modify_requests::{auto, code, disk, to};
 use crate::world::{FAR_ZONE, World, attach_to, create_essd, deadline, essd, snapshot_of, zone};
 
-on_every_implementation!(
+over_every_connection!(
     a_disk_with_a_running_task_rejects_other_changes,
     a_change_of_category_starts_a_cooling_period,
     what_fits_neither_disk_nor_category_is_refused_by_name,

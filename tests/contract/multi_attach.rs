@@ -9,7 +9,7 @@ use crate::world::{
     FAR_ZONE, World, ZONE, attach_to, create_essd, deadline, described, detach_from, essd, node,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_shared_disk_is_in_use_until_the_last_instance_lets_go,
     at_most_sixteen_instances_share_a_disk,
     a_shared_disk_takes_an_instance_that_speaks_nvme_in_its_zone,

@@ -9,7 +9,7 @@ use diskplugin::model::{DiskId, Tags};
 
 use crate::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
 
-on_every_implementation!(
+over_every_connection!(
     pages_list_every_disk_once,
     the_default_page_has_a_hundred_rows,
     a_page_size_is_clamped,

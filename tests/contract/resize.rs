@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, expect_error};
 
-on_every_implementation!(
+over_every_connection!(
     an_available_disk_is_resized_offline,
     an_attached_disk_is_resized_online,
     a_repeated_resize_has_one_effect,

@@ -10,7 +10,7 @@ use crate::world::{
     tags,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_snapshot_is_captured_then_complete,
     a_snapshot_of_an_older_category_is_usable_when_complete,
     a_snapshot_is_described_as_requested,

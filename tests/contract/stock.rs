@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{FAR_ZONE, World, ZONE, create_essd, deadline, essd, expect_error, zone};
 
-on_every_implementation!(
+over_every_connection!(
     a_sold_out_category_is_out_of_stock_in_every_documented_code,
     a_zone_without_stock_is_out_of_stock,
     an_exhausted_quota_is_a_quota_error,

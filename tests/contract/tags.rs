@@ -10,7 +10,7 @@ use crate::world::{
     tags,
 };
 
-on_every_implementation!(
+over_every_connection!(
     a_tag_filter_requires_all_its_tags,
     a_snapshot_is_listed_by_its_tags,
     tagging_adds_and_overwrites,

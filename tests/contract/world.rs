@@ -1,4 +1,4 @@
-//! A fake cloud whose clock the test controls, and an implementation of the ECS API that calls it.
+//! A fake cloud whose clock the test controls, and a client of it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::{memory_cloud, wiremock_cloud};
 pub(crate) const ZONE: &str = "cn-beijing-a";
 pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
 
-/// An implementation of the contract.
+/// How the client is connected to the fake cloud.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Implementation {
+pub(crate) enum Connection {
     Memory,
     Http(Scheme),
 }
 
-impl Implementation {
+impl Connection {
     pub(crate) const HTTP_V1: Self = Self::Http(Scheme::V1);
     pub(crate) const HTTP_V3: Self = Self::Http(Scheme::V3);
 }
@@ -57,7 +57,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn open(implementation: Implementation) -> Self {
+    pub(crate) async fn open(connection: Connection) -> Self {
         let nodes = format!("--nodes=i-one={ZONE},i-two={ZONE},i-far={FAR_ZONE}=ecs.g7.large");
         let options = Options::from_flags([nodes.as_str()]).unwrap();
         // Not a whole second: responses have no fractions.
@@ -65,9 +65,9 @@ impl World {
         let time = Arc::new(Time(Mutex::new(start)));
         let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
         let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
-        let (server, ecs) = match implementation {
-            Implementation::Memory => (None, memory_cloud::client(&cloud)),
-            Implementation::Http(scheme) => {
+        let (server, ecs) = match connection {
+            Connection::Memory => (None, memory_cloud::client(&cloud)),
+            Connection::Http(scheme) => {
                 let server = wiremock_cloud::start(&cloud).await;
                 let ecs = client(&server.uri(), scheme, clock, &options);
                 (Some(server), ecs)
@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-/// The real client of a fake cloud.
+/// A client of a fake cloud over HTTP.
 pub(crate) fn client(
     endpoint: &str,
     scheme: Scheme,

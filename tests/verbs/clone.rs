@@ -252,13 +252,16 @@ async fn a_lost_response_of_any_call_leaves_one_clone_and_no_snapshot_after_a_re
                 let setup = Setup::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
                 let source = used_disk(&setup, "source").await;
                 setup.configure(&json!({"faults": []}));
-                let fault = json!({"action": action, "from": nth, "kind": loss});
+                let fault =
+                    json!({"action": action, "from": nth, "times": 1_000_000, "kind": loss});
                 setup.configure(&json!({"faults": [fault]}));
+                // Until its deadline the client's retries fail too.
                 for disks in [Arc::clone(&setup.disks), setup.restarted()] {
                     let new = available("pvc-1");
                     let provisioner = &disks.provisioner;
-                    let _ = provisioner.create_clone(minutes(1), &new, &source).await;
+                    let _ = provisioner.create_clone(seconds(10), &new, &source).await;
                 }
+                setup.configure(&json!({"faults": []}));
                 let disk = cloned(&setup.restarted(), &available("pvc-1"), &source).await;
                 assert_eq!(
                     (setup.rows().len(), snapshots(&setup).len()),

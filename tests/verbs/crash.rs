@@ -95,7 +95,9 @@ pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
         json!({"code": {"status": 400, "code": "Throttling.User"}}),
     ];
     let (action, kind) = (rng.choose(actions), rng.choose(&kinds));
-    setup.faults(action, 1 + rng.below(2), &kind);
+    // The client's retries pass one or two, but not thirty.
+    let times = rng.choose(&[1, 2, 30]);
+    setup.faults(action, times, &kind);
 }
 
 pub(crate) fn is_retryable(error: &Error) -> bool {

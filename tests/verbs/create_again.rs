@@ -25,7 +25,7 @@ fn losses() -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_create_response_is_unavailable_and_the_retry_returns_the_disk() {
+async fn a_lost_create_response_is_not_final_and_the_retry_returns_the_disk() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for loss in losses() {
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);

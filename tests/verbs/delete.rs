@@ -216,7 +216,7 @@ async fn delete_of_an_initializing_disk_reports_the_cloud_code_at_the_deadline()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_delete_response_is_unavailable_and_the_retry_succeeds() {
+async fn a_lost_delete_response_is_not_final_and_the_retry_succeeds() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
         let disk = setup.disk("pvc-1").await;

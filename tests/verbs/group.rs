@@ -126,9 +126,11 @@ async fn a_response_lost_at_any_call_results_in_one_group_after_a_restart() {
             let setup = Setup::new(&["--cut-delay=2s", "--stale=2s"]);
             let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
-            setup.fault(action, &json!(loss));
-            // The driver handles some of these losses itself and returns success.
-            let _ = setup.disks.snapshotter.create_group(minutes(1), &new).await;
+            setup.faults(action, 1_000_000, &json!(loss));
+            // Until its deadline the client's retries fail too. The driver handles some of these losses itself.
+            let create = setup.disks.snapshotter.create_group(seconds(10), &new);
+            let _ = create.await;
+            setup.configure(&json!({"faults": []}));
             let created_group = create_group(&setup.restarted(), &new).await;
             assert_eq!(
                 (groups(&setup).len(), snapshots(&setup).len()),

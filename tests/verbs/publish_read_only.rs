@@ -86,12 +86,18 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
         for loss in ["reset-before", "reset-after", "internal-error-after"] {
             let setup = Setup::new(&[]);
             let disk = setup.disk("pvc-1").await;
-            setup.fault(action, &json!(loss));
+            setup.faults(action, 1_000_000, &json!(loss));
             let reader = PublishRequest {
                 read_only: true,
                 ..single_node(&disk, &node_one())
             };
-            let _ = publish(&setup.disks, &reader).await;
+            // Until its deadline the client's retries fail too. The driver recognizes an attachment by its row.
+            let outcome = publish(&setup.disks, &reader).await;
+            assert!(
+                outcome.is_err() || action == "AttachDisk",
+                "{action} {loss}"
+            );
+            setup.configure(&json!({"faults": []}));
             let again = publish(&setup.restarted(), &reader).await;
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
             assert_eq!(read_only_nodes(&setup, &disk), ["i-one"], "{action} {loss}");

@@ -22,12 +22,14 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
         }
         let others = setup.rows().len();
         sleep(20).await;
+        // The client's retries pass few losses, but not most of them.
+        let lost = if seed % 2 == 0 { 15 } else { 70 };
         let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
             "rules": {"token_burn_percent": 40},
             "faults": [
-                percent("CreateDisk", 15, json!("reset-after")),
+                percent("CreateDisk", lost, json!("reset-after")),
                 percent("CreateDisk", 10, json!("reset-before")),
                 percent("CreateDisk", 15, error_code(403, "OperationDenied.NoStock")),
                 percent("CreateDisk", 10, error_code(403, "Forbidden.RAM")),

@@ -104,7 +104,9 @@ impl Setup {
         call: impl Future<Output = Result<T, Error>>,
     ) {
         self.faults(action, 1_000_000, kind);
+        let before = self.calls(action);
         let error = call.await.unwrap_err();
+        assert!(self.calls(action) > before, "{action} was not called");
         assert!(!create::is_final(&error), "{kind}: {}", text(&error));
         self.configure(&json!({"faults": []}));
     }
