@@ -1,8 +1,6 @@
 //! A disk as the cloud describes it.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 
@@ -10,6 +8,7 @@ use super::category::Category;
 use super::id::{DiskId, InstanceId, SnapshotId, ZoneId};
 use super::size::Gib;
 use super::tag::Tags;
+use super::word::words;
 
 /// The serial by which a guest identifies its disks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,43 +58,9 @@ pub enum DiskStatus {
     Unknown(String),
 }
 
-impl DiskStatus {
-    /// The word in the API.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Creating => "Creating",
-            Self::Available => "Available",
-            Self::Attaching => "Attaching",
-            Self::InUse => "In_use",
-            Self::Detaching => "Detaching",
-            Self::ReIniting => "ReIniting",
-            Self::Unknown(word) => word,
-        }
-    }
-}
-
-impl FromStr for DiskStatus {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(match word {
-            "Creating" => Self::Creating,
-            "Available" => Self::Available,
-            "Attaching" => Self::Attaching,
-            "In_use" => Self::InUse,
-            "Detaching" => Self::Detaching,
-            "ReIniting" => Self::ReIniting,
-            other => Self::Unknown(other.to_owned()),
-        })
-    }
-}
-
-impl fmt::Display for DiskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(
+    DiskStatus: Creating = "Creating", Available = "Available", Attaching = "Attaching", InUse = "In_use", Detaching = "Detaching", ReIniting = "ReIniting"
+);
 
 /// What a disk holds (`Type` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,17 +73,7 @@ pub enum DiskKind {
     Unknown(String),
 }
 
-impl FromStr for DiskKind {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(match word {
-            "data" => Self::Data,
-            "system" => Self::System,
-            other => Self::Unknown(other.to_owned()),
-        })
-    }
-}
+words!(DiskKind: Data = "data", System = "system");
 
 /// One row of `DescribeDisks`: what it said, at a moment that may lie seconds back.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Instances (the machines) and their types.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use super::id::{InstanceId, ZoneId};
 use super::tag::Tags;
+use super::word::words;
 
 /// What an instance does (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,35 +18,9 @@ pub enum InstanceStatus {
     Unknown(String),
 }
 
-impl InstanceStatus {
-    /// The word in the API.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Starting => "Starting",
-            Self::Running => "Running",
-            Self::Stopping => "Stopping",
-            Self::Stopped => "Stopped",
-            Self::Unknown(word) => word,
-        }
-    }
-}
-
-impl FromStr for InstanceStatus {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(match word {
-            "Pending" => Self::Pending,
-            "Starting" => Self::Starting,
-            "Running" => Self::Running,
-            "Stopping" => Self::Stopping,
-            "Stopped" => Self::Stopped,
-            other => Self::Unknown(other.to_owned()),
-        })
-    }
-}
+words!(
+    InstanceStatus: Pending = "Pending", Starting = "Starting", Running = "Running", Stopping = "Stopping", Stopped = "Stopped"
+);
 
 /// One row of `DescribeInstances`.
 #[derive(Debug, Clone, PartialEq, Eq)]

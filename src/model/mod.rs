@@ -23,6 +23,7 @@ pub mod task;
 pub mod token;
 pub mod topology;
 pub mod tuning;
+mod word;
 
 pub use category::{Category, PerformanceLevel, UnknownLevel};
 pub use change::Change;

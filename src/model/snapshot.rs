@@ -1,14 +1,13 @@
 //! A snapshot as the cloud describes it.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 
 use super::id::{DiskId, SnapshotGroupId, SnapshotId};
 use super::size::Gib;
 use super::tag::Tags;
+use super::word::words;
 
 /// How far a snapshot is (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,37 +20,9 @@ pub enum SnapshotStatus {
     Unknown(String),
 }
 
-impl SnapshotStatus {
-    /// The word in the API.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Progressing => "progressing",
-            Self::Accomplished => "accomplished",
-            Self::Failed => "failed",
-            Self::Unknown(word) => word,
-        }
-    }
-}
-
-impl FromStr for SnapshotStatus {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(match word {
-            "progressing" => Self::Progressing,
-            "accomplished" => Self::Accomplished,
-            "failed" => Self::Failed,
-            other => Self::Unknown(other.to_owned()),
-        })
-    }
-}
-
-impl fmt::Display for SnapshotStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(
+    SnapshotStatus: Progressing = "progressing", Accomplished = "accomplished", Failed = "failed"
+);
 
 /// One row of `DescribeSnapshots`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,11 @@
 //! A task of the cloud: a change that lasts minutes to hours.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use jiff::Timestamp;
 
 use super::id::TaskId;
+use super::word::words;
 
 /// One row of `DescribeTasks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,37 +30,7 @@ pub enum TaskStatus {
     Unknown(String),
 }
 
-impl TaskStatus {
-    /// The word in the API.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Processing => "Processing",
-            Self::Finished => "Finished",
-            Self::Failed => "Failed",
-            Self::Unknown(word) => word,
-        }
-    }
-}
-
-impl FromStr for TaskStatus {
-    type Err = Infallible;
-
-    fn from_str(word: &str) -> Result<Self, Infallible> {
-        Ok(match word {
-            "Processing" => Self::Processing,
-            "Finished" => Self::Finished,
-            "Failed" => Self::Failed,
-            other => Self::Unknown(other.to_owned()),
-        })
-    }
-}
-
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(TaskStatus: Processing = "Processing", Finished = "Finished", Failed = "Failed");
 
 /// How far it is, for an operator.
 impl fmt::Display for Task {
