@@ -63,19 +63,12 @@ impl Transport for HttpTransport {
         *request.timeout_mut() = Some(deadline.remaining());
         let response = client.execute(request).await;
         let response = response.map_err(|error| lost(error, None))?;
-        let mut whole = Response::builder().status(response.status());
-        if let Some(headers) = whole.headers_mut() {
-            headers.extend(
-                response
-                    .headers()
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone())),
-            );
-        }
-        let status = response.status().as_u16();
+        let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await;
-        let body = body.map_err(|error| lost(error, Some(status)))?;
-        whole.body(body).map_err(Lost::no_response)
+        let body = body.map_err(|error| lost(error, Some(status.as_u16())))?;
+        let mut whole = Response::new(body);
+        (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+        Ok(whole)
     }
 }
 

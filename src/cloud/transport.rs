@@ -15,7 +15,7 @@ pub trait Transport: Debug + Send + Sync {
     /// Sends a request, whose URI is absolute and whose extensions contain its [`Action`], and reads the complete response.
     ///
     /// # Errors
-    /// If there is no complete response before the deadline.
+    /// The connection failed, or the response had not arrived in full by the deadline.
     async fn send(
         &self,
         request: Request<String>,

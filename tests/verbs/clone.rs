@@ -131,7 +131,7 @@ async fn the_clone_of_a_never_attached_disk_is_blank() {
 
 #[tokio::test(start_paused = true)]
 async fn a_used_name_with_another_source_fails() {
-    let setup = Setup::new(&["--stale=1s"]);
+    let setup = Setup::without_canary(&["--stale=1s"]);
     let (source, other) = (
         used_disk(&setup, "source").await,
         used_disk(&setup, "other").await,

@@ -40,7 +40,7 @@ async fn a_lost_create_response_is_not_final_and_the_retry_returns_the_disk() {
 #[tokio::test(start_paused = true)]
 async fn client_retries_hide_lost_responses() {
     for loss in losses() {
-        let setup = Setup::new(&["--create-delay=1s"]);
+        let setup = Setup::without_canary(&["--create-delay=1s"]);
         setup.faults("CreateDisk", 3, &loss);
         let disk = setup.create(&available("pvc-1")).await;
         assert_eq!(setup.only_disk(), disk.id, "{loss}");
@@ -196,7 +196,7 @@ async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
 
 #[tokio::test(start_paused = true)]
 async fn create_retries_while_the_first_call_is_in_flight() {
-    let setup = Setup::new(&[]);
+    let setup = Setup::without_canary(&[]);
     setup.configure(&json!({"rules": {"token_in_flight": "3s"}}));
     setup.fault("CreateDisk", &json!("reset-after"));
     let disk = setup.create(&new_disk("pvc-1")).await;

@@ -74,7 +74,7 @@ async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
 async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected_with_the_difference()
  {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::new(&["--cut-delay=1s", stale]);
+        let setup = Setup::without_canary(&["--cut-delay=1s", stale]);
         let (one, two) = two_disks(&setup).await;
         let three = setup.disk("pvc-3").await;
         let new = new_group("group", &[&one, &two]);

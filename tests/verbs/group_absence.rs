@@ -65,27 +65,31 @@ async fn two_creates_with_empty_responses_result_in_one_group_that_is_returned_l
 #[tokio::test(start_paused = true)]
 async fn errors_after_a_lost_response_are_never_final_and_the_group_is_found() {
     for rejection in REJECTIONS {
-        let setup = Setup::new(&["--cut-delay=1s"]);
-        let (one, two) = two_disks(&setup).await;
-        let new = new_group("group", &[&one, &two]);
-        let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
-        lose(&setup, create, read, &json!("reset-after"), rejection);
-        for _ in 0..3 {
-            let ambiguous = setup
-                .disks
-                .snapshotter
-                .create_group(seconds(20), &new)
-                .await;
-            assert_not_final(&ambiguous.unwrap_err());
-            tokio::time::sleep(Duration::from_secs(60)).await;
+        for setup in [
+            Setup::new(&["--cut-delay=1s"]),
+            Setup::without_canary(&["--cut-delay=1s"]),
+        ] {
+            let (one, two) = two_disks(&setup).await;
+            let new = new_group("group", &[&one, &two]);
+            let (create, read) = ("CreateSnapshotGroup", "DescribeSnapshotGroups");
+            lose(&setup, create, read, &json!("reset-after"), rejection);
+            for _ in 0..3 {
+                let ambiguous = setup
+                    .disks
+                    .snapshotter
+                    .create_group(seconds(20), &new)
+                    .await;
+                assert_not_final(&ambiguous.unwrap_err());
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            }
+            recover(&setup, create, rejection);
+            create_group(&setup.disks, &new).await;
+            assert_eq!(
+                (groups(&setup).len(), snapshots(&setup).len()),
+                (1, 2),
+                "{rejection:?}"
+            );
         }
-        recover(&setup, create, rejection);
-        create_group(&setup.disks, &new).await;
-        assert_eq!(
-            (groups(&setup).len(), snapshots(&setup).len()),
-            (1, 2),
-            "{rejection:?}"
-        );
     }
 }
 

@@ -39,7 +39,7 @@ async fn changing_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
 
 #[tokio::test(start_paused = true)]
 async fn an_expansion_during_a_category_change_costs_at_most_ten_orders_a_minute() {
-    let setup = Setup::new(&[]);
+    let setup = Setup::without_canary(&[]);
     let mut claims = JoinSet::new();
     for disk in changing_disks(&setup, 10).await {
         let services = Arc::clone(&setup.disks);
@@ -67,7 +67,7 @@ async fn an_expansion_during_a_category_change_costs_at_most_ten_orders_a_minute
 
 #[tokio::test(start_paused = true)]
 async fn an_expansion_succeeds_soon_after_the_category_change() {
-    let setup = Setup::new(&[]);
+    let setup = Setup::without_canary(&[]);
     setup.configure(&json!({"delays": {"modify": "5m"}}));
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
@@ -87,7 +87,7 @@ async fn an_expansion_succeeds_soon_after_the_category_change() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_change_is_sent_at_most_ten_times_a_minute_and_its_refusal_is_repeated() {
-    let setup = Setup::new(&[]);
+    let setup = Setup::without_canary(&[]);
     let disk = setup.disk("pvc-1").await;
     let code = json!({"code": {"status": 403, "code": "OperationDenied.NoStock"}});
     setup.faults("ModifyDiskSpec", 1000, &code);
@@ -115,7 +115,7 @@ async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_mi
         "InvalidAccountStatus.NotEnoughBalance",
         "QuotaExceed.DiskCapacity",
     ] {
-        let setup = Setup::new(&[]);
+        let setup = Setup::without_canary(&[]);
         // Established, so that a refusal can be final.
         let kind = json!({"code": {"status": 403, "code": code}});
         setup.faults("CreateDisk", 1000, &kind);

@@ -174,7 +174,7 @@ async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resize_waits_for_a_running_resize() {
-    let setup = Setup::new(&["--resize-delay=8s"]);
+    let setup = Setup::without_canary(&["--resize-delay=8s"]);
     let disk = setup.disk("pvc-1").await;
     setup
         .disks

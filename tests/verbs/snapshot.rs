@@ -76,7 +76,7 @@ async fn only_essd_snapshots_are_ready_before_they_are_complete() {
 #[tokio::test(start_paused = true)]
 async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejected() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::new(&["--cut-delay=1s", stale]);
+        let setup = Setup::without_canary(&["--cut-delay=1s", stale]);
         let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
         let first = setup.snapshot("snap", &disk).await;
         let again = setup

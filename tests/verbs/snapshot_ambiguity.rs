@@ -61,44 +61,50 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
         json!("hang"),
     ] {
         for first in REJECTIONS {
-            let setup = Setup::new(&["--cut-delay=1s"]);
-            setup.disk("pvc-1").await;
-            for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
-                let first_call = snapshots(&setup).is_empty();
-                if first_call {
-                    lose(
-                        &setup,
-                        "CreateSnapshot",
-                        "DescribeSnapshots",
-                        &loss,
-                        rejection,
-                    );
-                } else {
-                    let loss = json!("reset-before");
-                    lose(
-                        &setup,
-                        "CreateSnapshot",
-                        "DescribeSnapshots",
-                        &loss,
-                        rejection,
-                    );
+            // With and without a response that proves something.
+            for setup in [
+                Setup::new(&["--cut-delay=1s"]),
+                Setup::without_canary(&["--cut-delay=1s"]),
+            ] {
+                setup.disk("pvc-1").await;
+                for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
+                    let first_call = snapshots(&setup).is_empty();
+                    if first_call {
+                        lose(
+                            &setup,
+                            "CreateSnapshot",
+                            "DescribeSnapshots",
+                            &loss,
+                            rejection,
+                        );
+                    } else {
+                        let loss = json!("reset-before");
+                        lose(
+                            &setup,
+                            "CreateSnapshot",
+                            "DescribeSnapshots",
+                            &loss,
+                            rejection,
+                        );
+                    }
+                    for _ in 0..3 {
+                        let ambiguous = create(&setup.disks, &setup).await.unwrap_err();
+                        assert_not_final(&ambiguous);
+                        tokio::time::sleep(Duration::from_secs(30)).await;
+                    }
+                    assert_eq!(snapshots(&setup).len(), 1, "{loss} {first:?}");
                 }
-                for _ in 0..3 {
-                    let ambiguous = create(&setup.disks, &setup).await.unwrap_err();
-                    assert_not_final(&ambiguous);
-                    tokio::time::sleep(Duration::from_secs(30)).await;
-                }
-                assert_eq!(snapshots(&setup).len(), 1, "{loss} {first:?}");
+                recover(&setup, "CreateSnapshot", first);
+                let new = new_snapshot("snap", &setup.only_disk());
+                // The rate limiter may delay the call after the throttled ones.
+                let found = setup.disks.snapshotter.create(minutes(5), &new).await;
+                let found =
+                    found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
+                assert_eq!(found.id, only_snapshot(&setup));
+                // Neither is a repeated call rejected.
+                let again = setup.disks.snapshotter.create(minutes(5), &new).await;
+                assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
             }
-            recover(&setup, "CreateSnapshot", first);
-            let new = new_snapshot("snap", &setup.only_disk());
-            // The rate limiter may delay the call after the throttled ones.
-            let found = setup.disks.snapshotter.create(minutes(5), &new).await;
-            let found = found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
-            assert_eq!(found.id, only_snapshot(&setup));
-            // Neither is a repeated call rejected.
-            let again = setup.disks.snapshotter.create(minutes(5), &new).await;
-            assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
         }
     }
 }

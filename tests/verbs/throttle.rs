@@ -32,7 +32,7 @@ fn calls_per_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
 
 #[tokio::test(start_paused = true)]
 async fn an_exhausted_quota_is_waited_for_with_few_calls() {
-    let setup = Setup::new(&["--attach-delay=90s", "--throttle=DescribeDisks=10"]);
+    let setup = Setup::without_canary(&["--attach-delay=90s", "--throttle=DescribeDisks=10"]);
     let disk = setup.disk("pvc-1").await;
     let node = node_one();
     // The operation takes longer than a call waits for it.
@@ -46,7 +46,7 @@ async fn an_exhausted_quota_is_waited_for_with_few_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn operations_after_throttled_polls_are_not_polled_more_often() {
-    let setup = Setup::new(&["--attach-delay=2s"]);
+    let setup = Setup::without_canary(&["--attach-delay=2s"]);
     for (limit, max_polls) in [(None, Some(8)), (Some(3), None), (None, Some(5))] {
         setup.configure(&json!({"throttle": {"actions": {"DescribeDisks": limit}}}));
         let disk = setup.disk(&format!("pvc-{max_polls:?}")).await;
@@ -172,7 +172,7 @@ async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
-    let setup = Setup::new(&["--throttle=CreateDisk=1"]);
+    let setup = Setup::without_canary(&["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
     let started = Instant::now();
     setup.disk("pvc-2").await;
@@ -190,7 +190,7 @@ async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_is_reported_immediately_with_advice() {
-    let setup = Setup::new(&[]);
+    let setup = Setup::without_canary(&[]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
     setup.configure(

@@ -11,7 +11,7 @@ use crate::kit::{Setup, minutes, new_disk, seconds, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_canceled_in_a_late_attempt_is_unresolved_from_that_attempt_on() {
-    let setup = Setup::new(&["--stale=8s"]);
+    let setup = Setup::without_canary(&["--stale=8s"]);
     setup.disk("other").await;
     sleep(30).await;
     setup.configure(&json!({"faults": [

@@ -13,17 +13,20 @@ use crate::kit::{Setup, new_disk, seconds, text, zone};
 #[tokio::test(start_paused = true)]
 async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_disk() {
     let mut wrong = Vec::new();
-    for seed in 0..150_u64 {
+    for seed in 0..300_u64 {
         let flag = format!("--seed={seed}");
         let flags = [flag.as_str(), "--create-delay=1s"];
-        let setup = Setup::new(&flags);
+        let setup = match seed % 5 {
+            0 | 1 => Setup::without_canary(&flags),
+            _ => Setup::new(&flags),
+        };
         if seed % 3 != 0 {
             setup.disk("other").await;
         }
         let others = setup.rows().len();
         sleep(20).await;
         // The client's retries pass few losses, but not most of them.
-        let lost = if seed % 2 == 0 { 15 } else { 70 };
+        let lost = if seed % 4 < 2 { 15 } else { 70 };
         let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
