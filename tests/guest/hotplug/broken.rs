@@ -46,10 +46,10 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
     let file = format!("{}/file", volume.target);
     guest.write(&file, "before the failure").await;
     attached.be(Mood::Fails).await;
-    // A single write that fails is told to its writer alone; the filesystem gives up when its journal
-    // cannot be written.
+    // A single write that fails is told to its writer alone; the filesystem gives up when its journal cannot be
+    // written. A new file in each round: ext4 loses the new time of an existing one without an error.
     let gives_up = format!(
-        "until ! {{ touch {0}/lost && sync {0}/lost; }} && ! touch {0}/more; do sleep 0.2; done 2> /dev/null",
+        "until i=$((i + 1)); ! {{ touch {0}/a$i && sync {0}/a$i; }} && ! touch {0}/b$i; do sleep 0.2; done 2> /dev/null",
         volume.target
     );
     guest.sh(&gives_up).await;
