@@ -151,6 +151,8 @@ async fn quotas_of_other_kinds() {
         ("bucket 60, 1/s", Rule::Bucket(60.0, 1.0), 150, 110.0, 40),
         ("bucket 20, 10/s", Rule::Bucket(20.0, 10.0), 500, 60.0, 25),
         ("1/1s", Rule::Window(1, 1), 50, 63.0, 40),
+        ("20/60s", Rule::Window(20, 60), 40, 70.0, 30),
+        ("sliding 10/60s", Rule::Sliding(10, 60), 40, 210.0, 60),
     ] {
         within(
             &volumes(name, count, config(rule)).await,

@@ -19,9 +19,9 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
-/// Calls per second. A lower assumption would delay calls for minutes that the cloud may accept; a higher one costs one
-/// throttling error.
-const MIN_ASSUMED: f64 = 1.0;
+/// The lowest pace, in calls per second. A few calls in minutes show a quota no lower than that, and at a lower pace calls
+/// would wait for minutes although the cloud may accept them; a higher one costs one throttling error.
+const MIN_RATE: f64 = 1.0;
 
 /// In seconds.
 const MAX_PERIOD: f64 = 120.0;
@@ -55,7 +55,7 @@ pub(super) struct Learned {
 impl Learned {
     fn new(rate: f64, growth: f64, now: Instant) -> Self {
         Self {
-            pace: Pace::even(rate.max(0.01)),
+            pace: Pace::even(rate.max(MIN_RATE)),
             growth,
             period: 0.0,
             proven: 0.0,
@@ -71,7 +71,7 @@ impl Learned {
 
     /// A rate that may be far too low.
     pub(super) fn assumed(rate: f64, now: Instant) -> Self {
-        Self::new(rate.max(MIN_ASSUMED), DOUBLING, now)
+        Self::new(rate, DOUBLING, now)
     }
 
     /// The rate after a throttling error, when the limit has opened.

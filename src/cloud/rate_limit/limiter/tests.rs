@@ -92,6 +92,23 @@ async fn a_long_closure_of_one_api_delays_neither_its_next_calls_nor_those_of_an
 }
 
 #[tokio::test(start_paused = true)]
+async fn throttling_errors_of_an_api_that_is_seldom_called_delay_its_next_calls_by_seconds() {
+    let limiter = limiter();
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        pass(&limiter, "DetachDisk", soon(20)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        throttle(&limiter, "DetachDisk", "Throttling", None).await;
+        let begun = Instant::now();
+        for _ in 0..3 {
+            pass(&limiter, "DetachDisk", soon(20)).await.unwrap();
+        }
+        let elapsed = begun.elapsed();
+        assert!(elapsed <= Duration::from_secs(4), "{elapsed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_closed_beyond_the_deadline_fails_the_call_immediately_with_the_wait() {
     let limiter = limiter();
     throttle(&limiter, "CreateDisk", "Throttling", Some(30)).await;
