@@ -169,6 +169,38 @@ async fn a_retry_succeeds_half_a_minute_after_stock_is_available() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_name_of_a_deleted_disk_that_was_listed_is_available_again_after_a_stock_out() {
+    let setup = Setup::new(&[]);
+    setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
+    let new = new_disk("pvc-1");
+    let deleted = setup.create(&new).await;
+    // The listing of this process contains the disk, and is valid for hours.
+    let restarted = setup.restarted();
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    restarted
+        .provisioner
+        .create(minutes(1), &new_disk("pvc-2"))
+        .await
+        .unwrap();
+    restarted
+        .provisioner
+        .delete(minutes(1), &deleted.id)
+        .await
+        .unwrap();
+    setup.configure(&json!({"out_of_stock": ["*/*"]}));
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let refused = restarted.provisioner.create(minutes(1), &new).await;
+    assert!(
+        matches!(refused, Err(Error::OutOfStock { .. })),
+        "{refused:?}"
+    );
+    setup.configure(&json!({"out_of_stock": []}));
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let created = restarted.provisioner.create(minutes(1), &new).await;
+    assert_ne!(created.unwrap().id, deleted.id);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));

@@ -17,6 +17,7 @@ use crate::rng::Rng;
 const RUNS: u64 = 50;
 const VOLUMES: u64 = 5;
 const STEPS: u64 = 10;
+const ATTEMPTS: u64 = 200;
 
 /// The expected state of a volume.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,7 +50,13 @@ fn faults(rng: &mut Rng) -> Value {
     let fault = |_| {
         let action = rng.choose(&actions);
         let kind = rng.choose(&kinds);
-        json!({"action": action, "from": 1 + rng.below(20), "times": 1 + rng.below(3), "kind": kind})
+        // The client's retries pass a few errors, but not thirty. As many throttling errors would close the API for half an
+        // hour.
+        let times = match kind["code"].is_null() {
+            true => rng.choose(&[1, 2, 3, 30]),
+            false => 1 + rng.below(3),
+        };
+        json!({"action": action, "from": 1 + rng.below(20), "times": times, "kind": kind})
     };
     let mut faults: Vec<Value> = (0..25).map(fault).collect();
     // An attachment and a disk that are accepted and fail later.
@@ -89,20 +96,20 @@ async fn retry<T>(
     mut call: impl AsyncFnMut(diskplugin::base::Deadline) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut last = String::new();
-    for attempt in 0..100 {
+    for attempt in 0..ATTEMPTS {
         let timeout = Duration::from_secs(3 + rng.below(40));
         let outcome = call(diskplugin::base::Deadline::after(timeout)).await;
         match outcome {
             Err(error) if is_retryable(&error) => {
                 last = text(&error);
-                // The pauses grow: an ambiguous creation is resolved only after a minute.
-                let pause = rng.below(2000 + 100 * attempt);
+                // The pauses grow: an ambiguous creation is resolved only after a minute, a lost disk after ten.
+                let pause = rng.below(2000 + 100 * attempt.min(100));
                 tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             outcome => return outcome,
         }
     }
-    panic!("100 attempts failed: {last}");
+    panic!("{ATTEMPTS} attempts failed: {last}");
 }
 
 fn is_retryable(error: &Error) -> bool {

@@ -198,7 +198,9 @@ impl<V: OwnedResource> Creator<V> {
         let is_free = matches!(name.state, NameState::Free | NameState::Unresolved(_))
             && self
                 .listing
-                .excludes(deadline, &call.key, since, is_strict)
+                .excludes(deadline, &call.key, since, is_strict, |id| {
+                    self.is_gone(call, id)
+                })
                 .await;
         if is_free {
             self.names.apply(&call.key, Event::Excluded);

@@ -180,13 +180,14 @@ impl OwnershipListing {
 
     /// Whether a listing with a canary that began [`EFFECT_DELAY`] after `since` lacks the name. Unless `is_strict`, any disk of
     /// this cluster is a sufficient canary; and an account that shows nothing at all needs none, since a new cluster in a new
-    /// account has none.
+    /// account has none. A listing that has a resource of the name that is known to be gone by now is followed by another one.
     pub(super) async fn excludes(
         &self,
         deadline: Deadline,
         name: &str,
         since: Instant,
         is_strict: bool,
+        is_gone: impl Fn(&str) -> bool + Send + Sync,
     ) -> bool {
         let after = since + EFFECT_DELAY;
         if Instant::now() < after {
@@ -195,7 +196,8 @@ impl OwnershipListing {
         let key = (self.shared.key)();
         let counts = |names: &Names| {
             let is_complete = names.has_canary || names.is_for_proof;
-            is_complete && names.started >= after && names.key == key
+            let is_outdated = matches!(names.find(name), Listed::Found(id) if is_gone(&id));
+            is_complete && names.started >= after && names.key == key && !is_outdated
         };
         let is_proof = |names: &Names| {
             counts(names) && (names.has_canary || !is_strict && names.is_account_empty)

@@ -92,7 +92,12 @@ async fn only_a_later_listing_with_a_canary_proves_that_a_name_is_free() {
         assert_eq!(find(&listing, "pvc-9").await, Listed::Absent);
         let since = Instant::now();
         let deadline = Deadline::after(Duration::from_secs(600));
-        let excludes = async |name| listing.excludes(deadline, name, since, is_unresolved).await;
+        let excludes = async |name| {
+            let is_gone = |_: &str| false;
+            listing
+                .excludes(deadline, name, since, is_unresolved, is_gone)
+                .await
+        };
         assert!(!excludes("pvc-9").await);
         tokio::time::advance(EFFECT_DELAY).await;
         assert_eq!(excludes("pvc-9").await, proves);
@@ -128,5 +133,6 @@ async fn unreadable_row_does_not_hide_other_names() {
     let since = Instant::now();
     tokio::time::advance(EFFECT_DELAY).await;
     let deadline = Deadline::after(Duration::from_secs(600));
-    assert!(listing.excludes(deadline, "pvc-9", since, true).await);
+    let excludes = listing.excludes(deadline, "pvc-9", since, true, |_| false);
+    assert!(excludes.await);
 }
