@@ -14,7 +14,7 @@ use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
 };
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use diskplugin::sim::{Cloud, Exchange, Options};
+use diskplugin::sim::{self, Cloud, Exchange, Options};
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
 use memory_cloud::client;
@@ -117,7 +117,7 @@ fn describe(ids: Vec<DiskId>) -> wire::params::Params {
 /// The body of the fake cloud's response for 100 disks.
 fn response() -> Vec<u8> {
     let options = Options::default();
-    let cloud = Cloud::in_memory(&options, Arc::new(SystemClock));
+    let cloud = Cloud::in_memory(&options, Arc::new(sim::SystemClock));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -152,7 +152,7 @@ fn response() -> Vec<u8> {
 
 fn disk(cloud: &Cloud, name: &str) -> CreateDisk {
     CreateDisk {
-        zone: Some(cloud.nodes()[0].zone.clone()),
+        zone: Some(cloud.nodes()[0].zone.parse().expect("a zone")),
         category: Category::CloudEssd,
         performance_level: None,
         provisioned_iops: None,

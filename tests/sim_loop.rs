@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::base::Deadline;
 use diskplugin::cloud::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk,
     ResizeMode,
@@ -21,7 +21,7 @@ use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, Options, StartError};
+use diskplugin::sim::{Cloud, Options, StartError, SystemClock, SystemCommands};
 use memory_cloud::client;
 
 #[path = "common/memory_cloud.rs"]
@@ -63,7 +63,7 @@ async fn start(dir: &Path) -> Result<Cloud, StartError> {
     Cloud::start(
         &options,
         Arc::new(SystemClock),
-        Arc::new(ProcessExec),
+        Arc::new(SystemCommands),
         listener,
     )
     .await

@@ -97,8 +97,7 @@ fn recover(fleet: &Fleet) {
 
 fn switch(fleet: &Fleet, on: bool) {
     for (node, _) in fleet.stage.nodes.iter().filter(|(_, zone)| zone == ZONE) {
-        let node = node.parse().expect("an id of an instance");
-        fleet.stage.cloud.set_instance_power(&node, on);
+        fleet.stage.cloud.set_instance_power(node, on);
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use diskplugin::base::{Tasks, TokioClock};
+use diskplugin::base::Tasks;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 use serde_json::Value;
 

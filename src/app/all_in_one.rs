@@ -216,8 +216,8 @@ mod mock {
                 cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
                 node: Settings {
                     device_dir: fake.device_dir(&own.id),
-                    id: own.id,
-                    zone: own.zone,
+                    id: own.id.parse()?,
+                    zone: own.zone.parse()?,
                     max_volumes,
                     categories: args.node.instance_categories,
                     instance_types: InstanceTypeSource {
@@ -257,18 +257,14 @@ mod mock {
     fn choose(fake: &Cloud, wanted: Option<&crate::model::InstanceId>) -> anyhow::Result<Node> {
         let mut nodes = fake.nodes().into_iter();
         let names = || {
-            let ids: Vec<_> = fake
-                .nodes()
-                .into_iter()
-                .map(|node| node.id.to_string())
-                .collect();
+            let ids: Vec<_> = fake.nodes().into_iter().map(|node| node.id).collect();
             ids.join(", ")
         };
         match wanted {
             None => nodes
                 .next()
                 .context("the fake cloud has no node: --nodes is 0"),
-            Some(id) => nodes.find(|node| node.id == *id).with_context(|| {
+            Some(id) => nodes.find(|node| node.id == id.as_str()).with_context(|| {
                 format!(
                     "the fake cloud has no node {id}, only {}; see --nodes",
                     names()

@@ -1,17 +1,19 @@
 //! `diskplugin mock-cloud`: the fake ECS API over HTTP.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use anyhow::Context;
+use async_trait::async_trait;
 
 use super::signal;
-use crate::base::SystemClock;
+use crate::base::Deadline;
 use crate::cli;
-use crate::host::ProcessExec;
+use crate::host::{Command, Exec, ProcessExec};
 use crate::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use crate::sim::{Backing, Cloud, Options};
+use crate::sim::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let stop = signal::stop()?;
@@ -35,19 +37,27 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     printed.context("cannot print")
 }
 
+/// Commands of the fake cloud, started as those of the node plugin are: while no device is opened exclusively.
+#[derive(Debug)]
+struct Commands;
+
+#[async_trait]
+impl RunCommand for Commands {
+    async fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<String, CommandError> {
+        let command = Command::new(program).args(arguments);
+        // The fake cloud drops the call when it takes too long.
+        let output = ProcessExec.run(&command, Deadline::never()).await?;
+        Ok(command.check_exit_code(output)?.stdout)
+    }
+}
+
 /// Starts a fake cloud that uses the system clock.
 pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::Result<Cloud> {
     anyhow::ensure!(
         options.back_with == Backing::None || super::is_root(),
         "--back-with loop requires root, for loop devices"
     );
-    let cloud = Cloud::start(
-        options,
-        Arc::new(SystemClock),
-        Arc::new(ProcessExec),
-        listener,
-    )
-    .await;
+    let cloud = Cloud::start(options, Arc::new(SystemClock), Arc::new(Commands), listener).await;
     cloud.context("cannot start the fake cloud")
 }
 

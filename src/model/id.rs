@@ -67,6 +67,12 @@ macro_rules! id {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl From<$name> for String {
             fn from(id: $name) -> Self {
                 id.0

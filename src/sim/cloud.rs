@@ -6,13 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
-
-use crate::base::{Clock, Tasks};
-use crate::host::Exec;
-use crate::model::{DiskId, InstanceId, SnapshotId, ZoneId};
+use tokio_util::task::TaskTracker;
 
 use super::audit::Audit;
+use super::clock::Clock;
 use super::config::{Config, InvalidConfig};
 use super::credential::Keys;
 use super::detach;
@@ -20,7 +19,7 @@ use super::existing_disk::{self, ExistingDisk};
 use super::http::{HttpHandler, Server};
 use super::instance::{self, NodeSpec};
 use super::log::{Count, Entry};
-use super::loopdev::{LoopDevices, LoopError};
+use super::loopdev::{LoopDevices, LoopError, RunCommand};
 use super::options::{Backing, Options};
 use super::runner::Runner;
 use super::shared::Shared;
@@ -41,7 +40,7 @@ pub struct Cloud {
 struct Running {
     server: Mutex<Option<Server>>,
     loops: Option<Arc<LoopDevices>>,
-    tasks: Tasks,
+    tasks: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -68,8 +67,8 @@ pub enum StartError {
 /// An instance of the fake cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    pub id: InstanceId,
-    pub zone: ZoneId,
+    pub id: String,
+    pub zone: String,
     pub instance_type: String,
 }
 
@@ -95,7 +94,7 @@ impl Cloud {
     /// A fake cloud that serves the API, the metadata of its instances (`/imds/ID/latest/…`) and
     /// the control API (`/_control/…`) on the listener.
     ///
-    /// If loop devices back its disks, `exec` runs the commands, and the clock must advance with
+    /// If loop devices back its disks, `commands` runs the commands, and the clock must advance with
     /// tokio's. Call [`Cloud::shutdown`] at the end; otherwise devices and files remain until the
     /// next start in the same directory.
     ///
@@ -104,12 +103,12 @@ impl Cloud {
     pub async fn start(
         options: &Options,
         clock: Arc<dyn Clock>,
-        exec: Arc<dyn Exec>,
+        commands: Arc<dyn RunCommand>,
         listener: TcpListener,
     ) -> Result<Self, StartError> {
         let mut cloud = Self::of(options.initial_state(), options.keys(), clock);
         let loops = match (options.back_with, &options.device_dir) {
-            (Backing::Loop, Some(dir)) => Some(open(dir, exec).await?),
+            (Backing::Loop, Some(dir)) => Some(open(dir, commands).await?),
             _ => None,
         };
         let shared = Arc::clone(&cloud.shared);
@@ -127,7 +126,7 @@ impl Cloud {
         cloud.running = Arc::new(Running {
             server: Mutex::new(Some(server)),
             loops,
-            tasks: Tasks::default(),
+            tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
         cloud.run();
@@ -155,16 +154,16 @@ impl Cloud {
 
     /// The address of an instance's metadata, for `--metadata-endpoint`. None in memory.
     #[must_use]
-    pub fn metadata_endpoint(&self, instance: &InstanceId) -> Option<String> {
+    pub fn metadata_endpoint(&self, instance: impl AsRef<str>) -> Option<String> {
         let endpoint = self.endpoint.as_deref()?;
-        Some(format!("{endpoint}/imds/{instance}"))
+        Some(format!("{endpoint}/imds/{}", instance.as_ref()))
     }
 
     /// The directory with the links to an instance's devices, for `--device-dir` of a node. None without devices.
     #[must_use]
-    pub fn device_dir(&self, instance: &InstanceId) -> Option<PathBuf> {
+    pub fn device_dir(&self, instance: impl AsRef<str>) -> Option<PathBuf> {
         let loops = self.running.loops.as_ref()?;
-        Some(loops.node_dir(instance.as_str()))
+        Some(loops.node_dir(instance.as_ref()))
     }
 
     /// Stops serving, frees all devices and removes all files. Idempotent, on any clone.
@@ -180,6 +179,7 @@ impl Cloud {
             .take();
         drop(server);
         running.stop.cancel();
+        running.tasks.close();
         running.tasks.wait().await;
         match &running.loops {
             Some(loops) => loops.close().await.map_err(CleanupError),
@@ -204,10 +204,10 @@ impl Cloud {
         self.shared.world().region.clone()
     }
 
-    /// The clock that determines the minute of a call.
+    /// The time that determines the minute of a call.
     #[must_use]
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.shared.clock()
+    pub fn now(&self) -> Timestamp {
+        self.shared.now()
     }
 
     #[must_use]
@@ -215,8 +215,8 @@ impl Cloud {
         let world = self.shared.world();
         let rows = world.instances.values();
         rows.map(|row| Node {
-            id: row.id.parse().expect("validated when it was added"),
-            zone: row.zone.parse().expect("validated when it was added"),
+            id: row.id.clone(),
+            zone: row.zone.clone(),
             instance_type: row.instance_type.clone(),
         })
         .collect()
@@ -272,29 +272,28 @@ impl Cloud {
     }
 
     /// Completes a detach that an injected fault keeps in `Detaching`.
-    pub fn release(&self, disk: &crate::model::DiskId) {
-        detach::release(&mut self.shared.world(), disk.as_str());
+    pub fn release(&self, disk: impl AsRef<str>) {
+        detach::release(&mut self.shared.world(), disk.as_ref());
         self.shared.wake();
     }
 
     /// Starts (`true`) or stops an instance. False if it does not exist.
-    pub fn set_instance_power(&self, instance: &InstanceId, on: bool) -> bool {
+    pub fn set_instance_power(&self, instance: impl AsRef<str>, on: bool) -> bool {
         let switched =
-            instance::set_instance_power(&mut self.shared.world(), instance.as_str(), on);
+            instance::set_instance_power(&mut self.shared.world(), instance.as_ref(), on);
         self.shared.wake();
         switched
     }
 
     /// Adds a running instance.
-    pub fn add_instance(&self, spec: NodeSpec) -> InstanceId {
-        let id = instance::add_running_instance(&mut self.shared.world(), spec);
-        id.parse().expect("validated when it was added")
+    pub fn add_instance(&self, spec: NodeSpec) -> String {
+        instance::add_running_instance(&mut self.shared.world(), spec)
     }
 
     /// Tags an instance. False if it does not exist.
-    pub fn tag_instance(&self, instance: &InstanceId, key: &str, value: &str) -> bool {
+    pub fn tag_instance(&self, instance: impl AsRef<str>, key: &str, value: &str) -> bool {
         let mut world = self.shared.world();
-        let Some(row) = world.instances.get_mut(instance.as_str()) else {
+        let Some(row) = world.instances.get_mut(instance.as_ref()) else {
             return false;
         };
         row.tags.insert(key.to_owned(), value.to_owned());
@@ -303,25 +302,24 @@ impl Cloud {
 
     /// Adds a disk that the API does not create: a system disk, a subscription disk, or a disk that
     /// belongs to an instance.
-    pub fn add_disk(&self, found: &ExistingDisk) -> DiskId {
-        let id = existing_disk::add(&mut self.shared.world(), found);
-        id.parse().expect("the fake cloud creates valid IDs")
+    pub fn add_disk(&self, found: &ExistingDisk) -> String {
+        existing_disk::add(&mut self.shared.world(), found)
     }
 
     /// Makes a snapshot fail, whatever its progress.
-    pub fn fail_snapshot(&self, snapshot: &SnapshotId) {
-        snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_str());
+    pub fn fail_snapshot(&self, snapshot: impl AsRef<str>) {
+        snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_ref());
     }
 
     /// Removes an instance and detaches its disks. False if it does not exist.
-    pub fn remove_instance(&self, instance: &InstanceId) -> bool {
-        let removed = instance::remove_instance(&mut self.shared.world(), instance.as_str());
+    pub fn remove_instance(&self, instance: impl AsRef<str>) -> bool {
+        let removed = instance::remove_instance(&mut self.shared.world(), instance.as_ref());
         self.shared.wake();
         removed
     }
 }
 
-async fn open(dir: &Path, exec: Arc<dyn Exec>) -> Result<Arc<LoopDevices>, StartError> {
-    let loops = LoopDevices::open(dir, exec).await;
+async fn open(dir: &Path, commands: Arc<dyn RunCommand>) -> Result<Arc<LoopDevices>, StartError> {
+    let loops = LoopDevices::open(dir, commands).await;
     loops.map(Arc::new).map_err(StartError::Devices)
 }

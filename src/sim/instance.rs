@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::detach;
 use super::distribution::after;
 use super::event_queue::Event;
+use super::id::is_instance;
 use super::world::World;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,7 +69,7 @@ impl FromStr for NodeSpec {
     fn from_str(text: &str) -> Result<Self, InvalidNode> {
         let mut parts = text.trim().split('=');
         let id = parts.next().unwrap_or_default();
-        if id.parse::<crate::model::InstanceId>().is_err() {
+        if !is_instance(id) {
             return Err(InvalidNode(text.to_owned()));
         }
         let mut spec = Self {

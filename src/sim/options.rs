@@ -6,12 +6,13 @@ use std::str::FromStr;
 use super::config::{Config, Delays, Metadata, Stale};
 use super::credential::Keys;
 use super::distribution::DurationDistribution;
+use super::error_text::error_text;
+use super::id::is_zone;
 use super::instance::NodeSpec;
 use super::latency::LatencySetting;
 use super::stock::OutOfStock;
 use super::throttle::Limits;
 use super::world::InitialState;
-use crate::model::ZoneId;
 
 /// The default access key.
 pub const DEFAULT_KEY: &str = "LTAI5tFAKECLOUDKEY000001";
@@ -27,7 +28,7 @@ pub struct Options {
     pub region: String,
 
     /// Zones, separated by commas. Default: REGION-a, REGION-b and REGION-c.
-    #[arg(long, value_delimiter = ',', value_parser = plain::<ZoneId>)]
+    #[arg(long, value_delimiter = ',', value_parser = zone)]
     pub zones: Vec<String>,
 
     /// Instances: their number, distributed over the zones in turn, or a comma-separated list of
@@ -207,16 +208,16 @@ impl Options {
     }
 }
 
-fn plain<T: FromStr<Err = crate::model::InvalidId>>(text: &str) -> Result<String, T::Err> {
-    text.parse::<T>().map(|_| text.to_owned())
+fn zone(text: &str) -> Result<String, String> {
+    let rule = "letters, digits, '-', '_' and '.', at most 64 characters";
+    let invalid = || format!("{text:?} is not a valid zone ID; expected: {rule}");
+    is_zone(text).then(|| text.to_owned()).ok_or_else(invalid)
 }
 
 fn json(text: &str) -> Result<serde_json::Value, String> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let config = Config::default().patched(&value);
-    config
-        .map(|_| value)
-        .map_err(|error| crate::base::error_chain(&error))
+    config.map(|_| value).map_err(|error| error_text(&error))
 }
 
 /// The defaults of the command line.

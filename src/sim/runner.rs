@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::distribution::until;
 use super::effect::{Effect, Work};
+use super::error_text::error_text;
 use super::loopdev::{LoopDevices, Progress};
 use super::shared::Shared;
-use crate::base::Tasks;
-use crate::base::error_chain;
 
 /// Delay before a busy device is retried.
 const RETRY: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ const MIN_SLEEP: Duration = Duration::from_millis(1);
 pub(crate) struct Runner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) loops: Arc<LoopDevices>,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
 
@@ -59,7 +59,7 @@ impl Runner {
                 Ok(Progress::Done) => break true,
                 Ok(Progress::Busy) => {}
                 Err(error) => {
-                    let error = error_chain(&error);
+                    let error = error_text(&error);
                     tracing::error!(work = ?effect.work, error, "work on a device failed");
                     // A detach cannot be rolled back: as in the real cloud, it is retried until it
                     // succeeds.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use crate::base::Clock;
+use super::clock::Clock;
 
 use super::world::World;
 
@@ -23,10 +23,6 @@ impl Shared {
             clock,
             wakeup: Notify::new(),
         }
-    }
-
-    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

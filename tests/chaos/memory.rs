@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::base::TokioClock;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 
-use crate::memory_cloud::client;
+use crate::memory_cloud::{CloudClock, client};
 use crate::run::{NODES, Outcome, Weather, run};
 use crate::sidecar::RetryPolicy;
 
@@ -46,7 +45,7 @@ async fn over_memory(seed: u64, weather: Weather) -> Outcome {
     run(
         &cloud,
         ecs,
-        Arc::new(clock),
+        Arc::new(CloudClock(cloud.clone())),
         (VOLUMES, weather, RETRY_POLICY),
     )
     .await

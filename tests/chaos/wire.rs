@@ -9,8 +9,7 @@ use diskplugin::base::{Clock, SystemClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{Client, ServerClock, Settings};
-use diskplugin::host::ProcessExec;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{self, Cloud, Options};
 
 use crate::run::{NODES, Weather, run};
 use crate::sidecar::RetryPolicy;
@@ -41,8 +40,8 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cloud = Cloud::start(
         &options,
-        Arc::clone(&clock),
-        Arc::new(ProcessExec),
+        Arc::new(sim::SystemClock),
+        Arc::new(sim::SystemCommands),
         listener,
     );
     let cloud = cloud.await.unwrap();

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use diskplugin::base::Deadline;
+use diskplugin::base::{Clock, Deadline};
 use diskplugin::cloud::credential::{CredentialProvider, Credentials};
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::cloud::{Client, ServerClock, Settings};
 use diskplugin::sim::{Cloud, HttpHandler};
 use http::{HeaderValue, Request, Response};
+use jiff::Timestamp;
 use tokio_util::bytes::Bytes;
 
 /// The fake cloud as a transport.
@@ -45,6 +46,16 @@ impl Transport for MemoryTransport {
     }
 }
 
+/// The clock of the fake cloud as that of a client.
+#[derive(Debug)]
+pub(crate) struct CloudClock(pub(crate) Cloud);
+
+impl Clock for CloudClock {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
+
 /// A client with the access key of the fake cloud.
 pub(crate) fn client(cloud: &Cloud) -> Client {
     client_over(cloud, Arc::new(MemoryTransport::new(cloud)))
@@ -64,6 +75,6 @@ pub(crate) fn settings(cloud: &Cloud, credentials: Arc<dyn CredentialProvider>) 
         region: cloud.region().parse().expect("a region"),
         scheme: Scheme::V1,
         credentials,
-        clock: ServerClock::new(cloud.clock()),
+        clock: ServerClock::new(Arc::new(CloudClock(cloud.clone()))),
     }
 }

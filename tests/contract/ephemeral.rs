@@ -101,7 +101,7 @@ pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &Client,
     ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
         .await
         .unwrap();
-    assert!(world.cloud.remove_instance(&node("i-a")));
+    assert!(world.cloud.remove_instance(node("i-a")));
     assert_eq!(described(ecs, &disk).await, None);
 }
 

@@ -51,7 +51,7 @@ pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, wor
     // The calls of the test advance the fake cloud to the current time.
     let query = by(&["i-one"]);
     ecs.describe_instances(deadline(), &query).await.unwrap();
-    assert!(world.cloud.set_instance_power(&node("i-one"), false));
+    assert!(world.cloud.set_instance_power(node("i-one"), false));
     let page = ecs.describe_instances(deadline(), &query).await.unwrap();
     assert_eq!(page.rows[0].status, InstanceStatus::Stopping);
     world.pass(5);

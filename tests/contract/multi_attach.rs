@@ -26,7 +26,7 @@ over_every_connection!(
 
 pub(crate) fn nvme(world: &World, id: &str, zone: &str) {
     let spec = format!("{id}={zone}=ecs.g8i.large").parse().unwrap();
-    assert_eq!(world.cloud.add_instance(spec), node(id));
+    assert_eq!(world.cloud.add_instance(spec), id);
 }
 
 async fn shared(ecs: &Client) -> DiskId {
@@ -35,14 +35,21 @@ async fn shared(ecs: &Client) -> DiskId {
     ecs.create_disk(deadline(), &request).await.unwrap()
 }
 
+fn add_disk(world: &World, disk: &ExistingDisk) -> DiskId {
+    world.cloud.add_disk(disk).parse().unwrap()
+}
+
 fn found(world: &World, category: &str, zone: Option<&str>) -> DiskId {
-    world.cloud.add_disk(&ExistingDisk {
-        category: category.to_owned(),
-        zone: zone.map(str::to_owned),
-        system: false,
-        portable: true,
-        instance: None,
-    })
+    add_disk(
+        world,
+        &ExistingDisk {
+            category: category.to_owned(),
+            zone: zone.map(str::to_owned),
+            system: false,
+            portable: true,
+            instance: None,
+        },
+    )
 }
 
 fn by_force(disk: &DiskId, instance: &str) -> AttachDisk {
@@ -206,12 +213,12 @@ pub(crate) async fn a_subscription_disk_is_not_portable(ecs: &Client, world: &Wo
         portable: false,
         instance: instance.map(str::to_owned),
     };
-    let disk = world.cloud.add_disk(&subscribed(None));
+    let disk = add_disk(world, &subscribed(None));
     let expect_error = ecs
         .attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await;
     assert_eq!(code(expect_error), (403, "DiskNotPortable".to_owned()));
-    let disk = world.cloud.add_disk(&subscribed(Some("i-one")));
+    let disk = add_disk(world, &subscribed(Some("i-one")));
     let expect_error = ecs
         .detach_disk(deadline(), &detach_from(&disk, "i-one"))
         .await;
@@ -228,13 +235,16 @@ pub(crate) async fn what_belongs_to_an_instance_is_not_attached_to_another_one(
         .await;
     let refusal = "DiskCategory.OperationNotSupported";
     assert_eq!(code(expect_error), (400, refusal.to_owned()));
-    let system = world.cloud.add_disk(&ExistingDisk {
-        category: "cloud_essd".to_owned(),
-        zone: Some(ZONE.to_owned()),
-        system: true,
-        portable: true,
-        instance: Some("i-one".to_owned()),
-    });
+    let system = add_disk(
+        world,
+        &ExistingDisk {
+            category: "cloud_essd".to_owned(),
+            zone: Some(ZONE.to_owned()),
+            system: true,
+            portable: true,
+            instance: Some("i-one".to_owned()),
+        },
+    );
     let row = described(ecs, &system).await.unwrap();
     assert_eq!(row.kind, DiskKind::System);
     let expect_error = ecs
@@ -263,7 +273,7 @@ pub(crate) async fn an_instance_that_is_tagged_attaches_side_by_side_and_detache
     let parallel = "OperationConflict.DisksAttachingParallellyExceed";
     assert_eq!(code(second), (400, parallel.to_owned()));
     for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-        assert!(world.cloud.tag_instance(&node("i-one"), key, "true"));
+        assert!(world.cloud.tag_instance(node("i-one"), key, "true"));
     }
     for disk in &disks[1..] {
         ecs.attach_disk(deadline(), &attach_to(disk, "i-one"))
@@ -357,9 +367,9 @@ pub(crate) async fn removing_an_instance_deletes_none_of_its_disks(ecs: &Client,
     ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
         .await
         .unwrap();
-    assert!(world.cloud.set_instance_power(&node("i-one"), false));
+    assert!(world.cloud.set_instance_power(node("i-one"), false));
     world.pass(1);
-    assert!(world.cloud.remove_instance(&node("i-one")));
+    assert!(world.cloud.remove_instance(node("i-one")));
     let gone = ecs
         .detach_disk(deadline(), &detach_from(&disk, "i-one"))
         .await;

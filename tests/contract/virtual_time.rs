@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use diskplugin::base::{Deadline, TokioClock};
+use diskplugin::base::Deadline;
 use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Disk, DiskId, DiskStatus};
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;
 use crate::world::{attach_to, essd};
@@ -47,7 +47,7 @@ async fn a_disk_is_created_and_attached_in_virtual_time() {
     assert_eq!(describe(&ecs, &disk).await.status, DiskStatus::Creating);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(describe(&ecs, &disk).await.is_free());
-    let instance = cloud.nodes()[0].id.clone();
+    let instance = cloud.nodes()[0].id.parse().unwrap();
     let attach = attach_to(&disk, "i-one");
     ecs.attach_disk(soon(), &attach).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use diskplugin::base::{Clock, Deadline};
+use diskplugin::base::Deadline;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{
@@ -13,7 +13,7 @@ use diskplugin::cloud::{
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Clock, Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
@@ -63,12 +63,12 @@ impl World {
         // Not a whole second: responses have no fractions.
         let start = "2026-01-15T08:00:00.25Z".parse().unwrap();
         let time = Arc::new(Time(Mutex::new(start)));
-        let clock: Arc<dyn Clock> = Arc::clone(&time) as _;
-        let cloud = Cloud::in_memory(&options, Arc::clone(&clock));
+        let cloud = Cloud::in_memory(&options, Arc::clone(&time) as _);
         let (server, ecs) = match connection {
             Connection::Memory => (None, memory_cloud::client(&cloud)),
             Connection::Http(scheme) => {
                 let server = wiremock_cloud::start(&cloud).await;
+                let clock = Arc::new(memory_cloud::CloudClock(cloud.clone()));
                 let ecs = client(&server.uri(), scheme, clock, &options);
                 (Some(server), ecs)
             }
@@ -118,7 +118,7 @@ impl World {
 pub(crate) fn client(
     endpoint: &str,
     scheme: Scheme,
-    clock: Arc<dyn Clock>,
+    clock: Arc<dyn diskplugin::base::Clock>,
     options: &Options,
 ) -> Client {
     let key = Credentials::new(

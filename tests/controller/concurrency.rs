@@ -7,14 +7,13 @@ use jiff::Timestamp;
 use serde_json::json;
 use tonic::{Code, Request};
 
-use diskplugin::base::TokioClock;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::{
     ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
 };
 use diskplugin::model::tag;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, Options, TokioClock};
 
 use crate::kit::{
     Answer, NODE, OTHER, Stage, block, capability, code, new_volume, parameters, publication,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tonic::{Code, Request, Response, Status};
 use wiremock::MockServer;
 
-use diskplugin::base::{Deadline, SystemClock, Tasks, TokioClock};
+use diskplugin::base::{Deadline, SystemClock, Tasks};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{self, Client, ServerClock};
@@ -20,7 +20,7 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{self, Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;
 use crate::wiremock_cloud;
@@ -56,8 +56,8 @@ impl Stage {
     pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
         let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
-        let (options, clock) = (options.unwrap(), Arc::new(SystemClock));
-        let cloud = Cloud::in_memory(&options, Arc::clone(&clock) as _);
+        let options = options.unwrap();
+        let cloud = Cloud::in_memory(&options, Arc::new(sim::SystemClock));
         let server = wiremock_cloud::start(&cloud).await;
         let key = Credentials::new(
             options.access_key_id.expose(),
@@ -68,7 +68,7 @@ impl Stage {
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,
             credentials: Arc::new(key),
-            clock: ServerClock::new(clock),
+            clock: ServerClock::new(Arc::new(SystemClock)),
         });
         let since = Instant::now() - Duration::from_secs(600);
         let service = process_over(Arc::new(client.unwrap()), since);

@@ -120,7 +120,7 @@ async fn publishing_again_attaches_only_what_is_not_attached() {
         for _ in 0..5 {
             assert_eq!(publish().await, first);
         }
-        stage.cloud.release(&volume.parse().unwrap());
+        stage.cloud.release(&volume);
         tokio::time::sleep(SETTLED).await;
         stage.publish(&volume, NODE).await.unwrap();
         assert_eq!(holders(&stage, &volume), [NODE]);

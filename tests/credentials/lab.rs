@@ -14,9 +14,8 @@ use diskplugin::cloud::credential::{
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
-use diskplugin::host::ProcessExec;
 use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{self, Cloud, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -55,8 +54,8 @@ impl Lab {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let cloud = Cloud::start(
             &options,
-            Arc::new(SystemClock),
-            Arc::new(ProcessExec),
+            Arc::new(sim::SystemClock),
+            Arc::new(sim::SystemCommands),
             listener,
         );
         let lab = Self {

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use crate::memory_cloud::client;
-use diskplugin::base::{Tasks, TokioClock};
+use diskplugin::base::Tasks;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use tonic::{Request, Status};

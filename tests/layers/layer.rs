@@ -16,7 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
     ("ops", &["csi", "disk", "cluster", "model", "base"]),
-    ("sim", &["host", "model", "base"]),
+    ("sim", &[]),
     (
         "app",
         &[
@@ -92,21 +92,6 @@ impl House {
             return Some(format!(
                 "{own} takes the trait, app chooses who implements it"
             ));
-        }
-        // The fake shares no code with what it judges: of the machine it may only start commands.
-        let first = rest.first().map_or("self", String::as_str);
-        let is_exec = [
-            "exec",
-            "Command",
-            "Exec",
-            "ExecError",
-            "ExecFailure",
-            "Output",
-            "self",
-        ]
-        .contains(&first);
-        if own == "sim" && used == "host" && !is_exec {
-            return Some("sim shares only Exec of host".to_owned());
         }
         None
     }

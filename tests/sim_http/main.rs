@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
-use diskplugin::base::{Clock, SystemClock};
-use diskplugin::host::ProcessExec;
-use diskplugin::sim::{Cloud, Options};
+use diskplugin::sim::{Clock, Cloud, Options, SystemClock, SystemCommands};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -154,7 +152,7 @@ impl Lab {
         let options = Options::from_flags(flags.iter().copied()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let clock = Arc::new(SystemClock);
-        let exec = Arc::new(ProcessExec);
+        let exec = Arc::new(SystemCommands);
         let cloud = Cloud::start(&options, clock, exec, listener).await.unwrap();
         let client = reqwest::Client::builder()
             .timeout(Duration::from_secs(10))

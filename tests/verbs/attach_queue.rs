@@ -61,7 +61,7 @@ async fn an_instance_tagged_for_concurrency_attaches_in_parallel_and_is_describe
     let setup = Setup::with_nodes(1, &["--attach-delay=2s", "--detach-delay=2s"]);
     let tags = ["supportConcurrencyAttach", "supportConcurrencyDetach"];
     for key in tags {
-        assert!(setup.cloud.tag_instance(&node(), key, "true"));
+        assert!(setup.cloud.tag_instance(node(), key, "true"));
     }
     let disks = create_disks(&setup, 10).await;
     let duration = run_all(&setup, &disks, Operation::Attach).await;
@@ -117,7 +117,7 @@ async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         setup
             .cloud
-            .tag_instance(&node(), "supportConcurrencyAttach", "true");
+            .tag_instance(node(), "supportConcurrencyAttach", "true");
         let disks = create_disks(&setup, 5).await;
         // The instance rejects parallel operations despite its tag.
         let code = if alternatives == "first" {
@@ -233,7 +233,7 @@ async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
 /// Tags the instance for parallel operations.
 fn tag_for_concurrency(setup: &Setup) {
     for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-        assert!(setup.cloud.tag_instance(&node(), key, "true"));
+        assert!(setup.cloud.tag_instance(node(), key, "true"));
     }
 }
 
@@ -291,7 +291,7 @@ async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f6
         &json!({"rules": {"exclusive_attach_detach": concurrency == Concurrency::Exclusive}}),
     );
     for n in (0..10).filter(|_| concurrency == Concurrency::Parallel) {
-        let node = format!("i-{n}").parse().unwrap();
+        let node = format!("i-{n}");
         for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
             assert!(setup.cloud.tag_instance(&node, key, "true"));
         }

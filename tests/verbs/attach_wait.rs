@@ -154,7 +154,7 @@ async fn attach_waits_for_a_starting_node_and_reports_the_cloud_code_at_the_dead
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"delays": {"power": "5s", "ready": "3s"}}));
-    assert!(setup.cloud.set_instance_power(&node_one(), true));
+    assert!(setup.cloud.set_instance_power(node_one(), true));
     assert!(
         setup
             .disks
@@ -164,7 +164,7 @@ async fn attach_waits_for_a_starting_node_and_reports_the_cloud_code_at_the_dead
             .is_ok()
     );
     setup.configure(&json!({"delays": {"power": "1h"}}));
-    setup.cloud.set_instance_power(&node_two(), false);
+    setup.cloud.set_instance_power(node_two(), false);
     let other = setup.disk("pvc-2").await;
     let late = setup
         .disks

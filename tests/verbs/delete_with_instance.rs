@@ -41,7 +41,7 @@ async fn publishing_a_disk_that_would_be_deleted_with_its_node_keeps_the_disk() 
         assert_eq!(is_deleted_with_instance(&setup, &disk), json!(false));
     }
     assert_eq!(setup.calls("ModifyDiskAttribute"), 1);
-    assert!(setup.cloud.remove_instance(&node_one()));
+    assert!(setup.cloud.remove_instance(node_one()));
     sleep(60).await;
     assert_eq!(setup.row(&disk)["id"], json!(disk.as_str()));
 }

@@ -47,7 +47,7 @@ async fn detach_of_a_detached_or_deleted_disk_or_from_a_deleted_node_succeeds() 
             .await
             .unwrap();
         let disk = attached(&setup, "pvc-2").await;
-        assert!(setup.cloud.remove_instance(&node_one()));
+        assert!(setup.cloud.remove_instance(node_one()));
         setup.detach(&disk, &node_one()).await;
         assert!(setup.attachments(&disk).is_empty());
     }
@@ -182,11 +182,11 @@ async fn detach_waits_for_a_stopping_node_and_reports_the_cloud_code_at_the_dead
     let setup = Setup::new(&[]);
     let disk = attached(&setup, "pvc-1").await;
     setup.configure(&json!({"delays": {"power": "5s"}}));
-    setup.cloud.set_instance_power(&node_one(), false);
+    setup.cloud.set_instance_power(node_one(), false);
     setup.detach(&disk, &node_one()).await;
     let disk = attached(&setup, "pvc-2").await;
     setup.configure(&json!({"delays": {"power": "1h"}}));
-    setup.cloud.set_instance_power(&node_one(), false);
+    setup.cloud.set_instance_power(node_one(), false);
     let late = setup
         .disks
         .attacher

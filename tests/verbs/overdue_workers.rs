@@ -92,11 +92,11 @@ async fn hanging_detaches_of_two_dead_nodes_do_not_delay_attaches_to_other_nodes
                 Hang::Serial => {}
                 Hang::Tagged => {
                     let key = "supportConcurrencyDetach";
-                    assert!(setup.cloud.tag_instance(&node(number), key, "true"));
+                    assert!(setup.cloud.tag_instance(node(number), key, "true"));
                 }
                 Hang::Stopping => {
                     setup.configure(&json!({"delays": {"power": "24h"}}));
-                    setup.cloud.set_instance_power(&node(number), false);
+                    setup.cloud.set_instance_power(node(number), false);
                 }
             }
         }

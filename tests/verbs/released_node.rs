@@ -69,7 +69,7 @@ async fn a_detach_that_does_not_end_after_the_node_was_released_has_the_same_adv
     let setup = Setup::new(&["--detach-delay=1h"]);
     let disk = attached(&setup, "pvc-1").await;
     sleep(30).await;
-    assert!(setup.cloud.remove_instance(&node_one()));
+    assert!(setup.cloud.remove_instance(node_one()));
     reject_node(&setup);
     let attacher = &setup.disks.attacher;
     let error = attacher.detach(minutes(2), &disk, &node_one()).await;

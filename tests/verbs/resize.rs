@@ -261,7 +261,7 @@ async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
-    setup.cloud.set_instance_power(&node_one(), false);
+    setup.cloud.set_instance_power(node_one(), false);
     let rejected = setup
         .disks
         .resizer
@@ -279,7 +279,7 @@ async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
     }
     // Not FAILED_PRECONDITION, which external-resizer interprets as "only offline".
     assert_eq!(rejected.failure_kind(), FailureKind::Aborted);
-    setup.cloud.set_instance_power(&node_one(), true);
+    setup.cloud.set_instance_power(node_one(), true);
     assert!(
         setup
             .disks

@@ -28,7 +28,7 @@ async fn a_disk_is_detached_from_a_stopped_node_and_attached_to_another() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[stale]);
         let disk = attached_disk(&setup).await;
-        setup.cloud.set_instance_power(&node_one(), false);
+        setup.cloud.set_instance_power(node_one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // The disk stays attached until ControllerUnpublishVolume.
         let early = setup
@@ -55,7 +55,7 @@ async fn detach_succeeds_if_the_node_is_deleted_during_the_detach() {
         let disk = attached_disk(&setup).await;
         let remove_node = async {
             tokio::time::sleep(Duration::from_secs(3)).await;
-            assert!(setup.cloud.remove_instance(&node_one()));
+            assert!(setup.cloud.remove_instance(node_one()));
         };
         let node = node_one();
         let (detached, ()) = tokio::join!(
@@ -71,7 +71,7 @@ async fn detach_succeeds_if_the_node_is_deleted_during_the_detach() {
 async fn detach_from_a_deleted_node_waits_until_the_disk_shows_no_attachment() {
     let setup = Setup::new(&["--detach-delay=30s"]);
     let disk = attached_disk(&setup).await;
-    assert!(setup.cloud.remove_instance(&node_one()));
+    assert!(setup.cloud.remove_instance(node_one()));
     let early = setup
         .disks
         .attacher
@@ -144,9 +144,9 @@ async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute
         let disk = stuck_disk(&setup).await;
         if deleted {
             setup.configure(&json!({"delays": {"detach": "1h"}}));
-            assert!(setup.cloud.remove_instance(&node_one()));
+            assert!(setup.cloud.remove_instance(node_one()));
         } else {
-            setup.cloud.set_instance_power(&node_one(), false);
+            setup.cloud.set_instance_power(node_one(), false);
             tokio::time::sleep(Duration::from_secs(120)).await;
         }
         let (started, node) = (Instant::now(), far());
@@ -167,7 +167,7 @@ async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute
 async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detached_again() {
     let setup = Setup::new(&["--attach-delay=1s"]);
     let disk = stuck_disk(&setup).await;
-    setup.cloud.set_instance_power(&node_one(), false);
+    setup.cloud.set_instance_power(node_one(), false);
     tokio::time::sleep(Duration::from_secs(120)).await;
     setup.cloud.clear_calls();
     let conflict = json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}});
@@ -221,7 +221,7 @@ async fn a_stuck_detach_from_a_running_node_is_forced_after_a_minute_and_a_disk_
     );
     assert_eq!(setup.attachments(&disk), attached_to(&far()));
     // The disk is in use: without ControllerUnpublishVolume it is not detached, even if its node is stopped.
-    setup.cloud.set_instance_power(&far(), false);
+    setup.cloud.set_instance_power(far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     setup.cloud.clear_calls();
     let rejected = setup

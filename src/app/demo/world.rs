@@ -153,8 +153,8 @@ impl World {
         let own = self.node(number)?;
         let settings = Settings {
             device_dir: fake.device_dir(&own.id),
-            id: own.id,
-            zone: own.zone,
+            id: own.id.parse()?,
+            zone: own.zone.parse()?,
             max_volumes: None,
             categories: Vec::new(),
             instance_types: InstanceTypeSource::default(),

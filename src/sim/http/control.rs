@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use super::front_end::FrontEnd;
 use super::request::HttpRequest;
 use super::response::{self, HttpOutcome, Response};
-use crate::base::error_chain;
-use crate::model::{InstanceId, ZoneId};
 use crate::sim::detach;
+use crate::sim::error_text::error_text;
+use crate::sim::id::{is_instance, is_zone};
 use crate::sim::instance::{self, NodeSpec};
 use crate::sim::sts::Sessions;
 use crate::sim::world::World;
@@ -31,8 +31,8 @@ use crate::sim::world::World;
 #[serde(deny_unknown_fields)]
 struct InstanceOrder {
     op: InstanceOp,
-    id: Option<InstanceId>,
-    zone: Option<ZoneId>,
+    id: Option<String>,
+    zone: Option<String>,
     #[serde(rename = "type")]
     instance_type: Option<String>,
     #[serde(default)]
@@ -123,7 +123,7 @@ fn configure(world: &mut World, body: &[u8]) -> Response {
             world.configure(config);
             response::json(200, &json!(world.config))
         }
-        Err(error) => failure(400, &error_chain(&error)),
+        Err(error) => failure(400, &error_text(&error)),
     }
 }
 
@@ -132,7 +132,13 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
         Ok(order) => order,
         Err(error) => return failure(400, &error.to_string()),
     };
-    let id = order.id.map(String::from);
+    if let Some(id) = order.id.as_ref().filter(|id| !is_instance(id)) {
+        return failure(400, &format!("{id:?} is not a valid instance ID"));
+    }
+    if let Some(zone) = order.zone.as_ref().filter(|zone| !is_zone(zone)) {
+        return failure(400, &format!("{zone:?} is not a valid zone ID"));
+    }
+    let id = order.id;
     let done = match (order.op, &id) {
         (InstanceOp::Add, Some(id)) if world.instances.contains_key(id) => {
             return failure(409, "the instance already exists");
@@ -142,7 +148,7 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
                 world,
                 NodeSpec {
                     id,
-                    zone: order.zone.map(String::from),
+                    zone: order.zone,
                     instance_type: order.instance_type,
                     tags: order.tags,
                 },

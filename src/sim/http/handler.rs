@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Request;
+use tokio_util::task::TaskTracker;
 
 use super::front_end::FrontEnd;
 use super::request::HttpRequest;
 use super::response::HttpOutcome;
-use crate::base::Tasks;
 use crate::sim::credential::Keys;
 use crate::sim::shared::Shared;
+use crate::sim::tasks::complete;
 
 /// Handles HTTP requests as the server of the fake cloud does: API, metadata and control API.
 #[derive(Debug, Clone)]
 pub struct HttpHandler {
     front: Arc<FrontEnd>,
-    tasks: Tasks,
+    tasks: TaskTracker,
 }
 
 /// The result of a request.
@@ -47,7 +48,7 @@ impl HttpHandler {
     pub(crate) fn new(shared: Arc<Shared>, keys: Keys) -> Self {
         Self {
             front: Arc::new(FrontEnd::new(shared, keys, true)),
-            tasks: Tasks::default(),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -66,7 +67,7 @@ impl HttpHandler {
     pub async fn serve(&self, request: Request<Vec<u8>>) -> Result<Response, Reset> {
         let front = Arc::clone(&self.front);
         let work = async move { front.handle(&parse(&request)).await };
-        match self.tasks.run(work).await.into() {
+        match complete(&self.tasks, work).await.into() {
             Exchange::Response(response) => {
                 tokio::time::sleep(response.delay).await;
                 Ok(response)

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::TaskTracker;
 
-use crate::base::Tasks;
 use crate::sim::response::{ApiError, ResponseFault};
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
@@ -74,7 +74,7 @@ impl Response {
     }
 
     /// Waits for the delay and converts the response for hyper.
-    pub(super) async fn send(self, tasks: &Tasks) -> hyper::Response<Body> {
+    pub(super) async fn send(self, tasks: &TaskTracker) -> hyper::Response<Body> {
         tokio::time::sleep(self.delay).await;
         let body = if self.drip.is_zero() {
             Full::new(Bytes::from(self.body)).boxed()
@@ -94,7 +94,7 @@ impl Response {
 }
 
 /// A body that is sent in parts. It ends when the client disconnects.
-fn drip(body: Vec<u8>, whole: Duration, tasks: &Tasks) -> Body {
+fn drip(body: Vec<u8>, whole: Duration, tasks: &TaskTracker) -> Body {
     let (sender, receiver) = mpsc::channel(1);
     let size = body
         .len()

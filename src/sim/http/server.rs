@@ -15,13 +15,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::front_end::FrontEnd;
 use super::request::HttpRequest;
 use super::response::{Body, HttpOutcome};
-use crate::base::Tasks;
 use crate::sim::credential::Keys;
 use crate::sim::shared::Shared;
+use crate::sim::tasks::complete;
 
 /// Pause after a failed accept, such as when no file descriptor is free.
 const REST: Duration = Duration::from_millis(10);
@@ -58,7 +59,7 @@ impl Server {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let face = Arc::new(FrontEnd::new(shared, keys, address.ip().is_loopback()));
-        let tasks = Tasks::default();
+        let tasks = TaskTracker::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -88,16 +89,18 @@ impl Server {
     }
 }
 
-async fn accept(face: &Arc<FrontEnd>, tasks: &Tasks, listener: &tokio::net::TcpListener) {
+async fn accept(face: &Arc<FrontEnd>, tasks: &TaskTracker, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => tasks.spawn(connection(Arc::clone(face), tasks.clone(), stream)),
+            Ok((stream, _)) => {
+                tasks.spawn(connection(Arc::clone(face), tasks.clone(), stream));
+            }
             Err(_) => tokio::time::sleep(REST).await,
         }
     }
 }
 
-async fn connection(face: Arc<FrontEnd>, tasks: Tasks, stream: TcpStream) {
+async fn connection(face: Arc<FrontEnd>, tasks: TaskTracker, stream: TcpStream) {
     // Small responses must not be delayed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| answer(Arc::clone(&face), tasks.clone(), request));
@@ -111,7 +114,7 @@ async fn connection(face: Arc<FrontEnd>, tasks: Tasks, stream: TcpStream) {
 /// The response to a request; an error ends the connection without one.
 async fn answer(
     face: Arc<FrontEnd>,
-    tasks: Tasks,
+    tasks: TaskTracker,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<Body>> {
     let (head, body) = request.into_parts();
@@ -121,7 +124,7 @@ async fn answer(
         let parsed = HttpRequest::new(&head.method, &head.uri, &head.headers, &body);
         face.handle(&parsed).await
     };
-    match tasks.run(work).await {
+    match complete(&tasks, work).await {
         HttpOutcome::Respond(response) => Ok(response.send(&tasks).await),
         HttpOutcome::Hang => std::future::pending().await,
         HttpOutcome::Reset => Err(io::ErrorKind::ConnectionReset.into()),

@@ -1,22 +1,27 @@
 //! Loop devices, read from sysfs and set up with `losetup`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
 
+use super::command::RunCommand;
 use super::dir::LoopError;
-use crate::base::Deadline;
-use crate::host::{Command, Exec};
 
 /// Timeout of a command; the slowest one copies a full disk.
 const COMMAND_TIME: Duration = Duration::from_mins(5);
 
-pub(super) async fn run(exec: &Arc<dyn Exec>, command: Command) -> Result<String, LoopError> {
-    let output = exec.run(&command, Deadline::after(COMMAND_TIME)).await;
-    let output = output.and_then(|output| command.check_exit_code(output));
-    Ok(output.map_err(LoopError::Command)?.stdout)
+pub(super) async fn run(
+    commands: &Arc<dyn RunCommand>,
+    program: &str,
+    arguments: &[&OsStr],
+) -> Result<String, LoopError> {
+    let output = tokio::time::timeout(COMMAND_TIME, commands.run(program, arguments)).await;
+    let late =
+        |_| LoopError::Command(format!("{program} has not ended after {COMMAND_TIME:?}").into());
+    output.map_err(late)?.map_err(LoopError::Command)
 }
 
 /// The loop devices whose backing file is accepted.
@@ -50,13 +55,15 @@ async fn backing_file(sys: &Path) -> Option<PathBuf> {
 }
 
 /// Sets up a loop device, or returns the existing one of the file.
-pub(super) async fn attach(exec: &Arc<dyn Exec>, file: &Path) -> Result<PathBuf, LoopError> {
+pub(super) async fn attach(
+    commands: &Arc<dyn RunCommand>,
+    file: &Path,
+) -> Result<PathBuf, LoopError> {
     // losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device, and
     // the slower one would make the other's mkfs fail.
-    let command = Command::new("flock")
-        .args(["/dev", "losetup", "--find", "--show", "--nooverlap"])
-        .arg(file);
-    let device = PathBuf::from(run(exec, command).await?.trim());
+    let arguments = ["/dev", "losetup", "--find", "--show", "--nooverlap"].map(OsStr::new);
+    let arguments = [&arguments[..], &[file.as_os_str()]].concat();
+    let device = PathBuf::from(run(commands, "flock", &arguments).await?.trim());
     if find(|backing| backing == file).await?.contains(&device) {
         Ok(device)
     } else {
@@ -81,13 +88,13 @@ pub(super) async fn is_busy(device: &Path) -> bool {
 
 /// Frees the device. `losetup` also succeeds if the device is open, which is then freed on last
 /// close: the caller must check.
-pub(super) async fn detach(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
-    let command = Command::new("losetup").arg("--detach").arg(device);
-    run(exec, command).await.map(drop)
+pub(super) async fn detach(commands: &Arc<dyn RunCommand>, device: &Path) -> Result<(), LoopError> {
+    let arguments = [OsStr::new("--detach"), device.as_os_str()];
+    run(commands, "losetup", &arguments).await.map(drop)
 }
 
 /// Updates the device's size after its file has grown.
-pub(super) async fn grow(exec: &Arc<dyn Exec>, device: &Path) -> Result<(), LoopError> {
-    let command = Command::new("losetup").arg("--set-capacity").arg(device);
-    run(exec, command).await.map(drop)
+pub(super) async fn grow(commands: &Arc<dyn RunCommand>, device: &Path) -> Result<(), LoopError> {
+    let arguments = [OsStr::new("--set-capacity"), device.as_os_str()];
+    run(commands, "losetup", &arguments).await.map(drop)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::host::ExecError;
+use super::command::CommandError;
 
 /// A failure of devices or their files.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum LoopError {
         source: io::Error,
     },
     #[error("a command failed")]
-    Command(#[source] ExecError),
+    Command(#[source] CommandError),
     /// The directory contains other files.
     #[error("{0} is not empty and was not created by a fake cloud")]
     Foreign(PathBuf),

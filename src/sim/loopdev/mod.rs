@@ -10,9 +10,11 @@
 //! A snapshot contains the data that has reached the disk: as in the real cloud, data that the
 //! guest has not synced is not in it.
 
+mod command;
 mod device;
 mod dir;
 mod work;
 
+pub use command::{CommandError, RunCommand, SystemCommands};
 pub use dir::LoopError;
 pub(crate) use work::{LoopDevices, Progress};

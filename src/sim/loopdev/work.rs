@@ -1,17 +1,18 @@
 //! Performs the work on devices.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
+use super::command::RunCommand;
 use super::device;
 use super::dir::{Dir, LoopError, ignore_missing};
-use crate::base::Deadline;
-use crate::base::error_chain;
-use crate::host::{Command, Exec};
 use crate::sim::effect::Work;
+use crate::sim::error_text::error_text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -23,7 +24,7 @@ pub(crate) enum Progress {
 #[derive(Debug)]
 pub(crate) struct LoopDevices {
     dir: Dir,
-    exec: Arc<dyn Exec>,
+    commands: Arc<dyn RunCommand>,
     /// Finding a free device and setting it up are two steps.
     finding: Mutex<()>,
 }
@@ -35,10 +36,13 @@ const BYTES_PER_GIB: u64 = 1 << 30;
 
 impl LoopDevices {
     /// Claims the directory and frees the devices of a crashed fake cloud.
-    pub(crate) async fn open(path: &Path, exec: Arc<dyn Exec>) -> Result<Self, LoopError> {
+    pub(crate) async fn open(
+        path: &Path,
+        commands: Arc<dyn RunCommand>,
+    ) -> Result<Self, LoopError> {
         let loops = Self {
             dir: Dir::take(path).await?,
-            exec,
+            commands,
             finding: Mutex::new(()),
         };
         loops.free_all().await?;
@@ -58,7 +62,7 @@ impl LoopDevices {
     }
 
     async fn free_all(&self) -> Result<(), LoopError> {
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let devices = device::find(|file| self.dir.holds(file)).await?;
             if devices.is_empty() {
@@ -67,21 +71,21 @@ impl LoopDevices {
             for device in &devices {
                 // After the timeout even a busy device is detached: the kernel frees it on last
                 // close.
-                if deadline.has_passed() {
-                    device::detach(&self.exec, device).await?;
+                if Instant::now() >= deadline {
+                    device::detach(&self.commands, device).await?;
                 } else if !device::is_busy(device).await
-                    && let Err(error) = device::detach(&self.exec, device).await
+                    && let Err(error) = device::detach(&self.commands, device).await
                 {
                     // An interrupt from the terminal may reach a command before it has left this
                     // process's group.
                     tracing::warn!(
                         ?device,
-                        error = error_chain(&error),
+                        error = error_text(&error),
                         "cannot free a loop device; retrying"
                     );
                 }
             }
-            if deadline.has_passed() {
+            if Instant::now() >= deadline {
                 tracing::warn!(
                     ?devices,
                     "devices are still in use; the kernel frees them on last close"
@@ -130,16 +134,16 @@ impl LoopDevices {
     }
 
     async fn copy(&self, from: &Path, to: &Path) -> Result<(), LoopError> {
-        let command = Command::new("cp")
-            .args(["--sparse=auto", "--reflink=auto", "--"])
-            .arg(from)
-            .arg(to);
-        device::run(&self.exec, command).await.map(drop)
+        let options = ["--sparse=auto", "--reflink=auto", "--"].map(OsStr::new);
+        let arguments = [&options[..], &[from.as_os_str(), to.as_os_str()]].concat();
+        device::run(&self.commands, "cp", &arguments)
+            .await
+            .map(drop)
     }
 
     async fn attach(&self, serial: &str, instance: &str) -> Result<(), LoopError> {
         let finding = self.finding.lock().await;
-        let device = device::attach(&self.exec, &self.dir.disk(serial)).await?;
+        let device = device::attach(&self.commands, &self.dir.disk(serial)).await?;
         drop(finding);
         let link = self.dir.link(instance, serial);
         if let Some(home) = link.parent() {
@@ -160,7 +164,7 @@ impl LoopDevices {
         }
         remove(&self.dir.link(instance, serial)).await?;
         for device in &devices {
-            device::detach(&self.exec, device).await?;
+            device::detach(&self.commands, device).await?;
         }
         Ok(if self.devices(serial).await?.is_empty() {
             Progress::Done
@@ -173,7 +177,7 @@ impl LoopDevices {
         truncate(&self.dir.disk(serial), gib).await?;
         if visible {
             for device in self.devices(serial).await? {
-                device::grow(&self.exec, &device).await?;
+                device::grow(&self.commands, &device).await?;
             }
         }
         Ok(())

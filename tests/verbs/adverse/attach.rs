@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::AttachDisk;
+use diskplugin::model::InstanceId;
 
 use super::{error_code, sleep};
 use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};
@@ -153,7 +154,7 @@ async fn unpublish_detaches_a_disk_whose_attachment_takes_effect_late() {
 #[tokio::test(start_paused = true)]
 async fn one_rejected_call_does_not_disable_concurrent_attachment() {
     let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-    let node = "i-0".parse().unwrap();
+    let node: InstanceId = "i-0".parse().unwrap();
     assert!(
         setup
             .cloud

@@ -50,7 +50,7 @@ pub(crate) fn with_params(
         params,
         host: "memory",
         credentials: &Credentials::new(id, secret),
-        time: cloud.clock().now(),
+        time: cloud.now(),
         nonce: &uuid::Uuid::new_v4().simple().to_string(),
     });
     let mut changed = Request::post(format!("http://memory/?{}", signed.query));

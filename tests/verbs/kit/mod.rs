@@ -16,13 +16,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use diskplugin::base::{Deadline, Tasks, TokioClock};
+use diskplugin::base::{Deadline, Tasks};
 use diskplugin::cloud::{AttachDisk, Client};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, ExistingDisk, Options};
+use diskplugin::sim::{Cloud, ExistingDisk, Options, TokioClock};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
 
@@ -253,13 +253,14 @@ impl Setup {
 
     /// Adds a regional disk, which does not belong to a zone.
     pub(crate) fn regional_disk(&self) -> DiskId {
-        self.cloud.add_disk(&ExistingDisk {
+        let id = self.cloud.add_disk(&ExistingDisk {
             category: "cloud_regional_disk_auto".to_owned(),
             zone: None,
             system: false,
             portable: true,
             instance: None,
-        })
+        });
+        id.parse().unwrap()
     }
 
     /// Creates a disk that can be attached to several nodes.

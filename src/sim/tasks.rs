@@ -1,0 +1,21 @@
+//! Work that continues after its caller is gone, as calls of the real cloud do.
+
+use std::future::Future;
+
+use tokio_util::task::TaskTracker;
+
+/// The output of the future, which is polled to its end also if this one is dropped.
+pub(crate) async fn complete<F>(tasks: &TaskTracker, future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match tasks.spawn(future).await {
+        Ok(output) => output,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
