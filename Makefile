@@ -72,7 +72,7 @@ logged:
 # clusters mostly wait, so they run in parallel with the others. `--all-targets` does not include tests/e2e.
 steps:
 	@rm -f target/machines.log $(LANES:%=target/%.passed)
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --locked --test e2e -- -D warnings
@@ -80,6 +80,7 @@ steps:
 	scripts/deny
 	$(if $(filter machines,$(LANES)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image)
 	cargo run --locked -- demo
+	cargo run --locked --package fake-ecs --features wiremock --example wiremock
 	cargo test --locked --no-run
 	cargo test --locked --no-run --test e2e
 	@code=0; $(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES) || code=$$?; \

@@ -93,7 +93,16 @@ fn main() -> anyhow::Result<()> {
 async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(["build", "--locked", "--profile", "dist", "--bin", name]);
+    cargo.args([
+        "build",
+        "--locked",
+        "--package",
+        "diskplugin",
+        "--profile",
+        "dist",
+        "--bin",
+        name,
+    ]);
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--target", &triple]);
     let options = "-C target-feature=+crt-static -C relocation-model=static";

@@ -13,9 +13,9 @@ use diskplugin::disk::{AllowedZone, NewDisk, candidates};
 use diskplugin::model::{
     Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
 };
-use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use diskplugin::sim::{self, Cloud, Exchange, Options};
 use divan::{Bencher, black_box};
+use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use fake_ecs::{Cloud, Exchange, Options};
 use jiff::Timestamp;
 use memory_cloud::client;
 
@@ -117,7 +117,7 @@ fn describe(ids: Vec<DiskId>) -> wire::params::Params {
 /// The body of the fake cloud's response for 100 disks.
 fn response() -> Vec<u8> {
     let options = Options::default();
-    let cloud = Cloud::in_memory(&options, Arc::new(sim::SystemClock));
+    let cloud = Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

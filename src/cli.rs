@@ -228,7 +228,7 @@ pub struct AllInOne {
     pub cloud_kind: CloudKind,
     #[cfg(feature = "mock-cloud")]
     #[command(flatten, next_help_heading = "With --cloud mock")]
-    pub mock: crate::sim::Options,
+    pub mock: fake_ecs::Options,
 }
 
 #[cfg(feature = "mock-cloud")]
@@ -242,7 +242,7 @@ pub struct MockCloud {
     #[arg(long, env = "DISKPLUGIN_REGION", default_value = "cn-beijing")]
     pub region: RegionId,
     #[command(flatten)]
-    pub mock: crate::sim::Options,
+    pub mock: fake_ecs::Options,
 }
 
 #[cfg(feature = "mock-cloud")]

@@ -11,5 +11,3 @@ pub mod host;
 pub mod model;
 pub mod node;
 pub mod ops;
-#[cfg(feature = "mock-cloud")]
-pub mod sim;

@@ -21,7 +21,7 @@ use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, Options, StartError, SystemClock, SystemCommands};
+use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 use memory_cloud::client;
 
 #[path = "common/memory_cloud.rs"]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use diskplugin::base::Tasks;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 use serde_json::Value;
 

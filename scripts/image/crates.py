@@ -31,6 +31,7 @@ def tree(project: Path, target: str, edges: str) -> set[Crate]:
     hashes = {(package["name"], package["version"]): package.get("checksum") for package in lock["package"]}
     own = own_package(project)["name"]
     command = ["cargo", "tree", "--locked", "--no-default-features", "--target", target, "--edges", edges,
+               "--package", own,
                "--prefix", "none", "--no-dedupe", "--format", "{p}|{l}"]  # fmt: skip
     listed = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stdout
     found = set()

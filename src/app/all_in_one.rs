@@ -179,7 +179,7 @@ mod mock {
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::node::info::InstanceTypeSource;
-    use crate::sim::{Cloud, Node, Options};
+    use fake_ecs::{Cloud, Node, Options};
 
     const REGION: &str = "cn-beijing";
     const CLUSTER: &str = "mock";

@@ -92,7 +92,7 @@ pub(crate) fn fake_client(
     endpoint: &str,
     region: &RegionId,
     scheme: crate::cloud::sign::Scheme,
-    options: &crate::sim::Options,
+    options: &fake_ecs::Options,
 ) -> anyhow::Result<CloudClient> {
     let provider: Arc<dyn CredentialProvider> =
         Arc::new(crate::cloud::credential::Credentials::new(

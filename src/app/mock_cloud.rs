@@ -12,8 +12,8 @@ use super::signal;
 use crate::base::Deadline;
 use crate::cli;
 use crate::host::{Command, Exec, ProcessExec};
-use crate::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use crate::sim::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
+use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use fake_ecs::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let stop = signal::stop()?;

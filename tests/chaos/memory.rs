@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use diskplugin::sim::{Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 
 use crate::memory_cloud::{CloudClock, client};

@@ -8,7 +8,7 @@ use diskplugin::cloud::Client;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::Cloud;
+use fake_ecs::Cloud;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -9,7 +9,7 @@ use diskplugin::base::{Clock, SystemClock};
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{Client, ServerClock, Settings};
-use diskplugin::sim::{self, Cloud, Options};
+use fake_ecs::{Cloud, Options};
 
 use crate::run::{NODES, Weather, run};
 use crate::sidecar::RetryPolicy;
@@ -40,8 +40,8 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let cloud = Cloud::start(
         &options,
-        Arc::new(sim::SystemClock),
-        Arc::new(sim::SystemCommands),
+        Arc::new(fake_ecs::SystemClock),
+        Arc::new(fake_ecs::SystemCommands),
         listener,
     );
     let cloud = cloud.await.unwrap();

@@ -8,7 +8,7 @@ use diskplugin::cloud::credential::{CredentialProvider, Credentials};
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::cloud::{Client, ServerClock, Settings};
-use diskplugin::sim::{Cloud, HttpHandler};
+use fake_ecs::{Cloud, HttpHandler};
 use http::{HeaderValue, Request, Response};
 use jiff::Timestamp;
 use tokio_util::bytes::Bytes;

@@ -10,7 +10,7 @@ use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, Gib};
-use diskplugin::sim::Options;
+use fake_ecs::Options;
 use serde_json::json;
 use tokio::time::Instant;
 use wiremock::matchers::{any, query_param};

@@ -54,6 +54,4 @@ mod snapshots;
 mod stock;
 mod tags;
 mod virtual_time;
-#[path = "../common/wiremock_cloud.rs"]
-mod wiremock_cloud;
 mod world;

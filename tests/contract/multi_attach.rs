@@ -2,7 +2,7 @@
 
 use diskplugin::cloud::{AttachDisk, Client, Error, Result};
 use diskplugin::model::{DiskId, DiskKind, DiskStatus};
-use diskplugin::sim::ExistingDisk;
+use fake_ecs::ExistingDisk;
 use serde_json::json;
 
 use crate::world::{

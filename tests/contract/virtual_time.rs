@@ -9,7 +9,7 @@ use serde_json::json;
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Disk, DiskId, DiskStatus};
-use diskplugin::sim::{Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;
 use crate::world::{attach_to, essd};

@@ -13,12 +13,12 @@ use diskplugin::cloud::{
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Clock, Cloud, Options};
+use fake_ecs::{Clock, Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
 
-use crate::{memory_cloud, wiremock_cloud};
+use crate::memory_cloud;
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
 pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
@@ -67,7 +67,8 @@ impl World {
         let (server, ecs) = match connection {
             Connection::Memory => (None, memory_cloud::client(&cloud)),
             Connection::Http(scheme) => {
-                let server = wiremock_cloud::start(&cloud).await;
+                let server = MockServer::start().await;
+                cloud.mount(&server).await;
                 let clock = Arc::new(memory_cloud::CloudClock(cloud.clone()));
                 let ecs = client(&server.uri(), scheme, clock, &options);
                 (Some(server), ecs)

@@ -13,7 +13,7 @@ use diskplugin::csi::proto::{
     ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
 };
 use diskplugin::model::tag;
-use diskplugin::sim::{Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::kit::{
     Answer, NODE, OTHER, Stage, block, capability, code, new_volume, parameters, publication,

@@ -20,10 +20,9 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{self, Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;
-use crate::wiremock_cloud;
 
 /// The default node of publish requests.
 pub(crate) const NODE: &str = "i-one";
@@ -57,8 +56,9 @@ impl Stage {
         let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
         let options = options.unwrap();
-        let cloud = Cloud::in_memory(&options, Arc::new(sim::SystemClock));
-        let server = wiremock_cloud::start(&cloud).await;
+        let cloud = Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock));
+        let server = MockServer::start().await;
+        cloud.mount(&server).await;
         let key = Credentials::new(
             options.access_key_id.expose(),
             options.access_key_secret.expose(),

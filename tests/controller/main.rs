@@ -11,8 +11,6 @@ mod memory_cloud;
 #[expect(dead_code, reason = "another file of tests calls over a socket")]
 #[path = "../common/sidecar.rs"]
 mod sidecar;
-#[path = "../common/wiremock_cloud.rs"]
-mod wiremock_cloud;
 
 mod attachment;
 mod cancel;

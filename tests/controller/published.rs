@@ -10,7 +10,7 @@ use tonic::{Code, Request};
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::ListVolumesRequest;
 use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::sim::ExistingDisk;
+use fake_ecs::ExistingDisk;
 
 use crate::kit::{NODE, Stage, holders, publication};
 

@@ -14,8 +14,8 @@ use diskplugin::cloud::credential::{
 use diskplugin::cloud::metadata::Metadata;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
-use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use diskplugin::sim::{self, Cloud, Options};
+use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use fake_ecs::{Cloud, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -54,8 +54,8 @@ impl Lab {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let cloud = Cloud::start(
             &options,
-            Arc::new(sim::SystemClock),
-            Arc::new(sim::SystemCommands),
+            Arc::new(fake_ecs::SystemClock),
+            Arc::new(fake_ecs::SystemCommands),
             listener,
         );
         let lab = Self {

@@ -11,7 +11,7 @@ use diskplugin::base::error_chain;
 use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials, Directory};
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{DescribeDisks, Kind};
-use diskplugin::sim::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use serde_json::json;
 
 mod clock;

@@ -6,8 +6,8 @@ use std::path::Path;
 use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use diskplugin::model::{Category, Filesystem};
-use diskplugin::sim::config::Config;
-use diskplugin::sim::fault::FaultKind;
+use fake_ecs::config::Config;
+use fake_ecs::fault::FaultKind;
 
 use crate::page::{page, read, root};
 use crate::report;

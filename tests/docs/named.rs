@@ -7,8 +7,9 @@ use crate::page::{Page, markdown, page, pages, read, root};
 use crate::report;
 
 /// Folders of the repository, by which a path in the text is known.
-const FOLDERS: [&str; 10] = [
-    "src", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci", "target",
+const FOLDERS: [&str; 11] = [
+    "src", "crates", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci",
+    "target",
 ];
 
 /// Endings by which a file of the repository is known, wherever it is.

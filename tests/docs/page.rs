@@ -33,10 +33,15 @@ pub(crate) fn root() -> &'static Path {
 
 /// Every page that users and contributors read.
 pub(crate) fn pages() -> Vec<Page> {
-    let mut paths: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-        .iter()
-        .map(PathBuf::from)
-        .collect();
+    let mut paths: Vec<PathBuf> = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "crates/fake-ecs/README.md",
+    ]
+    .iter()
+    .map(PathBuf::from)
+    .collect();
     collect(Path::new("docs"), &mut paths);
     assert!(paths.len() > 5, "the walk misses pages: {paths:?}");
     paths.iter().map(page).collect()

@@ -10,7 +10,7 @@ use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::disk::DiskServices;
-use diskplugin::sim::{Cloud, Options, TokioClock};
+use fake_ecs::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use tonic::{Request, Status};

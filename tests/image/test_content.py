@@ -13,7 +13,7 @@ MACHINE = {"amd64": "Advanced Micro Devices X86-64", "arm64": "AArch64"}
 # Where the loader of Debian looks, without a cache and without RPATH.
 FOLDERS = [f"{top}/{triple}" for triple in ("x86_64-linux-gnu", "aarch64-linux-gnu") for top in ("lib", "usr/lib")]
 # Started by the fake cloud and by tests, which the image does not have.
-NOT_IN_IT = re.compile(r"^src/(sim|app/demo)/")
+NOT_IN_IT = re.compile(r"^(crates/fake-ecs|src/app/demo)/")
 
 
 class Content(unittest.TestCase):

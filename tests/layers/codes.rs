@@ -18,11 +18,11 @@ pub(crate) fn known(sources: &[Source]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The codes that this file names and may not, one line each. The fake cloud has codes of its own, and some are also kinds
-/// of Kubernetes, which these modules read.
+/// The codes that this file names and may not, one line each. Some are also kinds of Kubernetes, which these modules
+/// read.
 pub(crate) fn refused(file: &Source, known: &BTreeSet<String>) -> Vec<String> {
     let reads_kinds = file.module() == "cluster" || file.path.starts_with("ops/explain/");
-    if file.path.starts_with(PLACE) || file.module() == "sim" || reads_kinds {
+    if file.path.starts_with(PLACE) || reads_kinds {
         return Vec::new();
     }
     let codes = file.texts().filter(|(_, text)| known.contains(*text));

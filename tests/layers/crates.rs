@@ -9,12 +9,13 @@ const BORDERS: &[(&[&str], &[&str])] = &[
         &["reqwest"],
         &["cloud/http_transport", "cloud/metadata", "cloud/credential"],
     ),
-    (&["nix"], &["host/", "sim/"]),
+    (&["nix"], &["host/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
     (
         &["hyper", "hyper_util", "http_body_util"],
-        &["sim/http/", "app/http"],
+        &["fake-ecs/", "app/http"],
     ),
+    (&["fake_ecs"], &["app/", "cli"]),
     (&["anyhow"], &["main.rs", "app/"]),
 ];
 

@@ -16,15 +16,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
     ("ops", &["csi", "disk", "cluster", "model", "base"]),
-    ("sim", &[]),
     (
         "app",
         &[
-            "model", "base", "cloud", "host", "cluster", "disk", "node", "csi", "ops", "sim", "cli",
+            "model", "base", "cloud", "host", "cluster", "disk", "node", "csi", "ops", "cli",
         ],
     ),
     // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "cloud", "csi", "ops", "sim"]),
+    ("cli", &["model", "base", "cloud", "csi", "ops"]),
     ("main", &["app", "cli"]),
     ("bin", &["app", "cli"]),
     ("lib", &[]),

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 
-/// One file under `src/`.
+/// One file of a crate.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Relative to `src/`, with slashes.
+    /// Relative to the sources of its crate, with slashes.
     pub(crate) path: String,
     /// All lines.
     pub(crate) lines: usize,
@@ -33,9 +33,23 @@ struct Token {
 }
 
 impl Source {
-    /// Every file under `src/` but those that are modules of tests as a whole.
+    /// Every file of the driver but those that are modules of tests as a whole.
     pub(crate) fn all() -> Vec<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        Self::under("src")
+    }
+
+    /// Those of all crates. The paths of the others begin with the name of the crate.
+    pub(crate) fn of_all_crates() -> Vec<Self> {
+        let mut found = Self::all();
+        for mut file in Self::under("crates/fake-ecs/src") {
+            file.path = format!("fake-ecs/{}", file.path);
+            found.push(file);
+        }
+        found
+    }
+
+    fn under(folder: &str) -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let mut found = Vec::new();
         let mut test_only = Vec::new();
         for path in crate::files::under(&root) {

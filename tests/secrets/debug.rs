@@ -14,7 +14,7 @@ use diskplugin::cloud::credential::{
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::{Client, ServerClock, Settings};
-use diskplugin::sim::{self, Cloud, Options};
+use fake_ecs::{Cloud, Options};
 
 use crate::hidden::ODD;
 
@@ -124,7 +124,7 @@ fn the_key_of_the_fake_cloud_is_not_printed() {
         format!("--access-key-secret={}", ODD.secret),
     ];
     let options = Options::from_flags(flags.each_ref().map(String::as_str)).unwrap();
-    prints_no_secret(&Cloud::in_memory(&options, Arc::new(sim::SystemClock)));
+    prints_no_secret(&Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock)));
     prints_no_secret(&options);
     for role in ["mock-cloud", "all-in-one"] {
         let line = ["diskplugin", role]

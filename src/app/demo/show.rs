@@ -10,7 +10,7 @@ use anyhow::Context;
 use tokio::time::Instant;
 
 use super::world::World;
-use crate::sim::Cloud;
+use fake_ecs::Cloud;
 
 #[derive(Debug)]
 pub(super) struct Show {

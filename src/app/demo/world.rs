@@ -21,7 +21,7 @@ use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::Settings;
 use crate::node::info::InstanceTypeSource;
-use crate::sim::{Backing, Cloud, Node, Options};
+use fake_ecs::{Backing, Cloud, Node, Options};
 
 const REGION: &str = "cn-beijing";
 const CLUSTER: &str = "demo";

@@ -11,7 +11,7 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::disk::DiskServices;
 use diskplugin::model::tag;
-use diskplugin::sim::Cloud;
+use fake_ecs::Cloud;
 
 use crate::kit::altered::{change_rows, is_action, params, with_field, with_params};
 use crate::kit::{Setup, disk_services};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::transport::Action;
-use diskplugin::sim::Cloud;
+use fake_ecs::Cloud;
 use http::{Request, Response};
 use serde_json::Value;
 use tokio_util::bytes::Bytes;

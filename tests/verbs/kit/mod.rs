@@ -22,7 +22,7 @@ use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
 };
-use diskplugin::sim::{Cloud, ExistingDisk, Options, TokioClock};
+use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
 

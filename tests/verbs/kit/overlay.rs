@@ -14,7 +14,7 @@ use diskplugin::cloud::Client;
 use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials};
 use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::model::DiskId;
-use diskplugin::sim::Cloud;
+use fake_ecs::Cloud;
 
 use super::altered::{change_rows, is_action};
 use crate::memory_cloud::{MemoryTransport, settings};

@@ -1,0 +1,39 @@
+//! A fault beside the fake cloud: the first call is refused by a mock, the second one reaches the cloud.
+//!
+//! `cargo run --package fake-ecs --features wiremock --example wiremock`
+
+use std::sync::Arc;
+
+use fake_ecs::{Cloud, Options, SystemClock};
+use wiremock::matchers::query_param;
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = Options::from_flags(["--nodes=i-one"])?;
+    let cloud = Cloud::in_memory(&options, Arc::new(SystemClock));
+    let server = MockServer::start().await;
+    cloud.mount(&server).await;
+    Mock::given(query_param("Action", "DescribeRegions"))
+        .respond_with(ResponseTemplate::new(503).set_body_string("maintenance"))
+        .up_to_n_times(1)
+        .mount(&server)
+        .await;
+
+    let call = format!("{}/?Action=DescribeRegions", server.uri());
+    let refused = reqwest::get(&call).await?;
+    println!(
+        "the mock:       {} {}",
+        refused.status(),
+        refused.text().await?
+    );
+    // The call has no signature, which the fake cloud refuses as the real one does.
+    let answered = reqwest::get(&call).await?;
+    println!(
+        "the fake cloud: {} {}",
+        answered.status(),
+        answered.text().await?
+    );
+    println!("calls that reached the fake cloud: {}", cloud.calls().len());
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! The ECS API over HTTP: from a signed request to its response.
+
+use std::time::Duration;
+
+use super::authenticator::{Authenticator, ParsedRequest, VERSION};
+use super::front_end::FrontEnd;
+use super::render::{self, Renderer};
+use super::request::HttpRequest;
+use super::response::{self, Delivery, HttpOutcome};
+use crate::action::Action;
+use crate::dispatch::{self, Admission, ApiCall};
+use crate::params::Params;
+use crate::response::ApiError;
+
+/// A request that is complete or has still to take effect.
+pub(super) enum Started {
+    Decided(HttpOutcome),
+    Admitted(Box<Admitted>),
+}
+
+/// An authenticated call that has not taken effect yet.
+pub(super) struct Admitted {
+    call: ApiCall,
+    admission: Admission,
+    json: bool,
+    host: String,
+}
+
+impl Admitted {
+    /// The delay before the call takes effect.
+    pub(super) fn delay(&self) -> Duration {
+        self.admission.delay
+    }
+}
+
+impl FrontEnd {
+    pub(super) fn api(&self, request: &HttpRequest<'_>) -> Started {
+        let parsed = ParsedRequest::of(request);
+        let action = match self.authenticate(request, &parsed) {
+            Ok(action) => action,
+            Err(error) => return Started::Decided(self.reject(request, &parsed, &error)),
+        };
+        let mut params = Params::default();
+        for (name, value) in &parsed.params {
+            params.set(name, value);
+        }
+        let call = ApiCall {
+            action,
+            params,
+            via: parsed.via,
+            nonce: parsed.nonce.clone(),
+        };
+        let now = self.shared.now();
+        let admission = dispatch::admit(&mut self.shared.world(), now, &call);
+        Started::Admitted(Box::new(Admitted {
+            call,
+            admission,
+            json: parsed.json,
+            host: host(request).to_owned(),
+        }))
+    }
+
+    fn reject(
+        &self,
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
+        error: &ApiError,
+    ) -> HttpOutcome {
+        let now = self.shared.now();
+        let nonce = parsed.nonce.clone();
+        let mut world = self.shared.world();
+        let action = parsed.action.as_str();
+        let request_id = dispatch::reject(&mut world, now, action, parsed.via, nonce, error);
+        drop(world);
+        let value = render::error(error, &request_id, host(request));
+        let root = (!parsed.json).then_some("Error");
+        response::finish(error.status, &value, root, Delivery::default())
+    }
+
+    fn authenticate(
+        &self,
+        request: &HttpRequest<'_>,
+        parsed: &ParsedRequest,
+    ) -> Result<Action, ApiError> {
+        let config = self.shared.world().config.clone();
+        let authenticator = Authenticator {
+            keys: &self.keys,
+            config: &config,
+            now: self.shared.now(),
+            version: VERSION,
+        };
+        authenticator.check(request, parsed, &mut self.state())?;
+        parsed.action.parse().map_err(|()| {
+            ApiError::new(404, "InvalidAction.NotFound")
+                .with_message("Specified api is not found, please check your url and method.")
+        })
+    }
+
+    /// Lets a call take effect.
+    pub(super) fn finish(&self, admitted: Box<Admitted>) -> HttpOutcome {
+        let Admitted {
+            call,
+            admission,
+            json,
+            host,
+        } = *admitted;
+        let now = self.shared.now();
+        let mut world = self.shared.world();
+        let served = dispatch::serve(&mut world, now, &call, admission);
+        let renderer = Renderer {
+            region: &world.region,
+            now: world.now,
+        };
+        let delivery = Delivery {
+            response_fault: served.response_fault,
+            delay: served.delay,
+            drip: served.drip,
+        };
+        let outcome = served.reply.map(|answer| renderer.answer(answer));
+        drop(world);
+        self.shared.wake();
+        match outcome {
+            Ok(mut value) => {
+                value["RequestId"] = served.request_id.into();
+                let root = format!("{}Response", call.action.as_str());
+                let root = (!json).then_some(root.as_str());
+                response::finish(200, &value, root, delivery)
+            }
+            Err(error) => {
+                let value = render::error(&error, &served.request_id, &host);
+                let root = (!json).then_some("Error");
+                let outcome = response::finish(error.status, &value, root, delivery);
+                response::with_rate_limit(outcome, &error)
+            }
+        }
+    }
+}
+
+fn host<'a>(request: &'a HttpRequest<'_>) -> &'a str {
+    request.header("host").unwrap_or("ecs.example")
+}

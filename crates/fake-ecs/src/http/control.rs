@@ -1,0 +1,190 @@
+//! The control API, `/_control/…`: tests and operators read and change the fake cloud while it
+//! runs. It requires no credentials, so it is served on loopback addresses only.
+//!
+//! | request | effect |
+//! | --- | --- |
+//! | `GET state` | the current state of all disks, snapshots and instances |
+//! | `GET calls` | the call log and the number of calls of each action; `DELETE` clears both |
+//! | `GET audit` | totals of all calls: resources created under each name, calls per minute |
+//! | `GET config` | the configuration; `PATCH` applies a JSON merge patch |
+//! | `POST instances` | `{"op": "add"\|"start"\|"stop"\|"remove", "id": …, "zone", "type", "tags"}` |
+//! | `POST sessions` | `{"op": "expire"}` expires all keys of the Security Token Service |
+//! | `POST disks` | `{"op": "release", "id": …}` completes a detach that a fault keeps stuck |
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::front_end::FrontEnd;
+use super::request::HttpRequest;
+use super::response::{self, HttpOutcome, Response};
+use crate::detach;
+use crate::error_text::error_text;
+use crate::id::{is_instance, is_zone};
+use crate::instance::{self, NodeSpec};
+use crate::sts::Sessions;
+use crate::world::World;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InstanceOrder {
+    op: InstanceOp,
+    id: Option<String>,
+    zone: Option<String>,
+    #[serde(rename = "type")]
+    instance_type: Option<String>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "kebab-case")]
+enum InstanceOp {
+    Add,
+    Start,
+    Stop,
+    Remove,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskOrder {
+    op: DiskOp,
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DiskOp {
+    Release,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SessionOrder {
+    op: SessionOp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SessionOp {
+    Expire,
+}
+
+impl FrontEnd {
+    /// `path` is the part after `/_control/`.
+    pub(super) fn control(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
+        if !self.loopback {
+            let why = "the control API is served on loopback addresses only";
+            return HttpOutcome::Respond(failure(403, why));
+        }
+        let now = self.shared.now();
+        let mut world = self.shared.world();
+        world.advance(now);
+        let response = match (request.method, path) {
+            ("GET", "state") => response::json(200, &world.state()),
+            ("GET", "calls") => response::json(200, &calls(&world)),
+            ("GET", "audit") => response::json(200, &json!(world.log.tally.audit())),
+            ("DELETE", "calls") => {
+                world.log.clear();
+                response::json(200, &json!({}))
+            }
+            ("GET", "config") => response::json(200, &json!(world.config)),
+            ("PATCH", "config") => configure(&mut world, request.body),
+            ("POST", "instances") => instances(&mut world, request.body),
+            ("POST", "disks") => disks(&mut world, request.body),
+            ("POST", "sessions") => sessions(request.body, now, &mut self.state().issued),
+            _ => failure(404, "unknown control request"),
+        };
+        drop(world);
+        self.shared.wake();
+        HttpOutcome::Respond(response)
+    }
+}
+
+fn failure(status: u16, why: &str) -> Response {
+    response::json(status, &json!({"error": why}))
+}
+
+fn calls(world: &World) -> Value {
+    let entries: Vec<_> = world.log.entries().collect();
+    json!({"counts": world.log.counts(), "calls": entries})
+}
+
+fn configure(world: &mut World, body: &[u8]) -> Response {
+    let patch: Value = match serde_json::from_slice(body) {
+        Ok(patch) => patch,
+        Err(error) => return failure(400, &error.to_string()),
+    };
+    match world.config.patched(&patch) {
+        Ok(config) => {
+            world.configure(config);
+            response::json(200, &json!(world.config))
+        }
+        Err(error) => failure(400, &error_text(&error)),
+    }
+}
+
+fn instances(world: &mut World, body: &[u8]) -> Response {
+    let order: InstanceOrder = match serde_json::from_slice(body) {
+        Ok(order) => order,
+        Err(error) => return failure(400, &error.to_string()),
+    };
+    if let Some(id) = order.id.as_ref().filter(|id| !is_instance(id)) {
+        return failure(400, &format!("{id:?} is not a valid instance ID"));
+    }
+    if let Some(zone) = order.zone.as_ref().filter(|zone| !is_zone(zone)) {
+        return failure(400, &format!("{zone:?} is not a valid zone ID"));
+    }
+    let id = order.id;
+    let done = match (order.op, &id) {
+        (InstanceOp::Add, Some(id)) if world.instances.contains_key(id) => {
+            return failure(409, "the instance already exists");
+        }
+        (InstanceOp::Add, _) => {
+            let id = instance::launch(
+                world,
+                NodeSpec {
+                    id,
+                    zone: order.zone,
+                    instance_type: order.instance_type,
+                    tags: order.tags,
+                },
+            );
+            return response::json(200, &json!({"id": id}));
+        }
+        (_, None) => return failure(400, "the field id is missing"),
+        (InstanceOp::Start, Some(id)) => instance::set_instance_power(world, id, true),
+        (InstanceOp::Stop, Some(id)) => instance::set_instance_power(world, id, false),
+        (InstanceOp::Remove, Some(id)) => instance::remove_instance(world, id),
+    };
+    if done {
+        response::json(200, &json!({"id": id}))
+    } else {
+        failure(404, "the instance does not exist")
+    }
+}
+
+fn disks(world: &mut World, body: &[u8]) -> Response {
+    match serde_json::from_slice(body) {
+        Ok(DiskOrder {
+            op: DiskOp::Release,
+            id,
+        }) => {
+            detach::release(world, &id);
+            response::json(200, &json!({"id": id}))
+        }
+        Err(error) => failure(400, &error.to_string()),
+    }
+}
+
+fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
+    match serde_json::from_slice(body) {
+        Ok(SessionOrder {
+            op: SessionOp::Expire,
+        }) => response::json(200, &json!({"expired": issued.expire(now)})),
+        Err(error) => failure(400, &error.to_string()),
+    }
+}

@@ -1,0 +1,75 @@
+//! A fake of the disk API of Alibaba-style ECS clouds.
+//!
+//! One state machine with an injected clock: states are asynchronous, reads can be stale, and paging, tokens, limits and
+//! errors follow the documents of the ECS API. It checks signatures and renders responses with code of its own, so that it
+//! does not repeat a mistake of the client under test.
+//!
+//! It is used in memory ([`Cloud::http`]), on a wiremock server ([`Cloud::mount`], feature `wiremock`), or over HTTP
+//! ([`Cloud::start`]), then optionally with loop devices as disks.
+
+mod action;
+mod attach;
+pub mod audit;
+mod client_token;
+pub mod clock;
+pub mod cloud;
+pub mod config;
+mod create;
+mod credential;
+mod delete;
+mod describe;
+mod detach;
+mod disk;
+mod dispatch;
+pub mod distribution;
+mod duration_text;
+mod effect;
+mod encryption;
+mod error_text;
+mod event_queue;
+mod existing_disk;
+pub mod fault;
+mod group;
+pub mod health;
+mod hidden;
+mod history;
+mod http;
+mod id;
+mod index;
+pub mod instance;
+mod instance_type;
+pub mod latency;
+pub mod log;
+mod loopdev;
+mod modify;
+mod name;
+pub mod options;
+mod page;
+mod params;
+pub mod quota;
+mod resize;
+mod response;
+mod rng;
+mod runner;
+mod shared;
+mod size;
+mod snapshot;
+pub mod stock;
+mod sts;
+mod tag;
+mod task;
+mod tasks;
+#[cfg(test)]
+mod tests;
+pub mod throttle;
+#[cfg(feature = "wiremock")]
+mod wiremock;
+mod world;
+
+pub use clock::{Clock, SystemClock, TokioClock};
+pub use cloud::{Cloud, Node, StartError};
+pub use config::Config;
+pub use existing_disk::ExistingDisk;
+pub use http::{Exchange, HttpHandler, Reset, Response};
+pub use loopdev::{CommandError, LoopError, RunCommand, SystemCommands};
+pub use options::{Backing, Options};
