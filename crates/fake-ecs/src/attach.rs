@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::api_error::ApiError;
 use super::disk::{Attachment, AttachmentState, DiskRow, Disks, Phase};
 use super::event_queue::Event;
 use super::instance::{InstanceRow, PowerState};
 use super::instance_type::InstanceTypeSpec;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::size;
 use super::world::World;
 

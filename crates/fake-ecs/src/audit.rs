@@ -6,9 +6,6 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::response::{ApiResponse, ApiResult};
-use super::world::World;
-
 const MINUTE_MS: i64 = 60_000;
 
 /// Totals of all calls since the start or since the log was cleared.
@@ -86,14 +83,14 @@ impl Audit {
 /// The counters behind an [`Audit`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    created: BTreeMap<(String, String), NameTally>,
+    pub(super) created: BTreeMap<(String, String), NameTally>,
     minutes: BTreeMap<(i64, String), Meter>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct NameTally {
-    ids: Vec<String>,
-    max_concurrent: usize,
+pub(super) struct NameTally {
+    pub(super) ids: Vec<String>,
+    pub(super) max_concurrent: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -151,31 +148,4 @@ impl Tally {
             minutes: minutes.collect(),
         }
     }
-}
-
-/// Records the resource that a call created, including calls whose response will be lost. Returns
-/// the ID of a new resource; none for a repeated call, which returns the existing one.
-pub(crate) fn record_created(
-    world: &mut World,
-    action: &str,
-    name: Option<&str>,
-    reply: &ApiResult,
-) -> Option<String> {
-    let (Ok(ApiResponse::Disk(id)) | Ok(ApiResponse::Snapshot(id))) = reply else {
-        return None;
-    };
-    if world.tokens.repeated {
-        return None;
-    }
-    if let Some(name) = name {
-        let key = (action.to_owned(), name.to_owned());
-        let mut makings = world.log.tally.created.remove(&key).unwrap_or_default();
-        makings.ids.push(id.clone());
-        let there =
-            |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
-        let max_concurrent = makings.ids.iter().filter(there).count();
-        makings.max_concurrent = makings.max_concurrent.max(max_concurrent);
-        world.log.tally.created.insert(key, makings);
-    }
-    Some(id.clone())
 }

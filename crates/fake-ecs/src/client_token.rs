@@ -1,47 +1,16 @@
 //! `ClientToken`: a repeated request with the same token returns the first result and has no
 //! further effect.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
-
-use jiff::Timestamp;
-
 use super::action::Action;
+use super::api_error::ApiError;
 use super::distribution::until;
 use super::params::Params;
-use super::response::{ApiError, ApiResult};
+use super::response::ApiResult;
+use super::tokens::Use;
 use super::world::World;
 
 /// Maximum length of a token (ECS API, ClientToken semantics).
 const MAX_LENGTH: usize = 64;
-
-/// The tokens in use.
-#[derive(Debug, Default)]
-pub(crate) struct Tokens {
-    used: BTreeMap<(Action, String), Use>,
-    /// The keys of `used` by age.
-    queue: VecDeque<(Timestamp, (Action, String))>,
-    /// Whether the last call was a replay, which created nothing.
-    pub(crate) repeated: bool,
-}
-
-#[derive(Debug)]
-struct Use {
-    fingerprint: String,
-    at: Timestamp,
-    reply: ApiResult,
-}
-
-impl Tokens {
-    fn forget(&mut self, now: Timestamp, memory: Duration) {
-        while let Some((at, key)) = self.queue.front()
-            && until(*at, now) >= memory
-        {
-            self.used.remove(key);
-            self.queue.pop_front();
-        }
-    }
-}
 
 /// Runs `work`, or returns the recorded result of a request with the same token.
 pub(crate) fn once(

@@ -10,21 +10,23 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::advance::{advance, populated};
 use super::audit::Audit;
 use super::clock::Clock;
 use super::config::{Config, InvalidConfig};
+use super::create_snapshot;
 use super::credential::Keys;
 use super::detach;
 use super::existing_disk::{self, ExistingDisk};
 use super::http::{HttpHandler, Server};
-use super::instance::{self, NodeSpec};
+use super::instance::NodeSpec;
+use super::instance_changes;
 use super::log::{Count, Entry};
 use super::loopdev::{LoopDevices, LoopError, RunCommand};
 use super::options::{Backing, Options};
 use super::runner::Runner;
 use super::shared::Shared;
-use super::snapshot;
-use super::world::{InitialState, World};
+use super::world::InitialState;
 
 /// A fake cloud. Clones are handles to the same one.
 #[derive(Debug, Clone)]
@@ -82,7 +84,7 @@ impl Cloud {
     }
 
     fn of(initial_state: InitialState, keys: Keys, clock: Arc<dyn Clock>) -> Self {
-        let world = World::new(initial_state, clock.now());
+        let world = populated(initial_state, clock.now());
         Self {
             shared: Arc::new(Shared::new(world, clock)),
             keys,
@@ -232,7 +234,7 @@ impl Cloud {
     #[must_use]
     pub fn state(&self) -> Value {
         let mut world = self.shared.world();
-        world.advance(self.shared.now());
+        advance(&mut world, self.shared.now());
         world.state()
     }
 
@@ -271,7 +273,7 @@ impl Cloud {
     pub fn configure(&self, patch: &Value) -> Result<(), InvalidConfig> {
         let now = self.shared.now();
         let mut world = self.shared.world();
-        world.advance(now);
+        advance(&mut world, now);
         let config = world.config.patched(patch)?;
         world.configure(config);
         Ok(())
@@ -286,14 +288,14 @@ impl Cloud {
     /// Starts (`true`) or stops an instance. False if it does not exist.
     pub fn set_instance_power(&self, instance: impl AsRef<str>, on: bool) -> bool {
         let switched =
-            instance::set_instance_power(&mut self.shared.world(), instance.as_ref(), on);
+            instance_changes::set_instance_power(&mut self.shared.world(), instance.as_ref(), on);
         self.shared.wake();
         switched
     }
 
     /// Adds a running instance.
     pub fn add_instance(&self, spec: NodeSpec) -> String {
-        instance::add_running_instance(&mut self.shared.world(), spec)
+        instance_changes::add_running_instance(&mut self.shared.world(), spec)
     }
 
     /// Tags an instance. False if it does not exist.
@@ -314,12 +316,13 @@ impl Cloud {
 
     /// Makes a snapshot fail, whatever its progress.
     pub fn fail_snapshot(&self, snapshot: impl AsRef<str>) {
-        snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_ref());
+        create_snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_ref());
     }
 
     /// Removes an instance and detaches its disks. False if it does not exist.
     pub fn remove_instance(&self, instance: impl AsRef<str>) -> bool {
-        let removed = instance::remove_instance(&mut self.shared.world(), instance.as_ref());
+        let removed =
+            instance_changes::remove_instance(&mut self.shared.world(), instance.as_ref());
         self.shared.wake();
         removed
     }

@@ -1,6 +1,7 @@
 //! `CreateDisk`.
 
 use super::action::Action;
+use super::api_error::ApiError;
 use super::client_token;
 use super::config::Quotas;
 use super::disk::{DiskRow, Disks, Phase};
@@ -8,7 +9,7 @@ use super::encryption;
 use super::event_queue::Event;
 use super::name;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::size;
 use super::stock;
 use super::tag;
@@ -304,4 +305,14 @@ fn order(params: &Params) -> Result<Order, ApiError> {
         provisioned_iops: provisioned_iops.unwrap_or(0),
         bursting,
     })
+}
+
+pub(crate) fn create_finished(world: &mut World, id: &str, success: bool) {
+    if success {
+        world
+            .disks
+            .change(world.retention(), id, |row| row.phase = Phase::Ready);
+    } else {
+        world.disks.remove(world.retention(), id);
+    }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::api_error::ApiError;
 use super::distribution::{after, until};
-use super::options::Secret;
-use super::response::ApiError;
 use super::rng::Rng;
+use super::secret::Secret;
 use super::sts::Session;
 
 #[derive(Debug, Clone)]

@@ -1,9 +1,10 @@
 //! `DeleteDisk`.
 
+use super::api_error::ApiError;
 use super::disk::Phase;
 use super::event_queue::Event;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::task;
 use super::world::World;
 

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::api_error::ApiError;
 use super::config::Stale;
 use super::distribution::before;
-use super::instance;
 use super::instance::InstanceRow;
+use super::instance_changes;
 use super::instance_type::{InstanceTypeSpec, KNOWN};
 use super::page;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::rng::Rng;
 use super::tag::carries;
 use super::world::World;
@@ -156,7 +157,7 @@ pub(crate) fn describe_instances(world: &mut World, params: &Params) -> ApiResul
             && is("ZoneId", &row.zone)
             && is("Status", row.power.as_str())
     });
-    let shown = |row: &InstanceRow| (row.id.clone(), instance::described(world, row));
+    let shown = |row: &InstanceRow| (row.id.clone(), instance_changes::described(world, row));
     let rows = rows.map(shown).collect();
     page::page(world, params, 10..=100, rows).map(ApiResponse::Instances)
 }

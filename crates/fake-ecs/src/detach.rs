@@ -1,12 +1,13 @@
 //! `DetachDisk`.
 
+use super::api_error::ApiError;
 use super::attach;
 use super::attach::check_ephemeral;
 use super::disk::{AttachmentState, Phase};
 use super::event_queue::Event;
 use super::instance::PowerState;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::world::World;
 
 pub(crate) fn detach_disk(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::history::{History, Retention};
 use super::index::Index;
-use super::world::World;
 
 /// The state of a disk apart from its attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -262,15 +261,5 @@ impl Disks {
             }
         }
         self.history.record(id, old, new, retention);
-    }
-}
-
-pub(crate) fn create_finished(world: &mut World, id: &str, success: bool) {
-    if success {
-        world
-            .disks
-            .change(world.retention(), id, |row| row.phase = Phase::Ready);
-    } else {
-        world.disks.remove(world.retention(), id);
     }
 }

@@ -5,34 +5,31 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::action::Action;
+use super::advance::advance;
+use super::api_error::ApiError;
 use super::attach;
-use super::audit;
+use super::call::ApiCall;
 use super::create;
+use super::create_group;
+use super::create_snapshot;
 use super::delete;
+use super::delete_group;
+use super::delete_snapshot;
 use super::describe;
+use super::describe_groups;
+use super::describe_health;
+use super::describe_stock;
+use super::describe_tasks;
 use super::detach;
 use super::fault::InjectedFaults;
-use super::group;
-use super::health;
+use super::fault::ResponseFault;
 use super::hidden;
 use super::log::{Entry, Outcome, Via};
 use super::modify;
-use super::params::Params;
 use super::resize;
-use super::response::{ApiError, ApiResponse, ApiResult, Listing, ResponseFault};
-use super::snapshot;
-use super::stock;
-use super::tag;
-use super::task;
+use super::response::{ApiResponse, ApiResult, Listing};
+use super::tag_resources;
 use super::world::World;
-
-#[derive(Debug, Clone)]
-pub(crate) struct ApiCall {
-    pub(crate) action: Action,
-    pub(crate) params: Params,
-    pub(crate) via: Via,
-    pub(crate) nonce: Option<String>,
-}
 
 /// A call before it takes effect.
 #[derive(Debug)]
@@ -62,7 +59,7 @@ pub(crate) struct CallResult {
 
 /// Performs the steps before the action: log entry, throttling, permissions, faults.
 pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admission {
-    world.advance(now);
+    advance(world, now);
     let request_id = world.rng.request_id();
     let seq = open_log(world, call.action.as_str(), call, &request_id);
     let region = world.region.clone();
@@ -105,7 +102,7 @@ pub(crate) fn serve(
     call: &ApiCall,
     admission: Admission,
 ) -> CallResult {
-    world.advance(now);
+    advance(world, now);
     let injected = admission.injected;
     let mut response_fault = injected.fault_before;
     let mut created = None;
@@ -123,7 +120,7 @@ pub(crate) fn serve(
             let reply = hidden::filter(world, reply);
             let params = &call.params;
             let name = params.get("DiskName").or(params.get("SnapshotName"));
-            created = audit::record_created(world, call.action.as_str(), name, &reply);
+            created = tally_created(world, call.action.as_str(), name, &reply);
             match injected.refusal_after {
                 Some(error) => Err(error),
                 None => reply,
@@ -141,6 +138,7 @@ pub(crate) fn serve(
         created,
     };
     world.log.close(admission.seq, outcome);
+    advance(world, now);
     CallResult {
         reply,
         response_fault,
@@ -161,22 +159,51 @@ fn act(world: &mut World, call: &ApiCall, fails_later: bool) -> ApiResult {
         Action::ResizeDisk => resize::resize_disk(world, params),
         Action::ModifyDiskSpec => modify::modify_disk_spec(world, params, fails_later),
         Action::ModifyDiskAttribute => modify::modify_disk_attribute(world, params),
-        Action::DescribeTasks => task::describe_tasks(world, params),
-        Action::DescribeDisksFullStatus => health::describe_health(world, params),
-        Action::CreateSnapshot => snapshot::create_snapshot(world, params, fails_later),
-        Action::DeleteSnapshot => snapshot::delete_snapshot(world, params),
+        Action::DescribeTasks => describe_tasks::describe_tasks(world, params),
+        Action::DescribeDisksFullStatus => describe_health::describe_health(world, params),
+        Action::CreateSnapshot => create_snapshot::create_snapshot(world, params, fails_later),
+        Action::DeleteSnapshot => delete_snapshot::delete_snapshot(world, params),
         Action::DescribeSnapshots => describe::describe_snapshots(world, params),
-        Action::CreateSnapshotGroup => group::create_snapshot_group(world, params, fails_later),
-        Action::DeleteSnapshotGroup => group::delete_snapshot_group(world, params),
-        Action::DescribeSnapshotGroups => group::describe_snapshot_groups(world, params),
-        Action::TagResources => tag::tag_resources(world, params),
-        Action::UntagResources => tag::untag_resources(world, params),
-        Action::ListTagResources => tag::list_tag_resources(world, params),
+        Action::CreateSnapshotGroup => {
+            create_group::create_snapshot_group(world, params, fails_later)
+        }
+        Action::DeleteSnapshotGroup => delete_group::delete_snapshot_group(world, params),
+        Action::DescribeSnapshotGroups => describe_groups::describe_snapshot_groups(world, params),
+        Action::TagResources => tag_resources::tag_resources(world, params),
+        Action::UntagResources => tag_resources::untag_resources(world, params),
+        Action::ListTagResources => tag_resources::list_tag_resources(world, params),
         Action::DescribeInstances => describe::describe_instances(world, params),
         Action::DescribeInstanceTypes => describe::describe_instance_types(world, params),
-        Action::DescribeAvailableResource => stock::describe_stock(world, params),
+        Action::DescribeAvailableResource => describe_stock::describe_stock(world, params),
         Action::DescribeRegions => describe::describe_regions(world),
     }
+}
+
+/// Records the resource that a call created, including calls whose response will be lost. Returns
+/// the ID of a new resource; none for a repeated call, which returns the existing one.
+fn tally_created(
+    world: &mut World,
+    action: &str,
+    name: Option<&str>,
+    reply: &ApiResult,
+) -> Option<String> {
+    let (Ok(ApiResponse::Disk(id)) | Ok(ApiResponse::Snapshot(id))) = reply else {
+        return None;
+    };
+    if world.tokens.repeated {
+        return None;
+    }
+    if let Some(name) = name {
+        let key = (action.to_owned(), name.to_owned());
+        let mut makings = world.log.tally.created.remove(&key).unwrap_or_default();
+        makings.ids.push(id.clone());
+        let there =
+            |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
+        let max_concurrent = makings.ids.iter().filter(there).count();
+        makings.max_concurrent = makings.max_concurrent.max(max_concurrent);
+        world.log.tally.created.insert(key, makings);
+    }
+    Some(id.clone())
 }
 
 fn open_log(world: &mut World, action: &str, call: &ApiCall, request_id: &str) -> u64 {
@@ -205,7 +232,7 @@ pub(crate) fn reject(
     nonce: Option<String>,
     error: &ApiError,
 ) -> String {
-    world.advance(now);
+    advance(world, now);
     let request_id = world.rng.request_id();
     let entry = Entry {
         seq: 0,

@@ -1,7 +1,7 @@
 //! Encryption at rest: whether a disk is encrypted, and by which key.
 
+use super::api_error::ApiError;
 use super::config::{DefaultEncryption, Keys};
-use super::response::ApiError;
 
 /// The account's service key, the default key; descriptions contain its ID.
 pub(crate) const SERVICE_KEY: &str = "0f1e2d3c-acs-ecs-service-key";

@@ -8,10 +8,25 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
+use super::api_error::ApiError;
 use super::distribution::after;
 use super::duration_text;
-use super::response::{ApiError, ResponseFault};
 use super::rng::Rng;
+
+/// Corruption of a response on its way to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseFault {
+    /// The connection ends without a response.
+    Reset,
+    /// The JSON is truncated.
+    Truncated,
+    /// A status without a body.
+    Empty,
+    /// A proxy's 502 page.
+    Html,
+    /// The connection stays open without a response.
+    Hang,
+}
 
 /// A fault to inject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

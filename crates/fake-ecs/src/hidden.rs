@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::dispatch::ApiCall;
+use super::api_error::ApiError;
+use super::call::ApiCall;
 use super::distribution::until;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::world::World;
 
 /// Records when a call created a resource.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::api_error::ApiError;
 use super::disk::DiskRow;
 use super::distribution::until;
 use super::event_queue::Event;
@@ -9,7 +10,7 @@ use super::instance::PowerState;
 use super::instance_type::InstanceTypeSpec;
 use super::name;
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::size;
 use super::stock;
 use super::task;
@@ -258,4 +259,21 @@ fn check_burst(tasks: &[TaskRow], row: &DiskRow) -> Result<(), ApiError> {
         return Ok(());
     };
     Err(ApiError::new(400, code))
+}
+
+pub(crate) fn modify_finished(world: &mut World, id: &str, success: bool) {
+    let now = world.now;
+    let Some(task) = world.tasks.iter_mut().find(|task| task.id == id) else {
+        return;
+    };
+    task.stage = if success {
+        TaskState::Finished
+    } else {
+        TaskState::Failed
+    };
+    task.ended = Some(now);
+    let (disk, to) = (task.disk.clone(), task.to.clone());
+    if success {
+        put_spec(world, &disk, to, Some(now));
+    }
 }

@@ -1,6 +1,6 @@
 //! Names of disks and snapshots (ECS API, common name rules).
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 
 /// Checks a name. An absent name is valid.
 pub(crate) fn check(name: &str, code: &str) -> Result<(), ApiError> {

@@ -10,6 +10,7 @@ use super::error_text::error_text;
 use super::id::is_zone;
 use super::instance::NodeSpec;
 use super::latency::LatencySetting;
+use super::secret::Secret;
 use super::stock::OutOfStock;
 use super::throttle::Limits;
 use super::world::InitialState;
@@ -167,31 +168,6 @@ impl FromStr for Nodes {
         }
         let specs = text.split(',').map(str::parse);
         specs.collect::<Result<_, _>>().map(Self)
-    }
-}
-
-/// A secret that `Debug` does not print.
-#[derive(Clone)]
-pub struct Secret(secrecy::SecretString);
-
-impl Secret {
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        secrecy::ExposeSecret::expose_secret(&self.0)
-    }
-}
-
-impl FromStr for Secret {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.to_owned().into()))
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[REDACTED]")
     }
 }
 

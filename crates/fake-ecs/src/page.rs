@@ -4,29 +4,12 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeInclusive};
 
-use jiff::Timestamp;
-
+use super::api_error::ApiError;
 use super::distribution::after;
+use super::pages::Cursor;
 use super::params::Params;
-use super::response::{ApiError, Listing};
+use super::response::Listing;
 use super::world::World;
-
-/// The cursors of the valid tokens.
-#[derive(Debug, Default)]
-pub(crate) struct Pages {
-    cursors: BTreeMap<String, Cursor>,
-}
-
-#[derive(Debug)]
-struct Cursor {
-    /// The next page starts after this ID, whatever was added or removed meanwhile.
-    last: String,
-    /// The number of rows on the earlier pages.
-    returned: usize,
-    /// A token is valid only for the query that returned it.
-    query: String,
-    expires: Timestamp,
-}
 
 /// Maximum number of rows of a page by number.
 const MAX_BY_NUMBER: u64 = 100;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-use super::response::ApiError;
+use super::api_error::ApiError;
 use super::tag;
 
 /// Parameters by name. An empty value counts as absent, except for tag values.

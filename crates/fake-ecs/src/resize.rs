@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::action::Action;
+use super::api_error::ApiError;
 use super::client_token;
 use super::event_queue::Event;
 use super::instance::{InstanceRow, PowerState};
 use super::params::Params;
-use super::response::{ApiError, ApiResponse, ApiResult};
+use super::response::{ApiResponse, ApiResult};
 use super::size;
 use super::task;
 use super::world::World;

@@ -1,7 +1,6 @@
 //! Results of calls, independent of the wire format.
 
-use std::time::Duration;
-
+use super::api_error::ApiError;
 use super::disk::DiskRow;
 use super::group::{GroupView, RemainingMember};
 use super::health::HealthRow;
@@ -66,71 +65,4 @@ impl<T> Listing<T> {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ApiError {
-    pub(crate) status: u16,
-    pub(crate) code: String,
-    /// `Message` of some errors is null in the real cloud.
-    pub(crate) message: Option<String>,
-    /// How long a throttled caller should wait.
-    pub(crate) wait: Option<Duration>,
-}
-
-impl ApiError {
-    pub(crate) fn new(status: u16, code: impl Into<String>) -> Self {
-        let code = code.into();
-        let message = format!("The fake cloud rejected the request: {code}.");
-        Self {
-            status,
-            code,
-            message: Some(message),
-            wait: None,
-        }
-    }
-
-    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
-
-    pub(crate) fn without_message(mut self) -> Self {
-        self.message = None;
-        self
-    }
-
-    /// What a valid request with `DryRun` results in.
-    pub(crate) fn dry_run() -> Self {
-        Self::new(400, "DryRunOperation")
-            .with_message("Request validation has been passed with DryRun flag set.")
-    }
-
-    pub(crate) fn missing(parameter: &str) -> Self {
-        Self::new(400, "MissingParameter").with_message(format!(
-            "The input parameter \"{parameter}\" that is mandatory for processing this request is \
-             not supplied."
-        ))
-    }
-
-    pub(crate) fn invalid(parameter: &str) -> Self {
-        Self::new(400, "InvalidParameter").with_message(format!(
-            "The specified parameter \"{parameter}\" is not valid."
-        ))
-    }
-}
-
 pub(crate) type ApiResult = Result<ApiResponse, ApiError>;
-
-/// Corruption of a response on its way to the caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResponseFault {
-    /// The connection ends without a response.
-    Reset,
-    /// The JSON is truncated.
-    Truncated,
-    /// A status without a body.
-    Empty,
-    /// A proxy's 502 page.
-    Html,
-    /// The connection stays open without a response.
-    Hang,
-}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::advance::{advance, complete};
 use super::distribution::until;
 use super::effect::{Effect, Work};
 use super::error_text::error_text;
@@ -47,7 +48,7 @@ impl Runner {
     fn poll(&self) -> (Vec<Effect>, Duration) {
         let now = self.shared.now();
         let mut world = self.shared.world();
-        world.advance(now);
+        advance(&mut world, now);
         let due = world.next_due();
         let sleep = due.map_or(MAX_SLEEP, |due| until(now, due).clamp(MIN_SLEEP, MAX_SLEEP));
         (world.effects.take(), sleep)
@@ -74,7 +75,7 @@ impl Runner {
             }
         };
         let now = self.shared.now();
-        self.shared.world().complete(now, effect.id, success);
+        complete(&mut self.shared.world(), now, effect.id, success);
         self.shared.wake();
     }
 }

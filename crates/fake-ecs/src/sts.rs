@@ -8,10 +8,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::advance::advance;
+use super::api_error::ApiError;
 use super::config::Sts;
 use super::distribution::after;
 use super::log::{Entry, Outcome, Via};
-use super::response::ApiError;
 use super::rng::Rng;
 use super::world::World;
 
@@ -105,7 +106,7 @@ pub(crate) fn assume_role(
     params: &Params,
     sessions: &mut Sessions,
 ) -> Result<Session, ApiError> {
-    world.advance(now);
+    advance(world, now);
     let config = &world.config.sts;
     let wanted = wanted(config, params)?;
     let denied = world.config.denied.iter().any(|d| d == "AssumeRole");
@@ -126,7 +127,7 @@ pub(crate) fn assume_role_with_oidc(
     params: &Params,
     sessions: &mut Sessions,
 ) -> Result<(Session, Value), ApiError> {
-    world.advance(now);
+    advance(world, now);
     let config = &world.config.sts;
     let provider = needed(params, "OIDCProviderArn")?;
     let token = needed(params, "OIDCToken")?;
@@ -154,7 +155,7 @@ pub(crate) fn log_sts(
     params: &Params,
     error: Option<&ApiError>,
 ) -> String {
-    world.advance(now);
+    advance(world, now);
     let request_id = world.rng.request_id();
     let mut params = params.clone();
     params.remove("OIDCToken");

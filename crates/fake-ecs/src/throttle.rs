@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
+use super::api_error::ApiError;
 use super::distribution::until;
 use super::quota::Quota;
-use super::response::ApiError;
 
 /// Call quotas. Unset means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,30 +1,29 @@
 //! The state of the fake cloud and its future events. It has no I/O and no clock: callers pass the
-//! time, and every entry point first processes the events that are due.
+//! time, and every entry point first processes the events that are due (`advance`).
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::client_token::Tokens;
+use super::api_error::ApiError;
 use super::config::{Alternatives, Config};
-use super::disk::{self, Disks};
+use super::disk::Disks;
 use super::distribution::after;
-use super::effect::{self, Effects};
+use super::effect::Effects;
 use super::event_queue::{Event, EventQueue};
 use super::fault::FaultInjector;
 use super::group::SnapshotGroups;
 use super::history::Retention;
-use super::instance::{self, InstanceRow, NodeSpec};
+use super::instance::{InstanceRow, NodeSpec};
 use super::log::CallLog;
-use super::page::Pages;
-use super::response::ApiError;
+use super::pages::Pages;
 use super::rng::Rng;
-use super::snapshot::{self, Snapshots};
+use super::snapshot::Snapshots;
 use super::stock::StockHistory;
-use super::task::{self, TaskRow};
+use super::task::TaskRow;
 use super::throttle::Throttle;
-use super::{attach, detach, resize};
+use super::tokens::Tokens;
 
 /// The parameters of a new state.
 #[derive(Debug, Clone)]
@@ -66,7 +65,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(initial_state: InitialState, now: Timestamp) -> Self {
-        let mut world = Self {
+        Self {
             region: initial_state.region,
             zones: initial_state.zones,
             config: initial_state.config,
@@ -86,33 +85,12 @@ impl World {
             events: EventQueue::default(),
             effects: Effects::new(initial_state.backed),
             created_at: BTreeMap::new(),
-        };
-        for spec in initial_state.nodes {
-            instance::add_running_instance(&mut world, spec);
         }
-        world
-    }
-
-    /// Processes all events that are due. Time never runs backwards.
-    pub(crate) fn advance(&mut self, now: Timestamp) {
-        while let Some((at, due)) = self.events.pop(now) {
-            self.now = self.now.max(at);
-            self.begin(due);
-        }
-        self.now = self.now.max(now);
     }
 
     /// The time of the next event.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.events.next()
-    }
-
-    /// Reports that an effect is complete.
-    pub(crate) fn complete(&mut self, now: Timestamp, effect: u64, success: bool) {
-        self.advance(now);
-        if let Some(due) = self.effects.end(effect) {
-            self.finish(due, success);
-        }
     }
 
     /// Replaces the configuration; a changed list of faults restarts their counters.
@@ -127,49 +105,9 @@ impl World {
         self.config = config;
     }
 
-    /// Schedules an event after a delay; without a delay it happens immediately.
+    /// Schedules an event; without a delay, it happens at the end of the call.
     pub(crate) fn schedule(&mut self, delay: std::time::Duration, due: Event) {
-        if delay.is_zero() {
-            self.begin(due);
-        } else {
-            self.events.push(after(self.now, delay), due);
-        }
-    }
-
-    fn begin(&mut self, due: Event) {
-        match effect::work_of(&self.disks, &self.snapshots, &due) {
-            Some(work) if self.effects.backed() => self.effects.start(work, due),
-            _ => self.finish(due, true),
-        }
-    }
-
-    fn finish(&mut self, due: Event, success: bool) {
-        match due {
-            Event::Created { disk } => disk::create_finished(self, &disk, success),
-            Event::Loaded { disk } => {
-                self.disks
-                    .change(self.retention(), &disk, |row| row.loading = false);
-            }
-            Event::Attached { disk, instance } => {
-                attach::attach_finished(self, &disk, &instance, success);
-            }
-            Event::AttachFailed { disk, instance } => {
-                attach::attach_finished(self, &disk, &instance, false);
-            }
-            Event::Detached { disk, instance } => detach::detach_finished(self, &disk, &instance),
-            Event::Resized { disk, size, .. } => {
-                resize::resize_finished(self, &disk, size, success);
-            }
-            Event::Modified { task, success } => task::modify_finished(self, &task, success),
-            Event::Deleted { disk, .. } => self.disks.remove(self.retention(), &disk),
-            Event::Vanished { disk } => disk::create_finished(self, &disk, false),
-            Event::Cut { snapshot } => snapshot::snapshot_captured(self, &snapshot, success),
-            Event::Accomplished { snapshot } => snapshot::snapshot_accomplished(self, &snapshot),
-            Event::SnapshotFailed { snapshot } => snapshot::snapshot_failed(self, &snapshot),
-            Event::SnapshotExpired { snapshot } => snapshot::snapshot_expired(self, &snapshot),
-            Event::SnapshotDeleted { .. } => {}
-            Event::PowerState { instance, to } => instance::power_changed(self, &instance, to),
-        }
+        self.events.push(after(self.now, delay), due);
     }
 
     /// The time and the retention of a change that happens now.

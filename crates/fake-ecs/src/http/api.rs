@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::authenticator::{Authenticator, ParsedRequest, VERSION};
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
 use super::render::{self, Renderer};
 use super::request::HttpRequest;
 use super::response::{self, Delivery, HttpOutcome};
 use crate::action::Action;
-use crate::dispatch::{self, Admission, ApiCall};
+use crate::api_error::ApiError;
+use crate::call::ApiCall;
+use crate::dispatch::{self, Admission};
 use crate::params::Params;
-use crate::response::ApiError;
 
 /// A request that is complete or has still to take effect.
 pub(super) enum Started {
@@ -33,7 +34,7 @@ impl Admitted {
     }
 }
 
-impl FrontEnd {
+impl Gateway {
     pub(super) fn api(&self, request: &HttpRequest<'_>) -> Started {
         let parsed = ParsedRequest::of(request);
         let action = match self.authenticate(request, &parsed) {

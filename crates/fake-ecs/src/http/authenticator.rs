@@ -1,50 +1,25 @@
 //! Authentication of API requests: key, timestamp, nonce and signature.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::auth_v1;
 use super::auth_v3::{self, Authorization, Signed};
-use super::front_end::GatewayState;
+use super::gateway::GatewayState;
 use super::request::HttpRequest;
+use crate::api_error::ApiError;
 use crate::config::Config;
 use crate::credential::Keys;
 use crate::distribution::until;
 use crate::log::Via;
-use crate::response::ApiError;
 use crate::sts::Sessions;
 
 /// Maximum clock skew between client and server.
 const SKEW: Duration = Duration::from_mins(15);
-/// How long a nonce cannot be reused.
-const NONCE_MEMORY: Duration = Duration::from_mins(31);
 /// The version of the ECS API.
 pub(super) const VERSION: &str = "2014-05-26";
-
-#[derive(Debug, Default)]
-pub(super) struct Nonces {
-    used: HashSet<String>,
-    queue: VecDeque<(Timestamp, String)>,
-}
-
-impl Nonces {
-    /// Records a nonce; false if it was used already.
-    fn take(&mut self, nonce: &str, now: Timestamp) -> bool {
-        while let Some((at, old)) = self.queue.front()
-            && until(*at, now) >= NONCE_MEMORY
-        {
-            self.used.remove(old);
-            self.queue.pop_front();
-        }
-        if !self.used.insert(nonce.to_owned()) {
-            return false;
-        }
-        self.queue.push_back((now, nonce.to_owned()));
-        true
-    }
-}
 
 /// The parsed parts of a request, not authenticated.
 #[derive(Debug)]
@@ -278,6 +253,7 @@ fn compare_signatures(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::nonces::Nonces;
 
     #[test]
     fn a_nonce_can_be_reused_after_31_minutes() {

@@ -17,13 +17,15 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::{self, HttpOutcome, Response};
+use crate::advance::advance;
 use crate::detach;
 use crate::error_text::error_text;
 use crate::id::{is_instance, is_zone};
-use crate::instance::{self, NodeSpec};
+use crate::instance::NodeSpec;
+use crate::instance_changes;
 use crate::sts::Sessions;
 use crate::world::World;
 
@@ -73,7 +75,7 @@ enum SessionOp {
     Expire,
 }
 
-impl FrontEnd {
+impl Gateway {
     /// `path` is the part after `/_control/`.
     pub(super) fn control(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
         if !self.loopback {
@@ -82,7 +84,7 @@ impl FrontEnd {
         }
         let now = self.shared.now();
         let mut world = self.shared.world();
-        world.advance(now);
+        advance(&mut world, now);
         let response = match (request.method, path) {
             ("GET", "state") => response::json(200, &world.state()),
             ("GET", "calls") => response::json(200, &calls(&world)),
@@ -144,7 +146,7 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
             return failure(409, "the instance already exists");
         }
         (InstanceOp::Add, _) => {
-            let id = instance::launch(
+            let id = instance_changes::launch(
                 world,
                 NodeSpec {
                     id,
@@ -156,9 +158,9 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
             return response::json(200, &json!({"id": id}));
         }
         (_, None) => return failure(400, "the field id is missing"),
-        (InstanceOp::Start, Some(id)) => instance::set_instance_power(world, id, true),
-        (InstanceOp::Stop, Some(id)) => instance::set_instance_power(world, id, false),
-        (InstanceOp::Remove, Some(id)) => instance::remove_instance(world, id),
+        (InstanceOp::Start, Some(id)) => instance_changes::set_instance_power(world, id, true),
+        (InstanceOp::Stop, Some(id)) => instance_changes::set_instance_power(world, id, false),
+        (InstanceOp::Remove, Some(id)) => instance_changes::remove_instance(world, id),
     };
     if done {
         response::json(200, &json!({"id": id}))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::Request;
 use tokio_util::task::TaskTracker;
 
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::HttpOutcome;
 use crate::credential::Keys;
@@ -16,7 +16,7 @@ use crate::tasks::complete;
 /// Handles HTTP requests as the server of the fake cloud does: API, metadata and control API.
 #[derive(Debug, Clone)]
 pub struct HttpHandler {
-    front: Arc<FrontEnd>,
+    front: Arc<Gateway>,
     tasks: TaskTracker,
 }
 
@@ -47,7 +47,7 @@ pub struct Response {
 impl HttpHandler {
     pub(crate) fn new(shared: Arc<Shared>, keys: Keys) -> Self {
         Self {
-            front: Arc::new(FrontEnd::new(shared, keys, true)),
+            front: Arc::new(Gateway::new(shared, keys, true)),
             tasks: TaskTracker::new(),
         }
     }

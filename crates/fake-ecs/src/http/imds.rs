@@ -1,54 +1,28 @@
 //! The instance metadata service, under `/imds/<instance>/latest/…`: each instance has its own, so
 //! that one fake cloud serves many nodes on one machine.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
+use super::imds_sessions::Sessions;
 use super::request::HttpRequest;
 use super::response::{self, HttpOutcome, Response};
+use crate::advance::advance;
 use crate::distribution::after;
 use crate::world::World;
 
 const TTL: &str = "x-aliyun-ecs-metadata-token-ttl-seconds";
 const TOKEN: &str = "x-aliyun-ecs-metadata-token";
 
-/// Issued tokens and the request rate of each instance.
-#[derive(Debug, Default)]
-pub(super) struct Sessions {
-    /// Instance and expiry by token.
-    tokens: BTreeMap<String, (String, Timestamp)>,
-    /// The current second and its number of requests, by instance.
-    rates: BTreeMap<String, (i64, u32)>,
-}
-
-impl Sessions {
-    fn is_over(&mut self, instance: &str, rate: u32, now: Timestamp) -> bool {
-        let meter = self.rates.entry(instance.to_owned()).or_default();
-        if meter.0 != now.as_second() {
-            *meter = (now.as_second(), 0);
-        }
-        meter.1 += 1;
-        meter.1 > rate
-    }
-
-    fn is_good(&mut self, token: &str, instance: &str, now: Timestamp) -> bool {
-        self.tokens.retain(|_, (_, expires)| *expires > now);
-        self.tokens
-            .get(token)
-            .is_some_and(|(owner, _)| owner == instance)
-    }
-}
-
-impl FrontEnd {
+impl Gateway {
     /// `path` is the part after `/imds/`.
     pub(super) fn imds(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
         let now = self.shared.now();
         let mut world = self.shared.world();
-        world.advance(now);
+        advance(&mut world, now);
         let config = world.config.metadata.clone();
         if config.unreachable {
             return HttpOutcome::Reset;

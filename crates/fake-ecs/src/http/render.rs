@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::api_error::ApiError;
 use crate::disk::DiskRow;
 use crate::group::{GroupView, RemainingMember};
 use crate::health::HealthRow;
 use crate::instance::InstanceRow;
 use crate::instance_type::InstanceTypeSpec;
-use crate::response::{ApiError, ApiResponse, Listing};
+use crate::response::{ApiResponse, Listing};
 use crate::size;
 use crate::snapshot::SnapshotRow;
 use crate::stock::ZoneAvailability;

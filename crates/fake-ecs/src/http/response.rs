@@ -12,7 +12,8 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::TaskTracker;
 
-use crate::response::{ApiError, ResponseFault};
+use crate::api_error::ApiError;
+use crate::fault::ResponseFault;
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 

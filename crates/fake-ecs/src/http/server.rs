@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::{Body, HttpOutcome};
 use crate::credential::Keys;
@@ -58,7 +58,7 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let face = Arc::new(FrontEnd::new(shared, keys, address.ip().is_loopback()));
+        let face = Arc::new(Gateway::new(shared, keys, address.ip().is_loopback()));
         let tasks = TaskTracker::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -89,7 +89,7 @@ impl Server {
     }
 }
 
-async fn accept(face: &Arc<FrontEnd>, tasks: &TaskTracker, listener: &tokio::net::TcpListener) {
+async fn accept(face: &Arc<Gateway>, tasks: &TaskTracker, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -100,7 +100,7 @@ async fn accept(face: &Arc<FrontEnd>, tasks: &TaskTracker, listener: &tokio::net
     }
 }
 
-async fn connection(face: Arc<FrontEnd>, tasks: TaskTracker, stream: TcpStream) {
+async fn connection(face: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream) {
     // Small responses must not be delayed.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| answer(Arc::clone(&face), tasks.clone(), request));
@@ -113,7 +113,7 @@ async fn connection(face: Arc<FrontEnd>, tasks: TaskTracker, stream: TcpStream) 
 
 /// The response to a request; an error ends the connection without one.
 async fn answer(
-    face: Arc<FrontEnd>,
+    face: Arc<Gateway>,
     tasks: TaskTracker,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<Body>> {

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::authenticator::{Authenticator, ParsedRequest};
-use super::front_end::FrontEnd;
+use super::gateway::Gateway;
 use super::render;
 use super::request::HttpRequest;
 use super::response::{self, Delivery, HttpOutcome};
+use crate::api_error::ApiError;
 use crate::log::Via;
-use crate::response::ApiError;
 use crate::sts::{self, Session, Sessions, StsAction};
 
 pub(super) const VERSION: &str = "2015-04-01";
@@ -22,7 +22,7 @@ pub(super) fn is_for(request: &HttpRequest<'_>) -> bool {
     [request.header("x-acs-version"), query, form].contains(&Some(VERSION))
 }
 
-impl FrontEnd {
+impl Gateway {
     pub(super) fn sts(&self, request: &HttpRequest<'_>) -> HttpOutcome {
         let config = self.shared.world().config.sts.clone();
         if config.unreachable {

@@ -5,8 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::action::Action;
+use crate::advance::{advance, populated};
+use crate::call::ApiCall;
 use crate::disk::DiskRow;
-use crate::dispatch::{self, ApiCall};
+use crate::dispatch;
 use crate::distribution::after;
 use crate::log::Via;
 use crate::options::Options;
@@ -33,7 +35,7 @@ impl Sandbox {
         let options = Options::from_flags(flags).unwrap();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         Self {
-            world: World::new(options.initial_state(), now),
+            world: populated(options.initial_state(), now),
             now,
         }
     }
@@ -45,7 +47,7 @@ impl Sandbox {
 
     pub(super) fn pass(&mut self, seconds: u64) {
         self.now = after(self.now, Duration::from_secs(seconds));
-        self.world.advance(self.now);
+        advance(&mut self.world, self.now);
     }
 
     pub(super) fn call(&mut self, action: Action, params: Params) -> ApiResult {

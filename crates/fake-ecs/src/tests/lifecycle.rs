@@ -93,7 +93,7 @@ fn one_attach_at_a_time_unless_the_instance_is_tagged() {
     let mut spec: NodeSpec = "i-tagged=cn-beijing-a".parse().unwrap();
     spec.tags
         .insert("supportConcurrencyAttach".to_owned(), "true".to_owned());
-    crate::instance::add_running_instance(&mut sandbox.world, spec);
+    crate::instance_changes::add_running_instance(&mut sandbox.world, spec);
     for _ in 0..3 {
         let disk = sandbox.create(essd());
         assert_eq!(sandbox.attach(&disk, "i-tagged"), "ok");
@@ -106,7 +106,7 @@ fn a_tagged_instance_detaches_five_disks_at_a_time() {
     let mut spec: NodeSpec = "i-tagged=cn-beijing-a".parse().unwrap();
     spec.tags
         .insert("supportConcurrencyDetach".to_owned(), "true".to_owned());
-    crate::instance::add_running_instance(&mut sandbox.world, spec);
+    crate::instance_changes::add_running_instance(&mut sandbox.world, spec);
     let disks: Vec<String> = (0..6).map(|_| sandbox.create(essd())).collect();
     let mut attach = |disk: &String| sandbox.attach(disk, "i-tagged");
     assert!(disks.iter().all(|disk| attach(disk) == "ok"));
@@ -160,7 +160,7 @@ fn a_shared_disk_attaches_to_sixteen_instances() {
     let disk = sandbox.create(essd().with("MultiAttach", "Enabled"));
     for n in 0..17 {
         let spec = format!("i-nvme{n}=cn-beijing-a=ecs.g8i.large");
-        crate::instance::add_running_instance(&mut sandbox.world, spec.parse().unwrap());
+        crate::instance_changes::add_running_instance(&mut sandbox.world, spec.parse().unwrap());
         let wanted = if n < 16 {
             "ok"
         } else {
@@ -177,10 +177,10 @@ fn an_instance_attaches_disks_only_when_ready() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"delays": {"power": "5s", "ready": "5s"}}));
     let disk = sandbox.create(essd());
-    crate::instance::set_instance_power(&mut sandbox.world, NODE, false);
+    crate::instance_changes::set_instance_power(&mut sandbox.world, NODE, false);
     assert_eq!(sandbox.attach(&disk, NODE), "400 IncorrectInstanceStatus");
     sandbox.pass(5);
-    crate::instance::set_instance_power(&mut sandbox.world, NODE, true);
+    crate::instance_changes::set_instance_power(&mut sandbox.world, NODE, true);
     sandbox.pass(5);
     // It is Running, but not ready.
     assert_eq!(sandbox.attach(&disk, NODE), "400 IncorrectInstanceStatus");
@@ -193,7 +193,7 @@ fn an_online_resize_needs_a_running_instance() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
-    crate::instance::set_instance_power(&mut sandbox.world, NODE, false);
+    crate::instance_changes::set_instance_power(&mut sandbox.world, NODE, false);
     let refused = sandbox.resize(&disk, 40, "online");
     assert_eq!(refused, "403 InvalidInstanceStatus.NotRunning");
     assert_eq!(sandbox.resize(&disk, 40, "offline"), "ok");
@@ -234,7 +234,10 @@ fn disks_of_a_removed_instance_are_detached_and_kept() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
-    assert!(crate::instance::remove_instance(&mut sandbox.world, NODE));
+    assert!(crate::instance_changes::remove_instance(
+        &mut sandbox.world,
+        NODE
+    ));
     assert_eq!(sandbox.status(&disk), "Available");
 }
 

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::kit::{Sandbox, essd, region};
 use crate::action::Action;
+use crate::fault::ResponseFault;
 use crate::params::Params;
-use crate::response::{ApiResponse, ResponseFault};
+use crate::response::ApiResponse;
 
 #[test]
 fn the_same_token_and_request_give_the_same_disk() {
@@ -185,7 +186,7 @@ fn a_response_lost_after_the_effect_leaves_the_disk() {
         {"action": "CreateDisk", "from": 2, "kind": "reset-after"},
     ]}));
     for (response_fault, disks) in [(ResponseFault::Reset, 0), (ResponseFault::Reset, 1)] {
-        let call = crate::dispatch::ApiCall {
+        let call = crate::call::ApiCall {
             action: Action::CreateDisk,
             params: essd(),
             via: crate::log::Via::V1,

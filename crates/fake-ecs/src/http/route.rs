@@ -1,48 +1,11 @@
-//! The HTTP front end, independent of the server that reads the requests.
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+//! The way of a request, independent of the server that reads it.
 
 use super::api::Started;
-use super::authenticator::Nonces;
-use super::imds::Sessions;
+use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::{self, HttpOutcome};
-use crate::credential::Keys;
-use crate::shared::Shared;
 
-/// State shared by all requests.
-#[derive(Debug)]
-pub(super) struct FrontEnd {
-    pub(super) shared: Arc<Shared>,
-    pub(super) keys: Keys,
-    /// Whether only local clients can connect.
-    pub(super) loopback: bool,
-    state: Mutex<GatewayState>,
-}
-
-/// State of the gateway and the metadata service.
-#[derive(Debug, Default)]
-pub(super) struct GatewayState {
-    pub(super) nonces: Nonces,
-    pub(super) sessions: Sessions,
-    /// The temporary credentials issued by the Security Token Service.
-    pub(super) issued: crate::sts::Sessions,
-}
-
-impl FrontEnd {
-    pub(super) fn new(shared: Arc<Shared>, keys: Keys, loopback: bool) -> Self {
-        Self {
-            shared,
-            keys,
-            loopback,
-            state: Mutex::default(),
-        }
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, GatewayState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Gateway {
     /// Processes a request. A call takes effect after its delay.
     pub(super) async fn handle(&self, request: &HttpRequest<'_>) -> HttpOutcome {
         match self.start(request) {
