@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::json;
+
 use diskplugin::cloud::{CreateDisk, CreateSnapshot};
 use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::{
@@ -207,6 +209,22 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
 }
 
 /// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
+#[tokio::test(start_paused = true)]
+async fn a_list_awaits_an_index_that_lags() {
+    let setup = Setup::without_canary(&[]);
+    let disk = setup.disk("pvc-1").await;
+    setup.configure(&json!({"stale": {"lag": "70s"}}));
+    let listing = setup
+        .disks
+        .inventory
+        .list(minutes(1), |disk| disk.id.clone());
+    let (listed, ()) = tokio::join!(listing, async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        setup.configure(&json!({"stale": {"lag": "0s"}}));
+    });
+    assert_eq!(listed.unwrap(), [disk]);
+}
+
 async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
     let disks = setup.disks.inventory.list(minutes(1), Disk::clone).await;
     let snapshots = setup

@@ -12,6 +12,7 @@ use super::tag_filter::TagFilter;
 use crate::base::Deadline;
 use crate::cloud::{self, DescribeSnapshots, Page};
 use crate::disk::error::rejected;
+use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
 use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
@@ -191,8 +192,12 @@ impl Inventory {
         };
         let tags = filter.tags(self.owner.tags());
         let mut rows = read(tags.clone()).await?;
-        let is_truncated = filter.is_truncated(&tags, rows.listed);
-        if is_truncated || !tags.is_empty() && !rows.any && recent.any_exists() {
+        if filter.is_truncated(&tags, rows.listed) {
+            rows = read(Tags::new()).await?;
+        }
+        if !rows.any && recent.any_exists() {
+            // The index may lag.
+            let _ = deadline.bound(tokio::time::sleep(READ_LAG)).await;
             rows = read(Tags::new()).await?;
         }
         if !rows.any && recent.any_exists() {
