@@ -178,7 +178,7 @@ mod mock {
     use super::{Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
-    use crate::node::info::InstanceTypeSource;
+    use crate::node::InstanceTypeSource;
     use fake_ecs::{Cloud, Node, Options};
 
     const REGION: &str = "cn-beijing";

@@ -8,7 +8,7 @@ use crate::base::error_chain;
 use crate::cli::LocationArgs;
 use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
-use crate::node::info::InstanceTypeSource;
+use crate::node::InstanceTypeSource;
 
 /// How long startup waits for an unresponsive metadata service.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(6);

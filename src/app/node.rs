@@ -22,7 +22,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
-use crate::node::info::InstanceTypeSource;
+use crate::node::InstanceTypeSource;
 use crate::node::{NodeServices, Settings};
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.

@@ -2,11 +2,11 @@
 //! node records the last limits, so that a restarted node reports them while the file is missing. Without a limit, the
 //! scheduler would place pods on a full node.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::info::InstanceTypeSource;
 use super::observe::quick;
 use super::{Error, Result};
 use crate::base::{LogOnce, error_chain};
@@ -20,6 +20,15 @@ const KIND: &str = "instance-type";
 /// The subject of log messages about the source of the limits. kubelet calls `NodeGetInfo` every
 /// minute, so each message is logged once.
 const TYPE: &str = "type";
+
+/// The sources of the instance type and its attach limits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstanceTypeSource {
+    /// The file of instance types, which may appear later.
+    pub file: Option<PathBuf>,
+    /// The node's instance type, if known.
+    pub instance_type: Option<String>,
+}
 
 /// The last known limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

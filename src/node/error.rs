@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::find::ResolveError;
 use super::plan::PlanError;
+use super::resolve_error::ResolveError;
 use crate::host::{ExecError, HostError};
 use crate::model::{Bytes, DiskId, Filesystem, InvalidTuning, MountFlags, Serial};
 

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::device_not_found::ExistingDevices;
 use super::observe::{CallContext, quick};
 use super::request::Volume;
+use super::resolve_error::ResolveError;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::host::{Candidates, Device, DeviceChanges, Host, Link};
@@ -29,21 +30,6 @@ pub enum Lookup {
     Found(Box<Device>),
     /// The device does not exist yet; notes about links and devices that do not identify it.
     NotFound(Vec<String>),
-}
-
-/// A contradiction that waiting does not resolve.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ResolveError {
-    /// Several devices have the serial.
-    #[error("more than one device has serial {serial}: {devices}")]
-    DuplicateSerial { serial: Serial, devices: String },
-    /// A link points to another disk.
-    #[error("{} points to {device}, which is another disk ({identity}): the link is stale", link.display())]
-    StaleLink {
-        link: PathBuf,
-        device: String,
-        identity: String,
-    },
 }
 
 /// Determines the disk's device.

@@ -10,7 +10,7 @@ use super::health_log::HealthLog;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
 use super::request::{HealthRequest, Volume};
 use super::staged::StagedRecords;
-use super::stats::{VolumeStats, VolumeUsage};
+use super::volume_stats::{VolumeStats, VolumeUsage};
 use super::{Result, VolumePath};
 use crate::base::Deadline;
 use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};

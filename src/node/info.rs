@@ -1,7 +1,6 @@
 //! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other
 //! attached disks.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,15 +25,6 @@ pub struct NodeInfo {
     pub max_volumes: Option<u32>,
     /// Supported disk categories; empty if unknown, which allows any.
     pub categories: Vec<Category>,
-}
-
-/// The sources of the instance type and its attach limits.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct InstanceTypeSource {
-    /// The file of instance types, which may appear later.
-    pub file: Option<PathBuf>,
-    /// The node's instance type, if known.
-    pub instance_type: Option<String>,
 }
 
 /// Reports the node's properties.
@@ -217,6 +207,7 @@ mod tests {
 
     use super::*;
     use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
+    use crate::node::InstanceTypeSource;
     use crate::node::observe::CallContext;
     use crate::node::{NodeServices, Settings};
 

@@ -30,12 +30,14 @@ mod mounted;
 mod mounter;
 mod observe;
 pub mod path;
+mod path_state;
 pub mod plan;
 mod prerequisites;
 pub mod publish;
 mod release;
 mod release_candidates;
 pub mod request;
+mod resolve_error;
 mod run;
 mod services;
 pub mod stage;
@@ -47,12 +49,13 @@ pub mod unpublish;
 pub mod unstage;
 mod volume_inventory;
 mod volume_operations;
+mod volume_stats;
 
 #[cfg(test)]
 mod tests;
 
+pub use attach_limits::InstanceTypeSource;
 pub use error::{Error, Result};
-pub use find::ResolveError;
 pub use health_issue::{HealthIssue, Recovery};
 pub use info::NodeInfo;
 pub use path::{InvalidPath, VolumePath};
@@ -62,9 +65,10 @@ pub use request::{
     Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest,
     UnpublishRequest, UnstageRequest, Volume,
 };
+pub use resolve_error::ResolveError;
 pub use services::NodeServices;
-pub use stats::{VolumeStats, VolumeUsage};
 pub use volume_inventory::StagedVolume;
+pub use volume_stats::{VolumeStats, VolumeUsage};
 
 // Part of errors and results.
 pub use crate::host::{Amount, HostError, Usage};
@@ -79,7 +83,7 @@ pub struct Settings {
     /// The disk categories that the instance type supports. Empty if not configured.
     pub categories: Vec<Category>,
     /// The source of the limit and the categories that are not configured.
-    pub instance_types: info::InstanceTypeSource,
+    pub instance_types: InstanceTypeSource,
     /// The fake cloud's device directory: `DIR/<serial>` is a symlink to a loop device whose backing
     /// file is named `<serial>.<anything>`. `None` on real instances.
     pub device_dir: Option<PathBuf>,

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::Result;
-use super::observe::{CallContext, PathState, quick};
+use super::observe::{CallContext, quick};
+use super::path_state::PathState;
 use super::plan::{self, Identity, MountObservation, MountOwner, PlanError};
 use super::staged::StagedRecords;
 use crate::host::{Device, Entry, FlushOutcome, Host, Mount};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::path::VolumePath;
+use super::path_state::PathState;
 use super::plan::PlanError;
 use super::request::Volume;
 use super::{Error, Result};
@@ -78,26 +79,6 @@ impl<'a> CallContext<'a> {
     pub(super) fn device_changed(self, device: &Device, reason: impl Into<String>) -> Error {
         let (device, reason) = (device.path.clone(), reason.into());
         self.failed()(HostError::DeviceChanged { device, reason })
-    }
-}
-
-/// The state of a path: directory entry and mount.
-#[derive(Debug, Clone)]
-pub(super) struct PathState {
-    /// The path as in the mount table.
-    pub(super) path: PathBuf,
-    /// The directory entry. Under a mount that does not respond, it is reported as missing.
-    pub(super) entry: Entry,
-    /// The topmost mount at the path.
-    pub(super) mount: Option<Mount>,
-    /// Whether reading the path fails with `EIO`.
-    pub(super) dead: bool,
-}
-
-impl PathState {
-    /// Whether the mounted filesystem has shut down, or all I/O of its device fails.
-    pub(super) fn is_shut_down(&self) -> bool {
-        self.dead || self.mount.as_ref().is_some_and(Mount::shows_shutdown)
     }
 }
 

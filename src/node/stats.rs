@@ -1,30 +1,13 @@
-//! Usage and health issues of a volume (`NodeGetVolumeStats`).
+//! `NodeGetVolumeStats`.
 
 use super::Result;
 use super::health::HealthReporter;
-use super::health_issue::HealthIssue;
 use super::observe::CallContext;
 use super::request::StatsRequest;
+use super::volume_stats::VolumeStats;
 use crate::base::Deadline;
-use crate::host::Usage;
-use crate::model::Bytes;
 
 pub(super) const OPERATION: &str = "taking statistics";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VolumeUsage {
-    Filesystem(Usage),
-    /// Only the capacity is known: a block volume, or a filesystem that does not respond.
-    Device(Bytes),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeStats {
-    /// `None` if the device was removed.
-    pub usage: Option<VolumeUsage>,
-    /// Empty if no issue is detected.
-    pub health_issues: Vec<HealthIssue>,
-}
 
 impl HealthReporter {
     /// The usage and the health issues of the volume at a path. Returns within seconds, even if the

@@ -59,7 +59,7 @@ fn restarted(fake: &Arc<FakeHost>, kubelet_dir: &str, state_dir: &Path) -> Arc<N
         zone: "z-a".parse().unwrap(),
         max_volumes: Some(7),
         categories: Vec::new(),
-        instance_types: info::InstanceTypeSource::default(),
+        instance_types: InstanceTypeSource::default(),
         device_dir: None,
         kubelet_dir: kubelet_dir.into(),
         state_dir: state_dir.to_owned(),

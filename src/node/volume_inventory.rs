@@ -4,7 +4,7 @@ use super::Result;
 use super::health::HealthReporter;
 use super::observe::CallContext;
 use super::request::Volume;
-use super::stats::VolumeStats;
+use super::volume_stats::VolumeStats;
 use crate::base::{Deadline, error_chain};
 use crate::host::{Device, IoStatistics};
 use crate::model::DiskId;

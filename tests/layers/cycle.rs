@@ -9,14 +9,10 @@ use crate::source::Source;
 pub(crate) struct Imports(BTreeMap<Vec<String>, BTreeSet<Vec<String>>>);
 
 impl Imports {
-    /// The imports between the files of these top-level modules. A name that a module only re-exports is imported from
-    /// the file that defines it.
-    pub(crate) fn of(sources: &[Source], modules: &[&str]) -> Self {
-        let files: BTreeMap<_, _> = sources
-            .iter()
-            .filter(|file| modules.contains(&file.module()))
-            .map(|file| (path(file), file))
-            .collect();
+    /// The imports between these files of a crate. A name that a module only re-exports is imported from the file that
+    /// defines it.
+    pub(crate) fn between<'a>(sources: impl Iterator<Item = &'a Source>) -> Self {
+        let files: BTreeMap<_, _> = sources.map(|file| (path(file), file)).collect();
         let edges = files.iter().map(|(from, file)| {
             let named = file.named();
             let own = named.iter().filter(|one| !one.exported);

@@ -41,11 +41,15 @@ impl Source {
     /// Those of all crates. The paths of the others begin with the name of the crate.
     pub(crate) fn of_all_crates() -> Vec<Self> {
         let mut found = Self::all();
-        for mut file in Self::under("crates/fake-ecs/src") {
+        for mut file in Self::of_the_fake_cloud() {
             file.path = format!("fake-ecs/{}", file.path);
             found.push(file);
         }
         found
+    }
+
+    pub(crate) fn of_the_fake_cloud() -> Vec<Self> {
+        Self::under("crates/fake-ecs/src")
     }
 
     fn under(folder: &str) -> Vec<Self> {

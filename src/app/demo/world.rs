@@ -19,8 +19,8 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
+use crate::node::InstanceTypeSource;
 use crate::node::Settings;
-use crate::node::info::InstanceTypeSource;
 use fake_ecs::{Backing, Cloud, Node, Options};
 
 const REGION: &str = "cn-beijing";

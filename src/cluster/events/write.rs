@@ -9,7 +9,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Claim, ClusterEvent};
+use super::event::{Claim, ClusterEvent};
 use crate::base::error_chain;
 use crate::cluster::access::soon;
 use crate::cluster::error::is_gone;

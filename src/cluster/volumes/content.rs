@@ -4,7 +4,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 
-use super::{Content, ContentKind};
+use super::object::{Content, ContentKind};
 use crate::cluster::Cluster;
 use crate::cluster::access::soon;
 use crate::cluster::list::{ListError, list};

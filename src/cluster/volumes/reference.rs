@@ -1,6 +1,6 @@
 //! Which disks and snapshots the objects refer to, or wait for.
 
-use super::Volumes;
+use super::object::Volumes;
 use crate::model::{Tags, tag};
 
 /// Characters of a UID.
@@ -102,7 +102,7 @@ fn with_hyphens(digits: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Content, ContentKind};
+    use super::super::object::{Content, ContentKind};
     use super::*;
 
     const UID: &str = "6a0285cc-35e3-4a23-bde8-1b1f0fc2fe26";

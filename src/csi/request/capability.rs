@@ -1,7 +1,7 @@
 //! Parses `VolumeCapability` for controller and node.
 
-use super::Result;
 use super::error::Error;
+use super::error::Result;
 use super::field::filesystem;
 use crate::csi::proto::VolumeCapability;
 use crate::csi::proto::volume_capability::access_mode::Mode;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::error::Error;
-use super::{Result, field};
+use super::error::Result;
+use super::field;
 use crate::model::{Filesystem, Tuning, context};
 
 type Map = HashMap<String, String>;

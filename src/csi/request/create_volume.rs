@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::capability::{self, Capability};
 use super::error::Error;
+use super::error::Result;
+use super::field;
 use super::topology::{Settings, Terms};
-use super::{Result, field};
 use crate::cluster::events::Claim;
 use crate::csi::param::{Class, SIDECARS, mutable};
 use crate::csi::proto;

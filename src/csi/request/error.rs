@@ -6,6 +6,8 @@ use std::borrow::Cow;
 /// `parameter "type"`, `volume_context "fsType"`.
 pub type Field = Cow<'static, str>;
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// An invalid field, with the reason. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Result;
+use super::error::Result;
 use super::error::{Error, Field};
 use crate::csi::proto::CapacityRange;
 use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange};

@@ -17,15 +17,13 @@ mod topology;
 pub(super) mod validate;
 pub(super) mod volume;
 
-use self::error::Error;
+use self::error::Result;
 use self::limits::Limited;
 pub use self::topology::Settings;
 use super::deadline;
 use super::proto::CreateVolumeRequest;
 use crate::base::Deadline;
 use crate::disk::NewDisk;
-
-type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The deadline of a call and its parsed request.
 pub(super) type Call<T> = (Deadline, T);

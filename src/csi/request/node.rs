@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::capability::{self, Access as Kind};
 use super::error::Error;
-use super::{Result, context, field};
+use super::error::Result;
+use super::{context, field};
 use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{DiskId, Serial, Tuning, context as keys};

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::error::Error;
-use super::{Result, limits};
+use super::error::Result;
+use super::limits;
 use crate::csi::proto::{ControllerListVolumeHealthRequest, ListVolumesRequest};
 use crate::disk::{Cursor, InvalidCursor};
 

@@ -1,6 +1,7 @@
 //! ControllerPublishVolume and ControllerUnpublishVolume.
 
-use super::{Result, capability, context, field};
+use super::error::Result;
+use super::{capability, context, field};
 use crate::csi::proto::{ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest};
 use crate::disk::PublishRequest;
 use crate::model::{DiskId, InstanceId, context as keys};

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::error::Error;
+use super::error::Result;
+use super::field;
 use super::page::{PageRequest, page};
 use super::topology::{Settings, Terms};
-use super::{Result, field};
 use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::{
     CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest,

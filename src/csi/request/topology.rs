@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Result;
 use super::error::Error;
+use super::error::Result;
 use crate::csi::proto::{Topology, TopologyRequirement};
 use crate::disk::AllowedZone;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};

@@ -3,7 +3,8 @@
 use super::capability::{self, Capability};
 use super::create_volume::check_mounts;
 use super::error::Error;
-use super::{Result, context, field};
+use super::error::Result;
+use super::{context, field};
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::ValidateVolumeCapabilitiesRequest;
 use crate::csi::proto::validate_volume_capabilities_response::Confirmed;

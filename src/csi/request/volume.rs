@@ -1,7 +1,8 @@
 //! Requests about an existing volume.
 
 use super::error::Error;
-use super::{Result, capability, field};
+use super::error::Result;
+use super::{capability, field};
 use crate::csi::param::mutable;
 use crate::csi::proto::{
     ControllerExpandVolumeRequest, ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest,

@@ -1,65 +1,11 @@
 //! Stable failure names: operators search for them, alert on them and write them into runbooks. The reference page is
 //! generated from the table.
 
+mod kind;
 mod table;
 
+pub use kind::FailureKind;
 pub use table::Failure;
-
-/// The kind of a failure. Each maps to the gRPC code of its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    NotFound,
-    /// The name belongs to another resource.
-    AlreadyExists,
-    /// A state must be changed before the call can succeed.
-    FailedPrecondition,
-    /// No capacity, stock or quota is left.
-    ResourceExhausted,
-    OutOfRange,
-    /// The operation may have succeeded or be in progress; the caller must retry.
-    Unavailable,
-    /// Another operation is in progress; the caller must retry later.
-    Aborted,
-    /// The operation may be in progress; the caller must retry.
-    DeadlineExceeded,
-    PermissionDenied,
-    Unauthenticated,
-    /// The request can never succeed as it is.
-    InvalidArgument,
-    /// The operation was attempted and failed.
-    Internal,
-}
-
-impl FailureKind {
-    /// Whether the caller may conclude that the call had no effect. After any other failure it must repeat the call
-    /// until it succeeds or fails with a final code (CSI sidecars; promise 11).
-    #[must_use]
-    pub fn is_final(self) -> bool {
-        !matches!(
-            self,
-            Self::Unavailable | Self::Aborted | Self::DeadlineExceeded
-        )
-    }
-
-    /// The name of the gRPC code.
-    #[must_use]
-    pub fn code_name(self) -> &'static str {
-        match self {
-            Self::NotFound => "NOT_FOUND",
-            Self::AlreadyExists => "ALREADY_EXISTS",
-            Self::FailedPrecondition => "FAILED_PRECONDITION",
-            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
-            Self::OutOfRange => "OUT_OF_RANGE",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::Aborted => "ABORTED",
-            Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
-            Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-            Self::InvalidArgument => "INVALID_ARGUMENT",
-            Self::Internal => "INTERNAL",
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The table of failures.
 
-use super::FailureKind;
+use super::kind::FailureKind;
 
 /// Each row: variant, stable name, kind, description, advice.
 macro_rules! failures {

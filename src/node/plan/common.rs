@@ -80,14 +80,6 @@ pub(super) fn foreign_data(device: &Device, found: &str, requested: Filesystem) 
     }
 }
 
-pub(super) fn mount_points(mounts: &[Mount]) -> String {
-    let points: Vec<String> = mounts
-        .iter()
-        .map(|m| m.point.display().to_string())
-        .collect();
-    points.join(", ")
-}
-
 pub(super) fn access_name(read_only: bool) -> &'static str {
     if read_only { "read-only" } else { "writable" }
 }

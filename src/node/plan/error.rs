@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::PathState;
-use super::common::mount_points;
 use crate::host::{Device, Entry, Mount};
 use crate::model::Filesystem;
 
@@ -150,4 +149,12 @@ impl PlanError {
             paths: mount_points(mounts),
         }
     }
+}
+
+pub(super) fn mount_points(mounts: &[Mount]) -> String {
+    let points: Vec<String> = mounts
+        .iter()
+        .map(|m| m.point.display().to_string())
+        .collect();
+    points.join(", ")
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::common::{access_name, check_usable, ensure_directory, incompatible, mount_points};
+use super::common::{access_name, check_usable, ensure_directory, incompatible};
+use super::error::mount_points;
 use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, PublishRequest, Step};
 use crate::host::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};

@@ -8,6 +8,3 @@ mod pod;
 pub use archive::{Archive, file_name};
 pub use object::{event, included, is_of_driver, uses_volume};
 pub use pod::{Settings, is_of_chart, pod};
-
-/// In place of a value that is not known to hold no secret.
-const NOT_INCLUDED: &str = "[not included]";

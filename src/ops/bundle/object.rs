@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::NOT_INCLUDED;
+/// In place of a value that is not known to hold no secret.
+pub(super) const NOT_INCLUDED: &str = "[not included]";
 
 /// The fields that are included, of all kinds: paths with `~1` for a slash in a name, through each element of an array.
 const FIELDS: &[&str] = &[

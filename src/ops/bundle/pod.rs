@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::NOT_INCLUDED;
+use super::object::NOT_INCLUDED;
 use crate::base::without_user_info;
 use crate::cluster::pod_report::{ContainerReport, PodReport};
 

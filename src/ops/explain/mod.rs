@@ -9,6 +9,7 @@ mod candidate;
 mod claim;
 mod manifest;
 mod parameters;
+mod parsed_class;
 mod report;
 mod request;
 mod sidecar;

@@ -2,23 +2,12 @@
 
 use super::manifest::StorageClass;
 use super::parameters::{self, Map};
+use super::parsed_class::Parsed;
 use super::report::Explained;
 use super::request::{self, Draft, FS_TYPE};
 use super::sidecar::{self, Sidecar};
 use super::{Owner, Settings, candidate, volume_settings};
 use crate::csi::param::Class;
-use crate::disk::NewDisk;
-
-/// A class whose parameters are parsed.
-#[derive(Debug)]
-pub(super) struct Parsed {
-    /// The parameters that are accepted.
-    pub(super) parameters: Map,
-    /// The mount options that are accepted.
-    pub(super) mount_options: Vec<String>,
-    pub(super) class: Class,
-    pub(super) new: NewDisk,
-}
 
 pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explained) -> Explained {
     let owner = settings.owner(&class.provisioner);

@@ -2,9 +2,9 @@
 
 use super::Settings;
 use super::manifest::StorageClass;
+use super::parsed_class::Parsed;
 use super::report::Explained;
 use super::request::{self, Draft};
-use super::storage_class::Parsed;
 use crate::csi::param::Class;
 use crate::model::{Filesystem, Fsck, tag};
 
