@@ -211,7 +211,7 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
 /// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
 #[tokio::test(start_paused = true)]
 async fn a_list_awaits_an_index_that_lags() {
-    let setup = Setup::without_canary(&[]);
+    let setup = Setup::without_canary(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"stale": {"lag": "70s"}}));
     let listing = setup

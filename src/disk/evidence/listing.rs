@@ -196,7 +196,12 @@ impl OwnershipListing {
         let key = (self.shared.key)();
         let counts = |names: &Names| {
             let is_complete = names.has_canary || names.is_for_proof;
-            let is_outdated = matches!(names.find(name), Listed::Found(id) if is_gone(&id));
+            let is_outdated = match names.ids.get(name) {
+                Some(Some(id)) => is_gone(id),
+                // Several resources, some of which may be gone.
+                Some(None) => true,
+                None => false,
+            };
             is_complete && names.started >= after && names.key == key && !is_outdated
         };
         let is_proof = |names: &Names| {

@@ -16,7 +16,7 @@ use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
 use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
-use crate::disk::{Result, error};
+use crate::disk::{Error, Result, error};
 use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags, tag};
 
 /// The position of an item in a listing: by creation time, then ID. It stays valid after the item is deleted, and later
@@ -99,6 +99,12 @@ pub(super) fn with_recent<V: OwnedResource, T>(
     sorted(items)
 }
 
+/// Whether an index that lags may have caused the error. It is up to date once this returns `true`.
+async fn may_lag(error: &Error, deadline: Deadline) -> bool {
+    error.failure() == Failure::EmptyResponse
+        && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok()
+}
+
 impl Inventory {
     /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the response
     /// is empty although a disk exists.
@@ -106,6 +112,17 @@ impl Inventory {
         &self,
         deadline: Deadline,
         map: impl Fn(&Disk) -> T + Send + Sync,
+    ) -> Result<Vec<T>> {
+        match self.list_once(deadline, &map).await {
+            Err(error) if may_lag(&error, deadline).await => self.list_once(deadline, &map).await,
+            listed => listed,
+        }
+    }
+
+    async fn list_once<T: Send>(
+        &self,
+        deadline: Deadline,
+        map: &(impl Fn(&Disk) -> T + Send + Sync),
     ) -> Result<Vec<T>> {
         let changes = self.journal.disks.recent_changes();
         let item = |row: Disk| Some(map(&self.with_recent_holders(row)));
@@ -135,6 +152,21 @@ impl Inventory {
         id: Option<&SnapshotId>,
         source: Option<&DiskId>,
         map: impl Fn(&Snapshot) -> T + Send + Sync,
+    ) -> Result<Vec<T>> {
+        match self.list_snapshots_once(deadline, id, source, &map).await {
+            Err(error) if may_lag(&error, deadline).await => {
+                self.list_snapshots_once(deadline, id, source, &map).await
+            }
+            listed => listed,
+        }
+    }
+
+    async fn list_snapshots_once<T: Send>(
+        &self,
+        deadline: Deadline,
+        id: Option<&SnapshotId>,
+        source: Option<&DiskId>,
+        map: &(impl Fn(&Snapshot) -> T + Send + Sync),
     ) -> Result<Vec<T>> {
         let changes = self.journal.snapshots.recent_changes();
         let item = |row: Snapshot| {
@@ -192,12 +224,8 @@ impl Inventory {
         };
         let tags = filter.tags(self.owner.tags());
         let mut rows = read(tags.clone()).await?;
-        if filter.is_truncated(&tags, rows.listed) {
-            rows = read(Tags::new()).await?;
-        }
-        if !rows.any && recent.any_exists() {
-            // The index may lag.
-            let _ = deadline.bound(tokio::time::sleep(READ_LAG)).await;
+        let is_truncated = filter.is_truncated(&tags, rows.listed);
+        if is_truncated || !tags.is_empty() && !rows.any && recent.any_exists() {
             rows = read(Tags::new()).await?;
         }
         if !rows.any && recent.any_exists() {
