@@ -20,11 +20,12 @@ pub(crate) fn populated(mut initial_state: InitialState, now: Timestamp) -> Worl
 
 /// Processes all events that are due. Time never runs backwards.
 pub(crate) fn advance(world: &mut World, now: Timestamp) {
+    let now = now.max(world.now);
     while let Some((at, due)) = world.events.pop(now) {
         world.now = world.now.max(at);
         begin(world, due);
     }
-    world.now = world.now.max(now);
+    world.now = now;
 }
 
 /// Reports that an effect is complete.

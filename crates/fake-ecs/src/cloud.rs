@@ -26,7 +26,7 @@ use super::loopdev::{LoopDevices, LoopError, RunCommand};
 use super::options::{Backing, Options};
 use super::runner::Runner;
 use super::shared::Shared;
-use super::world::InitialState;
+use super::world::{InitialState, World};
 
 /// A fake cloud. Clones are handles to the same one.
 #[derive(Debug, Clone)]
@@ -271,60 +271,63 @@ impl Cloud {
     /// # Errors
     /// If the result is not a valid configuration; nothing is changed then.
     pub fn configure(&self, patch: &Value) -> Result<(), InvalidConfig> {
+        self.change(|world| {
+            let config = world.config.patched(patch)?;
+            world.configure(config);
+            Ok(())
+        })
+    }
+
+    /// Changes the state now, with the events that are due before and after it.
+    fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
         let now = self.shared.now();
         let mut world = self.shared.world();
         advance(&mut world, now);
-        let config = world.config.patched(patch)?;
-        world.configure(config);
-        Ok(())
+        let changed = change(&mut world);
+        advance(&mut world, now);
+        drop(world);
+        self.shared.wake();
+        changed
     }
 
     /// Completes a detach that an injected fault keeps in `Detaching`.
     pub fn release(&self, disk: impl AsRef<str>) {
-        detach::release(&mut self.shared.world(), disk.as_ref());
-        self.shared.wake();
+        self.change(|world| detach::release(world, disk.as_ref()));
     }
 
     /// Starts (`true`) or stops an instance. False if it does not exist.
     pub fn set_instance_power(&self, instance: impl AsRef<str>, on: bool) -> bool {
-        let switched =
-            instance_changes::set_instance_power(&mut self.shared.world(), instance.as_ref(), on);
-        self.shared.wake();
-        switched
+        self.change(|world| instance_changes::set_instance_power(world, instance.as_ref(), on))
     }
 
     /// Adds a running instance.
     pub fn add_instance(&self, spec: NodeSpec) -> String {
-        instance_changes::add_running_instance(&mut self.shared.world(), spec)
+        self.change(|world| instance_changes::add_running_instance(world, spec))
     }
 
     /// Tags an instance. False if it does not exist.
     pub fn tag_instance(&self, instance: impl AsRef<str>, key: &str, value: &str) -> bool {
-        let mut world = self.shared.world();
-        let Some(row) = world.instances.get_mut(instance.as_ref()) else {
-            return false;
-        };
-        row.tags.insert(key.to_owned(), value.to_owned());
-        true
+        self.change(|world| {
+            let row = world.instances.get_mut(instance.as_ref());
+            row.map(|row| row.tags.insert(key.to_owned(), value.to_owned()))
+                .is_some()
+        })
     }
 
     /// Adds a disk that the API does not create: a system disk, a subscription disk, or a disk that
     /// belongs to an instance.
     pub fn add_disk(&self, found: &ExistingDisk) -> String {
-        existing_disk::add(&mut self.shared.world(), found)
+        self.change(|world| existing_disk::add(world, found))
     }
 
     /// Makes a snapshot fail, whatever its progress.
     pub fn fail_snapshot(&self, snapshot: impl AsRef<str>) {
-        create_snapshot::snapshot_failed(&mut self.shared.world(), snapshot.as_ref());
+        self.change(|world| create_snapshot::snapshot_failed(world, snapshot.as_ref()));
     }
 
     /// Removes an instance and detaches its disks. False if it does not exist.
     pub fn remove_instance(&self, instance: impl AsRef<str>) -> bool {
-        let removed =
-            instance_changes::remove_instance(&mut self.shared.world(), instance.as_ref());
-        self.shared.wake();
-        removed
+        self.change(|world| instance_changes::remove_instance(world, instance.as_ref()))
     }
 }
 

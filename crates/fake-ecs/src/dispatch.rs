@@ -116,6 +116,7 @@ pub(crate) fn serve(
                 Some(error) => Err(error),
                 None => act(world, call, injected.fails_later),
             };
+            advance(world, now);
             hidden::record_created(world, &reply);
             let reply = hidden::filter(world, reply);
             let params = &call.params;
@@ -138,7 +139,6 @@ pub(crate) fn serve(
         created,
     };
     world.log.close(admission.seq, outcome);
-    advance(world, now);
     CallResult {
         reply,
         response_fault,
@@ -195,13 +195,13 @@ fn tally_created(
     }
     if let Some(name) = name {
         let key = (action.to_owned(), name.to_owned());
-        let mut makings = world.log.tally.created.remove(&key).unwrap_or_default();
-        makings.ids.push(id.clone());
-        let there =
+        let mut created = world.log.tally.created.remove(&key).unwrap_or_default();
+        created.ids.push(id.clone());
+        let exists =
             |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
-        let max_concurrent = makings.ids.iter().filter(there).count();
-        makings.max_concurrent = makings.max_concurrent.max(max_concurrent);
-        world.log.tally.created.insert(key, makings);
+        let max_concurrent = created.ids.iter().filter(exists).count();
+        created.max_concurrent = created.max_concurrent.max(max_concurrent);
+        world.log.tally.created.insert(key, created);
     }
     Some(id.clone())
 }

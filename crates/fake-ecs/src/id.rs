@@ -1,4 +1,4 @@
-//! Which IDs a test may give to instances and zones.
+//! Valid IDs of instances and zones.
 
 const MAX_LENGTH: usize = 64;
 

@@ -100,6 +100,7 @@ impl Gateway {
             ("POST", "sessions") => sessions(request.body, now, &mut self.state().issued),
             _ => failure(404, "unknown control request"),
         };
+        advance(&mut world, now);
         drop(world);
         self.shared.wake();
         HttpOutcome::Respond(response)

@@ -1,4 +1,4 @@
-//! What all requests share: the cloud, its keys, and the state of the gateway.
+//! The state that all requests share: the cloud, its keys, nonces and sessions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The HTTP front end without a socket, for tests.
+//! The HTTP interface without a socket, for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::tasks::complete;
 /// Handles HTTP requests as the server of the fake cloud does: API, metadata and control API.
 #[derive(Debug, Clone)]
 pub struct HttpHandler {
-    front: Arc<Gateway>,
+    gateway: Arc<Gateway>,
     tasks: TaskTracker,
 }
 
@@ -47,7 +47,7 @@ pub struct Response {
 impl HttpHandler {
     pub(crate) fn new(shared: Arc<Shared>, keys: Keys) -> Self {
         Self {
-            front: Arc::new(Gateway::new(shared, keys, true)),
+            gateway: Arc::new(Gateway::new(shared, keys, true)),
             tasks: TaskTracker::new(),
         }
     }
@@ -56,7 +56,7 @@ impl HttpHandler {
     /// delays only the response. The body of a slow response is sent as a whole at the end of its period.
     #[must_use]
     pub fn answer(&self, request: &Request<Vec<u8>>) -> Exchange {
-        self.front.handle_now(&parse(request)).into()
+        self.gateway.handle_now(&parse(request)).into()
     }
 
     /// Handles a request in tokio's time, which may be paused: waits for the delays of the request and of the response. As
@@ -65,8 +65,8 @@ impl HttpHandler {
     /// # Errors
     /// The connection ended without a response.
     pub async fn serve(&self, request: Request<Vec<u8>>) -> Result<Response, Reset> {
-        let front = Arc::clone(&self.front);
-        let work = async move { front.handle(&parse(&request)).await };
+        let gateway = Arc::clone(&self.gateway);
+        let work = async move { gateway.handle(&parse(&request)).await };
         match complete(&self.tasks, work).await.into() {
             Exchange::Response(response) => {
                 tokio::time::sleep(response.delay).await;

@@ -1,4 +1,4 @@
-//! The way of a request, independent of the server that reads it.
+//! Routes a request, independent of the server that reads it.
 
 use super::api::Started;
 use super::gateway::Gateway;

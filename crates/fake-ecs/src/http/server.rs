@@ -58,7 +58,7 @@ impl Server {
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let face = Arc::new(Gateway::new(shared, keys, address.ip().is_loopback()));
+        let gateway = Arc::new(Gateway::new(shared, keys, address.ip().is_loopback()));
         let tasks = TaskTracker::new();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -68,7 +68,7 @@ impl Server {
         let serve = move || {
             let accepting = async {
                 match tokio::net::TcpListener::from_std(listener) {
-                    Ok(listener) => accept(&face, &tasks, &listener).await,
+                    Ok(listener) => accept(&gateway, &tasks, &listener).await,
                     // The listener was set to non-blocking above.
                     Err(error) => tracing::error!(%error, "the fake cloud cannot listen"),
                 }
@@ -89,21 +89,21 @@ impl Server {
     }
 }
 
-async fn accept(face: &Arc<Gateway>, tasks: &TaskTracker, listener: &tokio::net::TcpListener) {
+async fn accept(gateway: &Arc<Gateway>, tasks: &TaskTracker, listener: &tokio::net::TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tasks.spawn(connection(Arc::clone(face), tasks.clone(), stream));
+                tasks.spawn(connection(Arc::clone(gateway), tasks.clone(), stream));
             }
             Err(_) => tokio::time::sleep(REST).await,
         }
     }
 }
 
-async fn connection(face: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream) {
+async fn connection(gateway: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream) {
     // Small responses must not be delayed.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(Arc::clone(&face), tasks.clone(), request));
+    let service = service_fn(|request| answer(Arc::clone(&gateway), tasks.clone(), request));
     // A broken connection is reported to the client only.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -113,7 +113,7 @@ async fn connection(face: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream) {
 
 /// The response to a request; an error ends the connection without one.
 async fn answer(
-    face: Arc<Gateway>,
+    gateway: Arc<Gateway>,
     tasks: TaskTracker,
     request: hyper::Request<Incoming>,
 ) -> io::Result<hyper::Response<Body>> {
@@ -122,7 +122,7 @@ async fn answer(
     // As in the real cloud, a call completes even if its client disconnects.
     let work = async move {
         let parsed = HttpRequest::new(&head.method, &head.uri, &head.headers, &body);
-        face.handle(&parsed).await
+        gateway.handle(&parsed).await
     };
     match complete(&tasks, work).await {
         HttpOutcome::Respond(response) => Ok(response.send(&tasks).await),

@@ -13,7 +13,7 @@ pub type CommandError = Box<dyn Error + Send + Sync>;
 /// process has a copy of every open file until it executes its program.
 #[async_trait]
 pub trait RunCommand: Debug + Send + Sync {
-    /// Returns the standard output. The command ends if the future is dropped.
+    /// Returns the standard output. The command ends if the future is dropped: the caller has a timeout.
     ///
     /// # Errors
     /// If the command cannot be started, or does not exit with 0.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_command_returns_its_output_or_its_complaint() {
+    async fn a_command_returns_its_output_or_an_error() {
         let echo = SystemCommands.run("echo", &["a b".as_ref()]).await;
         assert_eq!(echo.unwrap(), "a b\n");
         let missing = SystemCommands.run("no-such-program", &[]).await;
