@@ -37,7 +37,7 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     printed.context("cannot print")
 }
 
-/// Commands of the fake cloud, started as those of the node plugin are: while no device is opened exclusively.
+/// Commands of the fake cloud, started while the node plugin opens no device exclusively.
 #[derive(Debug)]
 struct Commands;
 
@@ -45,7 +45,7 @@ struct Commands;
 impl RunCommand for Commands {
     async fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<String, CommandError> {
         let command = Command::new(program).args(arguments);
-        // The fake cloud drops the call when it takes too long.
+        // The caller has a timeout.
         let output = ProcessExec.run(&command, Deadline::never()).await?;
         Ok(command.check_exit_code(output)?.stdout)
     }

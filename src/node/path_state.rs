@@ -1,4 +1,4 @@
-//! What is at a path.
+//! The directory entry and the mount at a path.
 
 use std::path::PathBuf;
 

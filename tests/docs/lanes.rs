@@ -17,6 +17,7 @@ fn nothing_is_left_out_of_one_lane_that_the_other_does_not_run() {
         assert!(makefile.contains(&format!("--skip {name}::")));
         let (mut files, mut found) = (sources("src"), 0);
         files.extend(sources("tests"));
+        files.extend(sources("crates"));
         for path in files {
             let text = read(&path);
             if !text.lines().any(|line| is_module(line, name)) {

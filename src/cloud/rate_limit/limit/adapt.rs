@@ -19,8 +19,8 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
-/// The lowest pace, in calls per second. A few calls in minutes show a quota no lower than that, and at a lower pace calls
-/// would wait for minutes although the cloud may accept them; a higher one costs one throttling error.
+/// The lowest pace, in calls per second. A lower one would be the result of few calls rather than of a quota, and delay
+/// the next calls for minutes. The price: a lower quota is met by throttling errors in each of its windows.
 const MIN_RATE: f64 = 1.0;
 
 /// In seconds.
