@@ -37,7 +37,7 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     printed.context("cannot print")
 }
 
-/// Commands of the fake cloud, started while the node plugin opens no device exclusively.
+/// Runs the commands of the fake cloud as those of the node plugin: no process starts while a device is opened exclusively.
 #[derive(Debug)]
 struct Commands;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 
-/// One file of a crate.
+/// A source file of a crate.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// Relative to the sources of its crate, with slashes.
@@ -33,12 +33,12 @@ struct Token {
 }
 
 impl Source {
-    /// Every file of the driver but those that are modules of tests as a whole.
+    /// The files of the driver, except modules that contain only tests.
     pub(crate) fn all() -> Vec<Self> {
         Self::under("src")
     }
 
-    /// Those of all crates. The paths of the others begin with the name of the crate.
+    /// The files of all crates. A path of another crate than the driver begins with the name of the crate.
     pub(crate) fn of_all_crates() -> Vec<Self> {
         let mut found = Self::all();
         for mut file in Self::of_the_fake_cloud() {

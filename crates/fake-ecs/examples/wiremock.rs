@@ -1,4 +1,4 @@
-//! A fault beside the fake cloud: the first call is refused by a mock, the second one reaches the cloud.
+//! Injects a fault with a mock: the mock responds to the first call, the fake cloud to the second one.
 //!
 //! `cargo run --package fake-ecs --features wiremock --example wiremock`
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         refused.status(),
         refused.text().await?
     );
-    // The call has no signature, which the fake cloud refuses as the real one does.
+    // The fake cloud rejects the call, because it is not signed.
     let answered = reqwest::get(&call).await?;
     println!(
         "the fake cloud: {} {}",

@@ -1,4 +1,4 @@
-//! The passage of time: what happens when an event is due.
+//! Executes the events that are due.
 
 use jiff::Timestamp;
 
@@ -8,7 +8,7 @@ use super::instance_changes;
 use super::world::{InitialState, World};
 use super::{attach, create, create_snapshot, delete_snapshot, detach, modify, resize};
 
-/// A state with its instances.
+/// The initial state, with the configured instances.
 pub(crate) fn populated(mut initial_state: InitialState, now: Timestamp) -> World {
     let nodes = std::mem::take(&mut initial_state.nodes);
     let mut world = World::new(initial_state, now);
@@ -18,7 +18,7 @@ pub(crate) fn populated(mut initial_state: InitialState, now: Timestamp) -> Worl
     world
 }
 
-/// Processes all events that are due. Time never runs backwards.
+/// Executes all events that are due at `now`. The time of the state never decreases.
 pub(crate) fn advance(world: &mut World, now: Timestamp) {
     let now = now.max(world.now);
     while let Some((at, due)) = world.events.pop(now) {

@@ -195,7 +195,7 @@ impl Cloud {
         HttpHandler::new(Arc::clone(&self.shared), self.keys.clone())
     }
 
-    /// Mounts the fake cloud on a server, behind every other mock.
+    /// Mounts the fake cloud on a server, with a lower priority than all other mocks.
     #[cfg(feature = "wiremock")]
     pub async fn mount(&self, server: &::wiremock::MockServer) {
         crate::wiremock::mount(self.http(), server).await;
@@ -278,7 +278,7 @@ impl Cloud {
         })
     }
 
-    /// Changes the state now, with the events that are due before and after it.
+    /// Changes the state. Events that are due before and immediately after the change are executed.
     fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
         let now = self.shared.now();
         let mut world = self.shared.world();

@@ -1,4 +1,4 @@
-//! `CreateSnapshot`, and how a snapshot gets ready.
+//! `CreateSnapshot`, and the states of a new snapshot.
 
 use std::time::Duration;
 

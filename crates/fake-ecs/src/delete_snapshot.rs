@@ -1,4 +1,4 @@
-//! `DeleteSnapshot`, and the end of the retention period.
+//! `DeleteSnapshot`, and deletion at the end of the retention period.
 
 use std::time::Duration;
 

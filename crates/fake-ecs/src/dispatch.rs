@@ -207,18 +207,10 @@ fn tally_created(
 }
 
 fn open_log(world: &mut World, action: &str, call: &ApiCall, request_id: &str) -> u64 {
+    let nonce = call.nonce.clone();
     let entry = Entry {
-        seq: 0,
-        at: world.now,
-        action: action.to_owned(),
         params: call.params.map().clone(),
-        via: call.via,
-        nonce: call.nonce.clone(),
-        status: None,
-        code: None,
-        faulted: false,
-        created: None,
-        request_id: request_id.to_owned(),
+        ..Entry::arrived(world.now, action, call.via, nonce, request_id)
     };
     world.log.open(entry, world.config.rules.log_length)
 }
@@ -234,19 +226,7 @@ pub(crate) fn reject(
 ) -> String {
     advance(world, now);
     let request_id = world.rng.request_id();
-    let entry = Entry {
-        seq: 0,
-        at: world.now,
-        action: action.to_owned(),
-        params: std::collections::BTreeMap::new(),
-        via,
-        nonce,
-        status: None,
-        code: None,
-        faulted: false,
-        created: None,
-        request_id: request_id.clone(),
-    };
+    let entry = Entry::arrived(world.now, action, via, nonce, &request_id);
     let seq = world.log.open(entry, world.config.rules.log_length);
     let outcome = Outcome {
         error: Some((error.status, &error.code)),

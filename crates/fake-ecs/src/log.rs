@@ -42,6 +42,31 @@ pub struct Entry {
     pub request_id: String,
 }
 
+impl Entry {
+    /// A call in progress, without parameters.
+    pub(crate) fn arrived(
+        at: Timestamp,
+        action: &str,
+        via: Via,
+        nonce: Option<String>,
+        request_id: &str,
+    ) -> Self {
+        Self {
+            seq: 0,
+            at,
+            action: action.to_owned(),
+            params: BTreeMap::new(),
+            via,
+            nonce,
+            status: None,
+            code: None,
+            faulted: false,
+            created: None,
+            request_id: request_id.to_owned(),
+        }
+    }
+}
+
 /// The number of calls of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub struct Count {
@@ -130,19 +155,7 @@ mod tests {
     use super::*;
 
     fn entry(action: &str) -> Entry {
-        Entry {
-            seq: 0,
-            at: Timestamp::UNIX_EPOCH,
-            action: action.to_owned(),
-            params: BTreeMap::new(),
-            via: Via::V1,
-            nonce: None,
-            status: None,
-            code: None,
-            faulted: false,
-            created: None,
-            request_id: String::new(),
-        }
+        Entry::arrived(Timestamp::UNIX_EPOCH, action, Via::V1, None, "")
     }
 
     #[test]

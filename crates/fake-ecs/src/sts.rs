@@ -160,17 +160,8 @@ pub(crate) fn log_sts(
     let mut params = params.clone();
     params.remove("OIDCToken");
     let entry = Entry {
-        seq: 0,
-        at: world.now,
-        action: action.to_owned(),
         params,
-        via,
-        nonce,
-        status: None,
-        code: None,
-        faulted: false,
-        created: None,
-        request_id: request_id.clone(),
+        ..Entry::arrived(world.now, action, via, nonce, &request_id)
     };
     let seq = world.log.open(entry, world.config.rules.log_length);
     let outcome = Outcome {

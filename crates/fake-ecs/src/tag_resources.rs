@@ -21,6 +21,20 @@ fn merged(
     check_count(&all).map(|()| all)
 }
 
+fn tags_of<'a>(
+    world: &'a World,
+    kind: &str,
+    id: &str,
+) -> Result<&'a BTreeMap<String, String>, ApiError> {
+    let tags = match kind {
+        "disk" => world.disks.get(id).map(|row| &row.tags),
+        "snapshot" => world.snapshots.get(id).map(|row| &row.tags),
+        "instance" => world.instances.get(id).map(|row| &row.tags),
+        _ => return Err(ApiError::new(404, "InvalidResourceType.NotFound")),
+    };
+    tags.ok_or_else(|| ApiError::new(404, "InvalidResourceId.NotFound"))
+}
+
 pub(crate) fn tag_resources(world: &mut World, params: &Params) -> ApiResult {
     params.required("RegionId")?;
     let kind = params.required("ResourceType")?.to_ascii_lowercase();
@@ -38,17 +52,10 @@ pub(crate) fn tag_resources(world: &mut World, params: &Params) -> ApiResult {
     if tags.len() > MAX {
         return Err(ApiError::new(400, "NumberExceed.Tags"));
     }
-    let missing = || ApiError::new(404, "InvalidResourceId.NotFound");
     // All or nothing: every resource is checked before any is changed.
     let mut changes = Vec::new();
     for id in ids {
-        let carried = match kind.as_str() {
-            "disk" => world.disks.get(id).map(|row| &row.tags),
-            "snapshot" => world.snapshots.get(id).map(|row| &row.tags),
-            "instance" => world.instances.get(id).map(|row| &row.tags),
-            _ => return Err(ApiError::new(404, "InvalidResourceType.NotFound")),
-        };
-        changes.push((id, merged(carried.ok_or_else(missing)?, &tags)?));
+        changes.push((id, merged(tags_of(world, &kind, id)?, &tags)?));
     }
     for (id, tags) in changes {
         put_tags(world, &kind, id, tags);
@@ -93,16 +100,9 @@ pub(crate) fn untag_resources(world: &mut World, params: &Params) -> ApiResult {
     if !all && keys.is_empty() {
         return Err(ApiError::new(404, "MissingParameter.Tags"));
     }
-    let missing = || ApiError::new(404, "InvalidResourceId.NotFound");
     let mut changes = Vec::new();
     for id in ids {
-        let carried = match kind.as_str() {
-            "disk" => world.disks.get(id).map(|row| &row.tags),
-            "snapshot" => world.snapshots.get(id).map(|row| &row.tags),
-            "instance" => world.instances.get(id).map(|row| &row.tags),
-            _ => return Err(ApiError::new(404, "InvalidResourceType.NotFound")),
-        };
-        let mut left = carried.ok_or_else(missing)?.clone();
+        let mut left = tags_of(world, &kind, id)?.clone();
         left.retain(|key, _| !all && !keys.contains(&key.as_str()));
         changes.push((id, left));
     }

@@ -1,4 +1,4 @@
-//! Work that continues after its caller is gone, as calls of the real cloud do.
+//! Futures that complete even if their caller is dropped, as calls of the real cloud do.
 
 use std::future::Future;
 

@@ -1,4 +1,4 @@
-//! What an event says, and about which claim or node.
+//! The content of an event: reason, message, and claim or node.
 
 use crate::model::{DiskId, InstanceId};
 

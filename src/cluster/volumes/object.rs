@@ -1,4 +1,4 @@
-//! What the objects of Kubernetes refer to.
+//! The references of Kubernetes objects to disks and snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -99,8 +99,8 @@ pub(super) fn with_recent<V: OwnedResource, T>(
     sorted(items)
 }
 
-/// Whether an index that lags may have caused the error. It is up to date once this returns `true`.
-async fn may_lag(error: &Error, deadline: Deadline) -> bool {
+/// Waits for the read lag after an empty response. `false` if the error has another cause, or the deadline is earlier.
+async fn awaited_read_lag(error: &Error, deadline: Deadline) -> bool {
     error.failure() == Failure::EmptyResponse
         && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok()
 }
@@ -114,7 +114,9 @@ impl Inventory {
         map: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         match self.list_once(deadline, &map).await {
-            Err(error) if may_lag(&error, deadline).await => self.list_once(deadline, &map).await,
+            Err(error) if awaited_read_lag(&error, deadline).await => {
+                self.list_once(deadline, &map).await
+            }
             listed => listed,
         }
     }
@@ -154,7 +156,7 @@ impl Inventory {
         map: impl Fn(&Snapshot) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
         match self.list_snapshots_once(deadline, id, source, &map).await {
-            Err(error) if may_lag(&error, deadline).await => {
+            Err(error) if awaited_read_lag(&error, deadline).await => {
                 self.list_snapshots_once(deadline, id, source, &map).await
             }
             listed => listed,

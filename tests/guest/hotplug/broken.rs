@@ -46,13 +46,13 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
     let file = format!("{}/file", volume.target);
     guest.write(&file, "before the failure").await;
     attached.be(Mood::Fails).await;
-    // A single write that fails is told to its writer alone; the filesystem gives up when its journal cannot be
-    // written. A new file in each round: ext4 loses the new time of an existing one without an error.
-    let gives_up = format!(
+    // Only the process that issued a failed write gets its error. The filesystem shuts down when it cannot write its
+    // journal. Each round creates new files: ext4 discards a new timestamp of an existing file without an error.
+    let wait_for_shutdown = format!(
         "until i=$((i + 1)); ! {{ touch {0}/a$i && sync {0}/a$i; }} && ! touch {0}/b$i; do sleep 0.2; done 2> /dev/null",
         volume.target
     );
-    guest.sh(&gives_up).await;
+    guest.sh(&wait_for_shutdown).await;
     if let Err(error) = volume.stats().await {
         eprintln!("statistics of a disk that fails: {error}");
     }

@@ -20,7 +20,7 @@ pub trait RunCommand: Debug + Send + Sync {
     async fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<String, CommandError>;
 }
 
-/// Starts processes of its own.
+/// Runs commands as child processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemCommands;
 

@@ -19,8 +19,8 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
-/// The lowest pace, in calls per second. A lower one would be the result of few calls rather than of a quota, and delay
-/// the next calls for minutes. The price: a lower quota is met by throttling errors in each of its windows.
+/// The lowest pace, in calls per second. A measurement of a few calls in minutes results in a rate far below the quota, and
+/// would delay the next calls for minutes. A quota below this pace throttles calls in each of its windows.
 const MIN_RATE: f64 = 1.0;
 
 /// In seconds.
