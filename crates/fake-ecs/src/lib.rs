@@ -63,6 +63,7 @@ pub mod quota;
 mod resize;
 mod response;
 mod rng;
+mod run_to_completion;
 mod runner;
 mod secret;
 mod shared;
@@ -73,7 +74,6 @@ mod sts;
 mod tag;
 mod tag_resources;
 mod task;
-mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod throttle;

@@ -10,8 +10,8 @@ use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::HttpOutcome;
 use crate::credential::Keys;
+use crate::run_to_completion::run_to_completion;
 use crate::shared::Shared;
-use crate::tasks::complete;
 
 /// Handles HTTP requests as the server of the fake cloud does: API, metadata and control API.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl HttpHandler {
     pub async fn serve(&self, request: Request<Vec<u8>>) -> Result<Response, Reset> {
         let gateway = Arc::clone(&self.gateway);
         let work = async move { gateway.handle(&parse(&request)).await };
-        match complete(&self.tasks, work).await.into() {
+        match run_to_completion(&self.tasks, work).await.into() {
             Exchange::Response(response) => {
                 tokio::time::sleep(response.delay).await;
                 Ok(response)

@@ -21,8 +21,8 @@ use super::gateway::Gateway;
 use super::request::HttpRequest;
 use super::response::{Body, HttpOutcome};
 use crate::credential::Keys;
+use crate::run_to_completion::run_to_completion;
 use crate::shared::Shared;
-use crate::tasks::complete;
 
 /// Pause after a failed accept, such as when no file descriptor is free.
 const REST: Duration = Duration::from_millis(10);
@@ -124,7 +124,7 @@ async fn answer(
         let parsed = HttpRequest::new(&head.method, &head.uri, &head.headers, &body);
         gateway.handle(&parsed).await
     };
-    match complete(&tasks, work).await {
+    match run_to_completion(&tasks, work).await {
         HttpOutcome::Respond(response) => Ok(response.send(&tasks).await),
         HttpOutcome::Hang => std::future::pending().await,
         HttpOutcome::Reset => Err(io::ErrorKind::ConnectionReset.into()),

@@ -50,6 +50,11 @@ impl Sandbox {
         advance(&mut self.world, self.now);
     }
 
+    /// Sets the clock back.
+    pub(super) fn set_back(&mut self, seconds: u64) {
+        self.now -= Duration::from_secs(seconds);
+    }
+
     pub(super) fn call(&mut self, action: Action, params: Params) -> ApiResult {
         let call = ApiCall {
             action,

@@ -79,6 +79,17 @@ fn a_created_disk_can_disappear() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_delays_no_event_without_a_delay() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.pass(3600);
+    sandbox.set_back(1800);
+    let disk = sandbox.create(essd());
+    assert_eq!(sandbox.status(&disk), "Available");
+    assert_eq!(sandbox.attach(&disk, NODE), "ok");
+    assert_eq!(sandbox.status(&disk), "In_use");
+}
+
+#[test]
 fn one_attach_at_a_time_unless_the_instance_is_tagged() {
     let mut sandbox = Sandbox::new(&["--attach-delay=3s"]);
     let (a, b) = (sandbox.create(essd()), sandbox.create(essd()));

@@ -5,7 +5,7 @@ use std::future::Future;
 use tokio_util::task::TaskTracker;
 
 /// The output of the future, which is polled to its end also if this one is dropped.
-pub(crate) async fn complete<F>(tasks: &TaskTracker, future: F) -> F::Output
+pub(crate) async fn run_to_completion<F>(tasks: &TaskTracker, future: F) -> F::Output
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
