@@ -52,6 +52,16 @@ fn a_disk_that_replaces_a_deleted_one_is_not_a_duplicate() {
 }
 
 #[test]
+fn a_disk_that_disappears_in_its_own_call_is_never_counted_as_existing() {
+    let mut sandbox = Sandbox::new(&[]);
+    sandbox.configure(&json!({"faults": [{"action": "CreateDisk", "kind": "fails-later"}]}));
+    let one = sandbox.create(named("pvc-1", "a"));
+    let audit = audit(&sandbox);
+    assert_eq!(audit.created[0].ids, [one]);
+    assert_eq!(audit.created[0].max_concurrent, 0);
+}
+
+#[test]
 fn resources_of_a_lost_response_are_counted() {
     let mut sandbox = Sandbox::new(&[]);
     let fault = json!({"action": "CreateDisk", "kind": "internal-error-after"});

@@ -82,11 +82,13 @@ fn a_created_disk_can_disappear() {
 fn a_clock_that_is_set_back_delays_no_event_without_a_delay() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.pass(3600);
+    let latest = sandbox.world.now;
     sandbox.set_back(1800);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.status(&disk), "Available");
     assert_eq!(sandbox.attach(&disk, NODE), "ok");
     assert_eq!(sandbox.status(&disk), "In_use");
+    assert_eq!(sandbox.world.now, latest);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::kit::{Sandbox, essd, region};
+use super::kit::{NODE, Sandbox, essd, region};
 use crate::action::Action;
 use crate::fault::ResponseFault;
 use crate::params::Params;
@@ -218,6 +218,32 @@ fn tags_are_set_on_all_resources_or_on_none() {
     assert_eq!(sandbox.disks(tagged()).rows.len(), 0);
     assert_eq!(sandbox.outcome(Action::TagResources, request("")), "ok");
     assert_eq!(sandbox.disks(tagged()).rows.len(), 1);
+}
+
+#[test]
+fn snapshots_and_instances_are_tagged_and_untagged() {
+    let mut sandbox = Sandbox::new(&[]);
+    let disk = sandbox.create(essd());
+    sandbox.attach(&disk, NODE);
+    let snapshot = sandbox.snapshot(&disk);
+    for (kind, id) in [("snapshot", snapshot.as_str()), ("instance", NODE)] {
+        let resource = |kind: &str| region().with("ResourceType", kind).with("ResourceId.1", id);
+        let tag = resource(kind)
+            .with("Tag.1.Key", "k")
+            .with("Tag.1.Value", "v");
+        let untag = resource(kind).with("TagKey.1", "k");
+        assert_eq!(sandbox.outcome(Action::TagResources, tag), "ok");
+        let tags = |sandbox: &Sandbox| match kind {
+            "snapshot" => sandbox.world.snapshots.get(id).unwrap().tags.clone(),
+            _ => sandbox.world.instances[id].tags.clone(),
+        };
+        assert_eq!(tags(&sandbox)["k"], "v");
+        assert_eq!(sandbox.outcome(Action::UntagResources, untag), "ok");
+        assert!(!tags(&sandbox).contains_key("k"));
+        let wrong = resource("image").with("TagKey.1", "k");
+        let refused = sandbox.outcome(Action::UntagResources, wrong);
+        assert_eq!(refused, "404 InvalidResourceType.NotFound");
+    }
 }
 
 #[test]

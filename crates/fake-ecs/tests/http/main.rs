@@ -238,6 +238,7 @@ async fn the_control_path_shows_and_changes_the_world() {
     let (_, calls) = lab.get("/_control/calls").await;
     assert_eq!(calls["counts"]["CreateDisk"]["calls"], 1);
     assert_eq!(calls["calls"][0]["via"], "v1");
+    assert!(calls["calls"][0]["nonce"].is_string(), "{calls}");
     assert_eq!(calls["calls"][0]["created"], disk.as_str());
     let (_, audit) = lab.get("/_control/audit").await;
     assert_eq!(audit["created"], json!([]), "it has no name");
