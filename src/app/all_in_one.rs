@@ -174,12 +174,12 @@ mod mock {
     use std::net::{Ipv4Addr, TcpListener};
 
     use anyhow::Context;
+    use fake_ecs::{Cloud, Node, Options};
 
     use super::{Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::node::InstanceTypeSource;
-    use fake_ecs::{Cloud, Node, Options};
 
     const REGION: &str = "cn-beijing";
     const CLUSTER: &str = "mock";

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use async_trait::async_trait;
+use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
+use fake_ecs::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 
 use super::signal;
 use crate::base::Deadline;
 use crate::cli;
 use crate::host::{Command, Exec, ProcessExec};
-use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
-use fake_ecs::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let stop = signal::stop()?;

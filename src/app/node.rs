@@ -22,8 +22,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
-use crate::node::InstanceTypeSource;
-use crate::node::{NodeServices, Settings};
+use crate::node::{InstanceTypeSource, NodeServices, Settings};
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use fake_ecs::Cloud;
 use tokio::time::Instant;
 
 use super::world::World;
-use fake_ecs::Cloud;
 
 #[derive(Debug)]
 pub(super) struct Show {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use fake_ecs::{Backing, Cloud, Node, Options};
 use tokio_util::sync::CancellationToken;
 
 use super::clean;
@@ -19,9 +20,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
-use crate::node::InstanceTypeSource;
-use crate::node::Settings;
-use fake_ecs::{Backing, Cloud, Node, Options};
+use crate::node::{InstanceTypeSource, Settings};
 
 const REGION: &str = "cn-beijing";
 const CLUSTER: &str = "demo";
