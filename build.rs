@@ -24,21 +24,16 @@ fn links_glibc() -> bool {
     std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|environment| environment == "gnu")
 }
 
-/// Whether the C library that is linked relocates them: glibc 2.36 and newer. A static program of an older one would crash, so one that
-/// does not report its version counts as old. That of another architecture comes from the same distribution.
+/// Whether the C library that is linked relocates them: glibc 2.36 and newer. A static program of an older one would
+/// crash, so one that does not report its version counts as old. That of another architecture comes from the same
+/// distribution.
 #[expect(clippy::disallowed_methods, reason = "a build waits for what it asks")]
 fn libc_knows_packed_relocations() -> bool {
-    let told = std::process::Command::new("getconf")
-        .arg("GNU_LIBC_VERSION")
-        .output();
+    let told = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
     let told = told.unwrap_or_default();
-    let version = told
-        .trim()
-        .strip_prefix("glibc ")
-        .and_then(|text| text.split_once('.'));
-    let version =
-        version.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    let version = told.trim().strip_prefix("glibc ").and_then(|text| text.split_once('.'));
+    let version = version.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     version.is_some_and(|version: (u32, u32)| version >= (2, 36))
 }
 

@@ -52,8 +52,7 @@ async fn look() -> anyhow::Result<()> {
     let count = host.devices(Deadline::after(PATIENCE)).await?.len();
     let start = Instant::now();
     for _ in 0..LOOKS {
-        host.search(Deadline::after(PATIENCE), &serial, None)
-            .await?;
+        host.search(Deadline::after(PATIENCE), &serial, None).await?;
     }
     let each = start.elapsed() / LOOKS;
     println!("one look at the {count} block devices of this machine {each:>21.1?}");

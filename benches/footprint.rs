@@ -1,20 +1,20 @@
 //! Size, startup time and memory of the programs: `cargo bench --bench footprint`, or `make bench`;
 //! `cargo bench --bench footprint -- WITH WITHOUT CONTROLLER NODE` measures existing programs.
 //!
-//! Builds for release, statically linked as for the image: `diskplugin` with and without the fake cloud, and the programs that
-//! the chart starts, `diskplugin-controller` and `diskplugin-node`. These two are copied in pieces of 32 KiB, as a container
-//! runtime unpacks an image: the page cache then holds the file in pages of that size, which determines how many pages of it
-//! the kernel maps.
+//! Builds for release, statically linked as for the image: `diskplugin` with and without the fake cloud, and the
+//! programs that the chart starts, `diskplugin-controller` and `diskplugin-node`. These two are copied in pieces of 32
+//! KiB, as a container runtime unpacks an image: the page cache then holds the file in pages of that size, which
+//! determines how many pages of it the kernel maps.
 //!
 //! Printed are:
 //! * size: the bytes of the file, stripped as the profile dist says;
 //! * ready: from the start of the controller to the first `Probe` with ready, on a connection that is tried every
 //!   millisecond, with region, zone and cloud given by flags; the median of 20 starts;
 //! * controller, node: `VmRSS` of `/proc/PID/status` 2 s after that. The controller has not called the cloud yet;
-//! * of `diskplugin-node`, next to what is allowed: the node idle, and the peak (`VmHWM`) while it stages 20 blank disks in
-//!   parallel (ext4 on loop devices, which needs root), as on 2 and on 64 processors: threads of the runtime by
-//!   `TOKIO_WORKER_THREADS` unless they are fixed, and arenas of the C library, 8 per processor (glibc, `arena_get2`), by
-//!   `GLIBC_TUNABLES`.
+//! * of `diskplugin-node`, next to what is allowed: the node idle, and the peak (`VmHWM`) while it stages 20 blank
+//!   disks in parallel (ext4 on loop devices, which needs root), as on 2 and on 64 processors: threads of the runtime
+//!   by `TOKIO_WORKER_THREADS` unless they are fixed, and arenas of the C library, 8 per processor (glibc,
+//!   `arena_get2`), by `GLIBC_TUNABLES`.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -55,12 +55,7 @@ fn main() -> anyhow::Result<()> {
                 [
                     build("diskplugin", &[], &kept.path().join("full")).await?,
                     build("diskplugin", bare, &kept.path().join("lean")).await?,
-                    build(
-                        "diskplugin-controller",
-                        bare,
-                        &kept.path().join("controller"),
-                    )
-                    .await?,
+                    build("diskplugin-controller", bare, &kept.path().join("controller")).await?,
                     build("diskplugin-node", bare, &kept.path().join("node")).await?,
                 ]
             }
@@ -108,10 +103,7 @@ async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBu
     let options = "-C target-feature=+crt-static -C relocation-model=static";
     cargo.env("RUSTFLAGS", options);
     let status = cargo.args(flags).status().await?;
-    ensure!(
-        status.success(),
-        "cargo build {flags:?} ended with {status}"
-    );
+    ensure!(status.success(), "cargo build {flags:?} ended with {status}");
     // The bench itself lies in TARGET/release/deps.
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(3).context("the target directory")?;
@@ -315,9 +307,6 @@ impl Drop for Disks {
     #[expect(clippy::disallowed_methods, reason = "no runtime waits in a drop")]
     fn drop(&mut self) {
         // Best effort: who reads the figures sees what is left.
-        let _ = std::process::Command::new("losetup")
-            .arg("-d")
-            .args(&self.0)
-            .status();
+        let _ = std::process::Command::new("losetup").arg("-d").args(&self.0).status();
     }
 }

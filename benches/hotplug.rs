@@ -102,9 +102,7 @@ impl Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure())
 }
 
@@ -120,11 +118,7 @@ async fn measure() -> anyhow::Result<()> {
         if index == BEFORE + DISKS {
             guest.sh(POLLER).await;
         }
-        let disk = guest.disk(
-            Kind::Virtio,
-            &format!("bp1bench000000000{index:03}"),
-            16 * MIB,
-        );
+        let disk = guest.disk(Kind::Virtio, &format!("bp1bench000000000{index:03}"), 16 * MIB);
         let volume = node.volume(&disk, block());
         let attach = async {
             // Out of step with who looks every 500 ms; the call is there before the disk.
@@ -171,8 +165,8 @@ impl Moments {
             let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
             lines.next().with_context(|| format!("no{name}"))
         };
-        // The second time is read a moment after the first, which makes the start of the machine and with it "there" too
-        // early. It never becomes too late, so the latest of several is the best.
+        // The second time is read a moment after the first, which makes the start of the machine and with it "there"
+        // too early. It never becomes too late, so the latest of several is the best.
         let mut start = f64::MIN;
         for clock in text.lines().filter_map(|line| line.strip_prefix("clock ")) {
             let (before, now) = clock.split_once(' ').context("two times were expected")?;

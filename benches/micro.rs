@@ -10,9 +10,7 @@ use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
 use diskplugin::cloud::wire::{Described, disk, read};
 use diskplugin::cloud::{CreateDisk, DescribeDisks, wire};
 use diskplugin::disk::{AllowedZone, NewDisk, candidates};
-use diskplugin::model::{
-    Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId,
-};
+use diskplugin::model::{Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId};
 use divan::{Bencher, black_box};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Exchange, Options};
@@ -87,11 +85,7 @@ fn plan(bencher: Bencher<'_, '_>) {
             Category::CloudSsd,
             Category::CloudEfficiency,
         ],
-        levels: vec![
-            PerformanceLevel::Pl0,
-            PerformanceLevel::Pl1,
-            PerformanceLevel::Pl2,
-        ],
+        levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1, PerformanceLevel::Pl2],
         zones: allowed.collect::<Result<_, _>>().expect("they are zones"),
         snapshot: None,
         clone_of: None,
@@ -141,10 +135,7 @@ fn response() -> Vec<u8> {
     for (name, value) in signed.headers {
         request = request.header(name, value);
     }
-    match cloud
-        .http()
-        .answer(&request.body(Vec::new()).expect("a request"))
-    {
+    match cloud.http().answer(&request.body(Vec::new()).expect("a request")) {
         Exchange::Response(response) if response.status == 200 => response.body,
         other => panic!("{other:?}"),
     }
@@ -165,10 +156,7 @@ fn disk(cloud: &Cloud, name: &str) -> CreateDisk {
         encrypted: false,
         kms_key: None,
         tags: Tags::from([
-            (
-                "diskplugin.csi.example/cluster".to_owned(),
-                "bench".to_owned(),
-            ),
+            ("diskplugin.csi.example/cluster".to_owned(), "bench".to_owned()),
             ("diskplugin.csi.example/volume".to_owned(), name.to_owned()),
         ]),
         token: ClientToken::derive("CreateDisk", [name]),

@@ -1,9 +1,10 @@
-//! The driver's own share of staging a blank disk: everything but mkfs and mount(2) themselves. `cargo bench --bench stage`, as root: a 20 GiB ext4
-//! on a loop device over a sparse file, 20 times.
+//! The driver's own share of staging a blank disk: everything but mkfs and mount(2) themselves. `cargo bench --bench
+//! stage`, as root: a 20 GiB ext4 on a loop device over a sparse file, 20 times.
 //!
-//! The parts: `look` is one look at the content (head, samples, tail and blkid), on a device that nobody has looked at before;
-//! `record` is writing and removing the journal of mkfs; `find` is listing all devices; `mount` is mount(2) of a filesystem that
-//! was just made in the same way on the same device, again. What is left is the plan, the mount table and the runtime.
+//! The parts: `look` is one look at the content (head, samples, tail and blkid), on a device that nobody has looked at
+//! before; `record` is writing and removing the journal of mkfs; `find` is listing all devices; `mount` is mount(2) of
+//! a filesystem that was just made in the same way on the same device, again. What is left is the plan, the mount table
+//! and the runtime.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +14,7 @@ use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
 use diskplugin::host::{
-    Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec,
-    Records, Roots,
+    Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots,
 };
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
 use diskplugin::node::{Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
@@ -42,9 +42,7 @@ impl Exec for Timed {
 
 fn main() -> anyhow::Result<()> {
     // As the node's own.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { Box::pin(measure()).await })
 }
 
@@ -116,10 +114,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     figures.find.push(start.elapsed());
     let file = dir.join("devices").join(SERIAL);
     let path = std::fs::read_link(&file)?;
-    let device = devices
-        .into_iter()
-        .find(|one| one.path == path)
-        .context("no device")?;
+    let device = devices.into_iter().find(|one| one.path == path).context("no device")?;
     let start = Instant::now();
     host.content(quick(), &device).await?;
     figures.look.push(start.elapsed());
@@ -151,11 +146,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     };
     node.unstager.unstage(request, quick()).await?;
     std::fs::create_dir(&staging)?;
-    sh(&format!(
-        "mkfs.ext4 -q -m 0 -E nodiscard {}",
-        device.path.display()
-    ))
-    .await?;
+    sh(&format!("mkfs.ext4 -q -m 0 -E nodiscard {}", device.path.display())).await?;
     let again = MountDevice {
         device,
         target: staging.clone(),

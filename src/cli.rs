@@ -38,9 +38,7 @@ pub use operator::{KubeconfigArgs, ProcessArgs};
 pub use orphans::Orphans;
 pub use output::OutputFormat;
 pub use pre_stop_hook::PreStopHook;
-pub use program::{
-    Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role, parse, parse_program,
-};
+pub use program::{Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role, parse, parse_program};
 pub use timeline::Timeline;
 
 use self::endpoint::url;
@@ -67,11 +65,7 @@ pub struct ServerArgs {
     pub driver: DriverArgs,
 
     /// The CSI socket: unix:///absolute/path.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_ENDPOINT",
-        default_value = "unix:///csi/csi.sock"
-    )]
+    #[arg(long, env = "DISKPLUGIN_ENDPOINT", default_value = "unix:///csi/csi.sock")]
     pub endpoint: Endpoint,
 
     /// How long running calls may take to finish after SIGTERM.
@@ -134,9 +128,8 @@ impl CloudArgs {
     /// # Errors
     /// An action has two limits.
     pub fn limits(&self) -> Result<ConfiguredLimits, String> {
-        rate_limits::by_action(&self.rate_limits).map_err(|action| {
-            format!("--rate-limits has several limits of {action}; allowed: one of each action")
-        })
+        rate_limits::by_action(&self.rate_limits)
+            .map_err(|action| format!("--rate-limits has several limits of {action}; allowed: one of each action"))
     }
 }
 
@@ -162,8 +155,8 @@ pub struct Controller {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
-    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
-    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one
+    /// again whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
     #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
     pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
@@ -215,8 +208,8 @@ pub struct AllInOne {
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
     pub metrics_inventory_interval: Interval,
-    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one again
-    /// whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
+    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one
+    /// again whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
     #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
     pub list_volumes_published_nodes: bool,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
@@ -272,12 +265,10 @@ fn directory(text: &str) -> Result<PathBuf, String> {
 fn category(text: &str) -> Result<Category, String> {
     let name = text.trim().to_ascii_lowercase();
     let mut known = Category::KNOWN.into_iter();
-    known
-        .find(|category| category.as_str() == name)
-        .ok_or_else(|| {
-            let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
-            format!("allowed: {}", names.join(", "))
-        })
+    known.find(|category| category.as_str() == name).ok_or_else(|| {
+        let names: Vec<_> = Category::KNOWN.iter().map(Category::as_str).collect();
+        format!("allowed: {}", names.join(", "))
+    })
 }
 
 fn memory(text: &str) -> Result<Bytes, String> {
@@ -356,11 +347,7 @@ mod tests {
                     "leader-election-namespace" => "POD_NAMESPACE".to_owned(),
                     long => format!("DISKPLUGIN_{}", long.to_uppercase().replace('-', "_")),
                 };
-                assert_eq!(
-                    arg.get_env().and_then(|v| v.to_str()),
-                    Some(wanted.as_str()),
-                    "{long}"
-                );
+                assert_eq!(arg.get_env().and_then(|v| v.to_str()), Some(wanted.as_str()), "{long}");
             }
         }
     }

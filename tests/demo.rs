@@ -1,10 +1,7 @@
 //! The demo as a process: its story, and that nothing of it stays behind, however it ends.
 #![cfg(feature = "mock-cloud")]
 
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
@@ -174,9 +171,7 @@ async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
     let told = demo.stdout();
     let place = |name: &str| {
         let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name}: {told}"))
-            .trim()
-            .to_owned()
+        line.unwrap_or_else(|| panic!("no {name}: {told}")).trim().to_owned()
     };
     let socket = |name: &str| place(name).trim_start_matches("unix://").to_owned();
     let controller = demo.ready(Path::new(&socket("controller "))).await;
@@ -225,12 +220,7 @@ async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
 
 /// Holds that the demo told these steps, each with its number, and no others.
 fn told_to_the_end(ended: &Ended, steps: &[&str]) {
-    assert_eq!(
-        (ended.code, ended.stderr.as_str()),
-        (Some(0), ""),
-        "{}",
-        ended.stdout
-    );
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
     let mut rest = ended.stdout.as_str();
     for (number, step) in (1..).zip(steps) {
         let line = format!("\n{number:>3}  {step}  ");
@@ -238,11 +228,7 @@ fn told_to_the_end(ended: &Ended, steps: &[&str]) {
         rest = &rest[at.unwrap_or_else(|| panic!("no {line:?}: {}", ended.stdout))..];
     }
     let summary = format!("\n{} steps in ", steps.len());
-    for text in [
-        &summary,
-        "Left in the cloud: 0 disks, 0 snapshots.",
-        NOTHING_LEFT,
-    ] {
+    for text in [&summary, "Left in the cloud: 0 disks, 0 snapshots.", NOTHING_LEFT] {
         assert!(rest.contains(text), "no {text:?}: {}", ended.stdout);
     }
 }
@@ -251,20 +237,13 @@ fn told_to_the_end(ended: &Ended, steps: &[&str]) {
 async fn interrupted(at: Duration, signal: Signal) {
     let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
-    let over = until("the demo runs on", 2 * at, async || {
-        demo.is_over().then_some(())
-    });
+    let over = until("the demo runs on", 2 * at, async || demo.is_over().then_some(()));
     assert!(timeout(at, over).await.is_err(), "it ended before {at:?}");
     demo.signal(signal);
     let start = Instant::now();
     let ended = demo.ended().await;
     let took = start.elapsed();
-    assert_eq!(
-        home.leftovers(),
-        [""; 0],
-        "{signal} at {at:?}: {}",
-        ended.stderr
-    );
+    assert_eq!(home.leftovers(), [""; 0], "{signal} at {at:?}: {}", ended.stderr);
     assert!(took < SOON, "{signal} at {at:?}: took {took:?}");
     stopped(&ended);
 }
@@ -297,11 +276,7 @@ fn lanes<const COUNT: usize>(instants: &[Duration]) -> [Vec<Duration>; COUNT] {
     let mut lanes = [const { Vec::new() }; COUNT];
     for (index, at) in instants.iter().rev().enumerate() {
         let round = index % (2 * COUNT);
-        let lane = if round < COUNT {
-            round
-        } else {
-            2 * COUNT - 1 - round
-        };
+        let lane = if round < COUNT { round } else { 2 * COUNT - 1 - round };
         lanes[lane].push(*at);
     }
     lanes

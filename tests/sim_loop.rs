@@ -14,13 +14,10 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::cloud::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk,
-    ResizeMode,
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
 };
 use diskplugin::host::{Command, Exec, ProcessExec};
-use diskplugin::model::{
-    Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
-};
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
 use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 use memory_cloud::client;
 
@@ -53,20 +50,10 @@ fn soon() -> Deadline {
 
 async fn start(dir: &Path) -> Result<Cloud, StartError> {
     let dir = format!("--device-dir={}", dir.display());
-    let flags = [
-        "--back-with=loop",
-        dir.as_str(),
-        "--nodes=i-one=cn-beijing-a",
-    ];
+    let flags = ["--back-with=loop", dir.as_str(), "--nodes=i-one=cn-beijing-a"];
     let options = Options::from_flags(flags).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    Cloud::start(
-        &options,
-        Arc::new(SystemClock),
-        Arc::new(SystemCommands),
-        listener,
-    )
-    .await
+    Cloud::start(&options, Arc::new(SystemClock), Arc::new(SystemCommands), listener).await
 }
 
 impl Lab {
@@ -130,10 +117,7 @@ impl Lab {
         };
         self.ecs.attach_disk(soon(), &request).await.unwrap();
         let row = self.until(disk, |row| row.is_in_use_on(&self.node)).await;
-        let link = self
-            .dir()
-            .join("nodes/i-one")
-            .join(row.serial.unwrap().as_str());
+        let link = self.dir().join("nodes/i-one").join(row.serial.unwrap().as_str());
         std::fs::read_link(link).unwrap()
     }
 
@@ -181,9 +165,7 @@ async fn eventually<T>(look: impl AsyncFn() -> Option<T>) -> T {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), wait)
-        .await
-        .unwrap()
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap()
 }
 
 /// The loop devices whose file lies in the directory.
@@ -199,10 +181,7 @@ fn loops_in(dir: &Path) -> Vec<String> {
 }
 
 fn write(device: &Path, at: u64, text: &[u8]) {
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(device)
-        .unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(device).unwrap();
     file.seek(SeekFrom::Start(at)).unwrap();
     file.write_all(text).unwrap();
     file.sync_all().unwrap();
@@ -239,14 +218,8 @@ async fn a_disk_is_a_device_that_keeps_its_data() {
     let backing = Path::new("/sys/block")
         .join(device.file_name().unwrap())
         .join("loop/backing_file");
-    let file = lab
-        .dir()
-        .join("disks")
-        .join(format!("{}.img", &disk.as_str()[2..]));
-    assert_eq!(
-        std::fs::read_to_string(backing).unwrap().trim(),
-        file.to_str().unwrap()
-    );
+    let file = lab.dir().join("disks").join(format!("{}.img", &disk.as_str()[2..]));
+    assert_eq!(std::fs::read_to_string(backing).unwrap().trim(), file.to_str().unwrap());
     write(&device, 1 << 20, b"before the cut");
     let snapshot = lab.snapshot(&disk).await;
     write(&device, 1 << 20, b"after the cut!");
@@ -315,9 +288,7 @@ async fn a_new_start_frees_what_a_crash_left() {
     let second = start(&dir).await;
     assert!(second.is_err(), "the directory is held");
     // A crash: nothing is shut down.
-    let Lab {
-        home, cloud, ecs, ..
-    } = lab;
+    let Lab { home, cloud, ecs, .. } = lab;
     drop((cloud, ecs));
     let cloud = eventually(async || start(&dir).await.ok()).await;
     assert!(loops_in(&dir).is_empty());

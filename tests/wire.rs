@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use prost_reflect::{
-    DescriptorPool, EnumDescriptor, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
-    MethodDescriptor,
+    DescriptorPool, EnumDescriptor, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
 };
 
 const PACKAGE: &str = "csi.v1";
@@ -24,14 +23,7 @@ fn the_compiled_descriptors_equal_the_wire_facts() {
 #[test]
 fn the_wire_facts_are_not_empty() {
     let facts = stated(FACTS);
-    for kind in [
-        "rpc ",
-        "message ",
-        "field ",
-        "value ",
-        "reserved ",
-        "extension ",
-    ] {
+    for kind in ["rpc ", "message ", "field ", "value ", "reserved ", "extension "] {
         assert!(
             facts.iter().any(|fact| fact.starts_with(kind)),
             "no line of kind {kind:?}"
@@ -111,21 +103,14 @@ fn stated(text: &str) -> BTreeSet<String> {
             facts.insert(line.to_owned());
             facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
         } else if let Some((name, values)) = enumeration(line) {
-            facts.extend(
-                values
-                    .split(", ")
-                    .map(|value| format!("value {name} {value}")),
-            );
+            facts.extend(values.split(", ").map(|value| format!("value {name} {value}")));
             facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
         } else if let Some(field) = line.strip_prefix("  ") {
             facts.insert(format!("field {message} {field}"));
         } else if line.starts_with("rpc ") {
             facts.insert(line.to_owned());
         } else {
-            assert!(
-                line.is_empty() || line.starts_with('#'),
-                "not a fact: {line}"
-            );
+            assert!(line.is_empty() || line.starts_with('#'), "not a fact: {line}");
         }
     }
     facts
@@ -144,11 +129,7 @@ fn compiled(pool: &DescriptorPool) -> BTreeSet<String> {
     for message in messages(pool) {
         let name = short(message.full_name());
         facts.insert(format!("message {name}"));
-        facts.extend(
-            message
-                .fields()
-                .map(|f| format!("field {name} {}", field(&f))),
-        );
+        facts.extend(message.fields().map(|f| format!("field {name} {}", field(&f))));
         let reserved = message.reserved_ranges().flatten();
         facts.extend(reserved.map(|number| format!("reserved {name} {number}")));
     }

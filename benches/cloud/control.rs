@@ -17,9 +17,7 @@ pub(crate) struct Count {
 
 pub(crate) async fn get(endpoint: &str, what: &str) -> anyhow::Result<Value> {
     let url = format!("{endpoint}/_control/{what}");
-    let client = reqwest::Client::builder()
-        .timeout(Duration::from_secs(10))
-        .build()?;
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build()?;
     let response = client.get(url).send().await?.error_for_status()?;
     Ok(response.json().await?)
 }
@@ -28,9 +26,7 @@ pub(crate) async fn get(endpoint: &str, what: &str) -> anyhow::Result<Value> {
 pub(crate) async fn ids(endpoint: &str, kind: &str) -> anyhow::Result<Vec<String>> {
     let state = get(endpoint, "state").await?;
     let rows = state[kind].as_array().into_iter().flatten();
-    Ok(rows
-        .filter_map(|row| row["id"].as_str().map(str::to_owned))
-        .collect())
+    Ok(rows.filter_map(|row| row["id"].as_str().map(str::to_owned)).collect())
 }
 
 /// The calls since the cloud was started.

@@ -9,9 +9,7 @@ pub(crate) const CALLS: u32 = 4;
 
 /// The floor of a run that starts so long after the beginning of a quota window.
 pub(crate) fn floor(row: &Row, phase: Duration) -> Duration {
-    let quota = row
-        .quota
-        .map_or(Duration::ZERO, |quota| windows(row, quota, phase));
+    let quota = row.quota.map_or(Duration::ZERO, |quota| windows(row, quota, phase));
     waves(row).max(queue(row)).max(quota)
 }
 
@@ -35,19 +33,17 @@ fn waves(row: &Row) -> Duration {
     life(row) * row.volumes.div_ceil(row.parallel)
 }
 
-/// Where an instance does one operation at a time, it is a queue that each of its volumes passes twice; it begins when the first
-/// disk has been created.
+/// Where an instance does one operation at a time, it is a queue that each of its volumes passes twice; it begins when
+/// the first disk has been created.
 fn queue(row: &Row) -> Duration {
     match row.instances {
         Instances::Tagged => Duration::ZERO,
-        Instances::Serial => {
-            row.create + (row.attach + row.detach) * row.volumes.div_ceil(row.nodes)
-        }
+        Instances::Serial => row.create + (row.attach + row.detach) * row.volumes.div_ceil(row.nodes),
     }
 }
 
-/// `CreateDisk` is called once per volume, so the last one is sent in window `ceil(volumes / quota)`; then that volume has
-/// the rest of its life before it.
+/// `CreateDisk` is called once per volume, so the last one is sent in window `ceil(volumes / quota)`; then that volume
+/// has the rest of its life before it.
 fn windows(row: &Row, quota: Quota, phase: Duration) -> Duration {
     let before = quota.window * (row.volumes.div_ceil(quota.calls) - 1);
     before.saturating_sub(phase) + life(row)

@@ -6,8 +6,8 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, access_mode};
 use diskplugin::csi::proto::{
-    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
-    CreateVolumeRequest, DeleteVolumeRequest, VolumeCapability,
+    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest, CreateVolumeRequest,
+    DeleteVolumeRequest, VolumeCapability,
 };
 use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;

@@ -1,11 +1,11 @@
-//! The controller under the latency, delays, quotas and faults of a cloud: `cargo bench --bench cloud`, or `make bench`.
-//! `cargo bench --bench cloud -- quota-2s` runs one row, `--list` shows all, `--json` prints for programs, and `--driver PATH` and
-//! `--cloud PATH` run other binaries than the bench profile's.
+//! The controller under the latency, delays, quotas and faults of a cloud: `cargo bench --bench cloud`, or `make
+//! bench`. `cargo bench --bench cloud -- quota-2s` runs one row, `--list` shows all, `--json` prints for programs, and
+//! `--driver PATH` and `--cloud PATH` run other binaries than the bench profile's.
 //!
 //! Controller and fake cloud are processes of their own; the controller is called over its CSI socket, as the sidecars
-//! call it. Each volume goes through CreateVolume, ControllerPublishVolume, ControllerUnpublishVolume and DeleteVolume. Printed is
-//! the time beside its floor and what is required; nothing is asserted but that every volume comes to its end and no disk
-//! is left.
+//! call it. Each volume goes through CreateVolume, ControllerPublishVolume, ControllerUnpublishVolume and DeleteVolume.
+//! Printed is the time beside its floor and what is required; nothing is asserted but that every volume comes to its
+//! end and no disk is left.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -108,13 +108,7 @@ impl Outcome {
         };
         let required = &self.required;
         let mut figures = vec![
-            figure(
-                "time",
-                "s",
-                self.seconds,
-                Some(self.floor_seconds),
-                required.seconds,
-            ),
+            figure("time", "s", self.seconds, Some(self.floor_seconds), required.seconds),
             figure(
                 "calls per volume",
                 "",
@@ -133,13 +127,7 @@ impl Outcome {
             figure("CPU", "s", self.cpu_seconds, None, required.cpu_seconds),
         ];
         if let Some(start) = self.start_ms {
-            figures.push(figure(
-                "start to ready",
-                "ms",
-                start,
-                None,
-                required.start_ms,
-            ));
+            figures.push(figure("start to ready", "ms", start, None, required.start_ms));
         }
         figures
     }
@@ -167,9 +155,7 @@ impl fmt::Display for Outcome {
             writeln!(f, "  started {phase:.2} s after the beginning of a window")?;
         }
         for figure in self.figures() {
-            let Figure {
-                name, unit, value, ..
-            } = figure;
+            let Figure { name, unit, value, .. } = figure;
             write!(f, "  {name:<18} {value:8.2} {unit:<3}")?;
             match figure.least {
                 Some(least) => {
@@ -208,11 +194,7 @@ impl fmt::Display for Outcome {
         for (failure, count) in &self.failures {
             writeln!(f, "    failed and retried: {failure} {count}")?;
         }
-        writeln!(
-            f,
-            "    CPU of the fake cloud {:.2} s",
-            self.cloud_cpu_seconds
-        )
+        writeln!(f, "    CPU of the fake cloud {:.2} s", self.cloud_cpu_seconds)
     }
 }
 
@@ -223,9 +205,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
             .to_owned(),
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned(),
     ];
-    let most = |required: Option<f64>, unit: &str| {
-        required.map_or("–".to_owned(), |most| format!("≤ {most}{unit}"))
-    };
+    let most = |required: Option<f64>, unit: &str| required.map_or("–".to_owned(), |most| format!("≤ {most}{unit}"));
     for outcome in outcomes {
         lines.push(format!(
             "| {} | {:.1} s | {:.1} s | {:.2} | {} | {:.2} | {} | {} | {} | {:.1} MiB | {:.2} s | {} |",

@@ -305,16 +305,11 @@ impl Row {
             Latency::None => {}
             Latency::Fixed(time) => parts.push(format!("every call takes {time:?}")),
             Latency::Lognormal { median, sigma } => {
-                parts.push(format!(
-                    "calls lognormal (median {median:?}, sigma {sigma})"
-                ));
+                parts.push(format!("calls lognormal (median {median:?}, sigma {sigma})"));
             }
         }
         if let Some(quota) = self.quota {
-            parts.push(format!(
-                "quota {} calls in {:?} per API",
-                quota.calls, quota.window
-            ));
+            parts.push(format!("quota {} calls in {:?} per API", quota.calls, quota.window));
         }
         if self.instances == Instances::Serial {
             parts.push("one operation at a time per instance".to_owned());
@@ -328,8 +323,8 @@ impl Row {
         parts.join("; ")
     }
 
-    /// How long the run may take before it is given up: not so long that a driver that is far from what is required blocks
-    /// the other rows.
+    /// How long the run may take before it is given up: not so long that a driver that is far from what is required
+    /// blocks the other rows.
     pub(crate) fn limit(&self) -> Duration {
         let required = self.required.seconds.unwrap_or(60.0);
         Duration::from_secs_f64(required * 3.0 + 30.0).min(Duration::from_mins(5))
@@ -342,11 +337,7 @@ impl Row {
             let width = milliseconds * u64::from(self.jitter) / 100;
             match width {
                 0 => format!("--{flag}-delay={milliseconds}ms"),
-                _ => format!(
-                    "--{flag}-delay={}ms..{}ms",
-                    milliseconds - width,
-                    milliseconds + width
-                ),
+                _ => format!("--{flag}-delay={}ms..{}ms", milliseconds - width, milliseconds + width),
             }
         };
         let mut flags = vec![
@@ -359,10 +350,7 @@ impl Row {
             Latency::None => {}
             Latency::Fixed(time) => flags.push(format!("--latency={}ms", time.as_millis())),
             Latency::Lognormal { median, sigma } => {
-                flags.push(format!(
-                    "--latency=lognormal:{}ms,{sigma}",
-                    median.as_millis()
-                ));
+                flags.push(format!("--latency=lognormal:{}ms,{sigma}", median.as_millis()));
             }
         }
         if let Some(quota) = self.quota {
@@ -372,9 +360,7 @@ impl Row {
         let faults: Vec<_> = self
             .faults
             .iter()
-            .map(|fault| {
-                serde_json::json!({"action": "*", "percent": fault.percent, "kind": fault.kind})
-            })
+            .map(|fault| serde_json::json!({"action": "*", "percent": fault.percent, "kind": fault.kind}))
             .collect();
         let mut rules = serde_json::json!({"log_length": log_length});
         match self.instances {

@@ -36,10 +36,7 @@ impl Programs {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let (fake, endpoint) = Program::fake_cloud(&self.cloud, dir.path(), &flags).await?;
         let nodes = control::ids(&endpoint, "instances").await?;
-        ensure!(
-            u32::try_from(nodes.len())? == row.nodes,
-            "the nodes are missing"
-        );
+        ensure!(u32::try_from(nodes.len())? == row.nodes, "the nodes are missing");
         if let Some(quota) = row.quota.filter(|quota| quota.aligned) {
             tokio::time::sleep(quota.window - phase(quota.window)).await;
         }
@@ -113,14 +110,9 @@ impl Programs {
     }
 }
 
-/// Leads all volumes through their lives, so many at a time, each to the next node in turn. Returns how many came to their
-/// end before the run is given up.
-async fn all(
-    row: &Row,
-    sidecars: Sidecars,
-    nodes: &[String],
-    limit: Instant,
-) -> anyhow::Result<u32> {
+/// Leads all volumes through their lives, so many at a time, each to the next node in turn. Returns how many came to
+/// their end before the run is given up.
+async fn all(row: &Row, sidecars: Sidecars, nodes: &[String], limit: Instant) -> anyhow::Result<u32> {
     let slots = Arc::new(Semaphore::new(usize::try_from(row.parallel)?));
     let mut lives = JoinSet::new();
     for (number, node) in (0..row.volumes).zip(nodes.iter().cycle()) {
@@ -141,9 +133,7 @@ async fn all(
 
 /// How long ago the present window of the clock began.
 fn phase(window: Duration) -> Duration {
-    let window = i128::try_from(window.as_nanos())
-        .unwrap_or(i128::MAX)
-        .max(1);
+    let window = i128::try_from(window.as_nanos()).unwrap_or(i128::MAX).max(1);
     let nanos = SystemClock.now().as_nanosecond().rem_euclid(window);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
 }

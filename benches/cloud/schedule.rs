@@ -1,5 +1,5 @@
-//! Which rows run at the same time: those that mostly wait, beside the long ones, so that all of them take minutes instead of a
-//! quarter of an hour. What is measured within a core runs alone.
+//! Which rows run at the same time: those that mostly wait, beside the long ones, so that all of them take minutes
+//! instead of a quarter of an hour. What is measured within a core runs alone.
 
 use crate::outcome::Outcome;
 use crate::row::{Beside, Row};

@@ -77,11 +77,7 @@ impl Program {
     }
 
     /// Starts a fake cloud on a free port of the loopback, and tells its endpoint.
-    pub(crate) async fn fake_cloud(
-        binary: &Path,
-        dir: &Path,
-        flags: &[&str],
-    ) -> anyhow::Result<(Self, String)> {
+    pub(crate) async fn fake_cloud(binary: &Path, dir: &Path, flags: &[&str]) -> anyhow::Result<(Self, String)> {
         let mut args = vec!["mock-cloud", "--listen=127.0.0.1:0", "--region", REGION];
         args.extend(["--zones", ZONE]);
         args.extend(flags);
@@ -142,12 +138,11 @@ impl Program {
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         let pid = self.child.id().context("it has ended")?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // proc_pid_stat(5): the second field is in parentheses and may hold anything; utime and stime are the 14th and 15th.
+        // proc_pid_stat(5): the second field is in parentheses and may hold anything; utime and stime are the 14th and
+        // 15th.
         let (_, rest) = stat.rsplit_once(')').context("no command")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |field: usize| -> anyhow::Result<u32> {
-            Ok(fields.get(field - 3).context("too short")?.parse()?)
-        };
+        let ticks = |field: usize| -> anyhow::Result<u32> { Ok(fields.get(field - 3).context("too short")?.parse()?) };
         let per_second = sysconf(SysconfVar::CLK_TCK)?.context("no clock tick")?;
         let per_second = u32::try_from(per_second)?;
         Ok(Duration::from_secs(1) * (ticks(14)? + ticks(15)?) / per_second)
@@ -159,11 +154,7 @@ impl Program {
         kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGTERM)?;
         let ended = timeout(PATIENCE, self.child.wait()).await;
         let status = ended.context("it did not end after SIGTERM")??;
-        ensure!(
-            status.success(),
-            "it ended with {status}: {}",
-            self.last_words()
-        );
+        ensure!(status.success(), "it ended with {status}: {}", self.last_words());
         Ok(())
     }
 
@@ -177,9 +168,7 @@ impl Program {
 /// The binaries named after `--`; cargo adds a flag of its own.
 pub(crate) fn named() -> Vec<PathBuf> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
-    words
-        .filter(|word| word.as_path() != Path::new("--bench"))
-        .collect()
+    words.filter(|word| word.as_path() != Path::new("--bench")).collect()
 }
 
 /// Where a role listens.
@@ -189,8 +178,6 @@ pub(crate) fn socket(dir: &Path, role: &str) -> PathBuf {
 
 /// Runs the bench to its end.
 pub(crate) fn run(bench: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(bench)
 }

@@ -1,5 +1,5 @@
-//! A day under a quota of 60 calls per minute for each API: volumes come and go all the time at 60 % of it, and every four hours
-//! twice as many at once as the quota has for a minute.
+//! A day under a quota of 60 calls per minute for each API: volumes come and go all the time at 60 % of it, and every
+//! four hours twice as many at once as the quota has for a minute.
 
 use std::time::Duration;
 
@@ -25,10 +25,7 @@ const BURSTS: Duration = Duration::from_hours(4);
 
 /// So long under quota.
 pub(crate) async fn run(day: Duration) -> Figures {
-    let stage = Stage::new(
-        NODES,
-        &["--parallel-attach", &format!("--throttle={QUOTA}")],
-    );
+    let stage = Stage::new(NODES, &["--parallel-attach", &format!("--throttle={QUOTA}")]);
     let (service, times) = (stage.start(), Times::default());
     let fleet = Fleet {
         stage,
@@ -73,9 +70,7 @@ pub(crate) async fn run(day: Duration) -> Figures {
         2 * QUOTA
     );
     figures.volumes = number;
-    figures
-        .notes
-        .insert("volumes under way at the end", left as f64);
+    figures.notes.insert("volumes under way at the end", left as f64);
     fleet.conclude(&mut figures).await;
     figures
 }

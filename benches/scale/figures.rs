@@ -69,12 +69,7 @@ impl Measurement {
     }
 
     /// The figures; `floor` gives that of each RPC.
-    pub(crate) fn end(
-        self,
-        stage: &Stage,
-        times: &Times,
-        floor: impl Fn(&str) -> Percentiles,
-    ) -> Figures {
+    pub(crate) fn end(self, stage: &Stage, times: &Times, floor: impl Fn(&str) -> Percentiles) -> Figures {
         let cpu_seconds = cpu_seconds() - self.cpu;
         let peak_mib = memory::mib(memory::peak(), self.live);
         let (rpcs, failures) = times.take();
@@ -189,8 +184,5 @@ impl fmt::Display for Figures {
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_whitespace().next();
-    nanoseconds
-        .and_then(|ns| ns.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        / 1e9
+    nanoseconds.and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }

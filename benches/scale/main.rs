@@ -1,5 +1,5 @@
-//! The controller with up to 100,000 volumes, in virtual time on the fake cloud in memory: `cargo bench --bench scale`, or
-//! `make bench`. `cargo bench --bench scale -- reschedule` runs one scenario on a fleet of 100,000 volumes,
+//! The controller with up to 100,000 volumes, in virtual time on the fake cloud in memory: `cargo bench --bench scale`,
+//! or `make bench`. `cargo bench --bench scale -- reschedule` runs one scenario on a fleet of 100,000 volumes,
 //! `--volumes N` on a smaller one, and `--json` prints for programs; `scripts/plot-scale` draws that.
 //!
 //! The Controller service, the rate limiter and the retries are those of the driver; only HTTP is left out. Nothing is
@@ -62,17 +62,11 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&figures)?);
     }
     let is_right = figures.iter().all(|figures| figures.wrong.is_empty());
-    Ok(if is_right {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn run(args: &Args) -> Vec<Figures> {
-    let is_chosen = |name: &str| {
-        args.scenarios.is_empty() || args.scenarios.iter().any(|scenario| scenario == name)
-    };
+    let is_chosen = |name: &str| args.scenarios.is_empty() || args.scenarios.iter().any(|scenario| scenario == name);
     let mut all = Vec::new();
     let mut show = |figures: Figures| {
         if !args.json {

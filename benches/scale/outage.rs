@@ -23,8 +23,8 @@ const STOPPING: Duration = Duration::from_mins(10);
 const RECOVERED: Duration = Duration::from_mins(20);
 const STARTING: Duration = Duration::from_mins(1);
 
-/// The zone fails under so many of its volumes that callers then want elsewhere; a tenth as many live meanwhile in the other
-/// zones.
+/// The zone fails under so many of its volumes that callers then want elsewhere; a tenth as many live meanwhile in the
+/// other zones.
 pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     serial(fleet).await;
     let measurement = Measurement::begin(&fleet.stage, &fleet.times);
@@ -46,9 +46,7 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
         figures.rpcs.insert(format!("{rpc}, other zones"), times);
     }
     for (failure, count) in failed {
-        figures
-            .failures
-            .insert(format!("{failure}, other zones"), count);
+        figures.failures.insert(format!("{failure}, other zones"), count);
     }
     let refused = |action: &str| calls.get(action).map_or(0, |(_, refused)| *refused) as f64;
     let notes = [
@@ -56,19 +54,13 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
             "refused detach orders per volume until recovery",
             refused("DetachDisk") / volumes as f64,
         ),
-        (
-            "refused attach orders until recovery",
-            refused("AttachDisk"),
-        ),
+        ("refused attach orders until recovery", refused("AttachDisk")),
         (
             "refused creations per claim until recovery",
             refused("CreateDisk") / claimed.max(1) as f64,
         ),
         ("regional volumes that moved to other zones", moved as f64),
-        (
-            "zonal volumes that went back to their nodes",
-            detached as f64,
-        ),
+        ("zonal volumes that went back to their nodes", detached as f64),
     ];
     figures.notes.extend(notes);
     figures.scenario = "outage".to_owned();
@@ -159,12 +151,7 @@ fn claim(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Volume>>) -
 }
 
 /// So many volumes live in the other zones during the first ten minutes.
-fn live_elsewhere(
-    fleet: &Fleet,
-    volumes: usize,
-    callers: &mut JoinSet<Option<Volume>>,
-    times: &Times,
-) {
+fn live_elsewhere(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Volume>>, times: &Times) {
     let nodes = Arc::new(fleet.stage.nodes.clone());
     let alive: Vec<_> = (0..nodes.len()).filter(|n| nodes[*n].1 != ZONE).collect();
     let mut dice = Dice(2);

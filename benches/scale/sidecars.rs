@@ -7,8 +7,8 @@ use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, access_mode};
 use diskplugin::csi::proto::{
-    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
-    CreateVolumeRequest, DeleteVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
+    CapacityRange, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest, CreateVolumeRequest,
+    DeleteVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tonic::{Request, Response, Status};
@@ -71,11 +71,8 @@ impl Sidecars {
             volume_capability: Some(block()),
             ..ControllerPublishVolumeRequest::default()
         };
-        let send = |service: Service, request| async move {
-            service.controller_publish_volume(request).await
-        };
-        self.retried("ControllerPublishVolume", &request, send)
-            .await;
+        let send = |service: Service, request| async move { service.controller_publish_volume(request).await };
+        self.retried("ControllerPublishVolume", &request, send).await;
     }
 
     pub(crate) async fn unpublish(&self, volume: &str, node: &str) {
@@ -84,11 +81,8 @@ impl Sidecars {
             node_id: node.to_owned(),
             ..ControllerUnpublishVolumeRequest::default()
         };
-        let send = |service: Service, request| async move {
-            service.controller_unpublish_volume(request).await
-        };
-        self.retried("ControllerUnpublishVolume", &request, send)
-            .await;
+        let send = |service: Service, request| async move { service.controller_unpublish_volume(request).await };
+        self.retried("ControllerUnpublishVolume", &request, send).await;
     }
 
     pub(crate) async fn delete(&self, volume: &str) {

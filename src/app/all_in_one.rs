@@ -76,8 +76,7 @@ impl Driver {
                 inventory.clone(),
             ))
         });
-        let controller_gauges =
-            ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+        let controller_gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
         let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks)
             .with_published_nodes(self.list_volumes_published_nodes);
@@ -119,11 +118,7 @@ impl Driver {
     }
 }
 
-async fn real(
-    args: cli::AllInOne,
-    telemetry: Telemetry,
-    stop: impl Future<Output = ()> + Send,
-) -> anyhow::Result<()> {
+async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
@@ -204,10 +199,7 @@ mod mock {
             tracing::info!(endpoint, "fake cloud");
             let cluster = args.owner.cluster_id;
             let cloud = cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?;
-            cloud
-                .access
-                .rate_limiter
-                .configure(cloud::limits(&args.cloud)?);
+            cloud.access.rate_limiter.configure(cloud::limits(&args.cloud)?);
             let driver = Driver {
                 server: args.server,
                 cloud,
@@ -261,15 +253,10 @@ mod mock {
             ids.join(", ")
         };
         match wanted {
-            None => nodes
-                .next()
-                .context("the fake cloud has no node: --nodes is 0"),
-            Some(id) => nodes.find(|node| node.id == id.as_str()).with_context(|| {
-                format!(
-                    "the fake cloud has no node {id}, only {}; see --nodes",
-                    names()
-                )
-            }),
+            None => nodes.next().context("the fake cloud has no node: --nodes is 0"),
+            Some(id) => nodes
+                .find(|node| node.id == id.as_str())
+                .with_context(|| format!("the fake cloud has no node {id}, only {}; see --nodes", names())),
         }
     }
 }

@@ -43,11 +43,7 @@ pub(crate) fn limits(cloud: &cli::CloudArgs) -> Result<ConfiguredLimits, Invalid
 }
 
 /// The client that the flags describe. The credentials are requested in the background, without delaying the start.
-pub(crate) fn client(
-    cloud: cli::CloudArgs,
-    metadata: Metadata,
-    region: &RegionId,
-) -> anyhow::Result<CloudClient> {
+pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionId) -> anyhow::Result<CloudClient> {
     let network = cloud.network;
     let given = cloud.ecs_endpoint.clone();
     if given.is_none() && network == Network::Vpc && endpoint::has_single_host(region) {
@@ -60,18 +56,14 @@ pub(crate) fn client(
     let scheme = cloud.signature;
     let limits = limits(&cloud)?;
     let clock = ServerClock::new(Arc::new(SystemClock));
-    let Selected { provider, source } =
-        super::credential::selected(cloud, metadata, region, &clock)?;
+    let Selected { provider, source } = super::credential::selected(cloud, metadata, region, &clock)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
     let first = Arc::clone(&provider);
     // Separate tasks: shutdown does not wait for an unresponsive service.
     Tasks::default().spawn(async move {
         // Not fatal: the Secret may be created later.
         if let Err(error) = first.provide().await {
-            tracing::warn!(
-                "no credentials, every cloud call will fail: {}",
-                error_chain(&error)
-            );
+            tracing::warn!("no credentials, every cloud call will fail: {}", error_chain(&error));
         }
     });
     let client = Client::new(Settings {
@@ -94,11 +86,10 @@ pub(crate) fn fake_client(
     scheme: crate::cloud::sign::Scheme,
     options: &fake_ecs::Options,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn CredentialProvider> =
-        Arc::new(crate::cloud::credential::Credentials::new(
-            options.access_key_id.expose(),
-            options.access_key_secret.expose(),
-        ));
+    let provider: Arc<dyn CredentialProvider> = Arc::new(crate::cloud::credential::Credentials::new(
+        options.access_key_id.expose(),
+        options.access_key_secret.expose(),
+    ));
     let client = Client::new(Settings {
         server: endpoint.parse()?,
         region: region.clone(),

@@ -22,9 +22,7 @@ use crate::ops::orphans::{Observer, Rules};
 const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
 /// The API server, if a feature is enabled that needs it. Nothing is sent yet.
-pub(crate) async fn connect(
-    args: &cli::KubernetesArgs,
-) -> Result<Option<Cluster>, InvalidSettings> {
+pub(crate) async fn connect(args: &cli::KubernetesArgs) -> Result<Option<Cluster>, InvalidSettings> {
     let mut flags = args.enabled();
     if args.leader_election.leader_election {
         flags.push("--leader-election");
@@ -67,7 +65,8 @@ pub(crate) fn candidate(
     Ok(Some(Candidate::new(cluster, config)))
 }
 
-/// Starts the enabled features, and returns the nodes if the API server is used. Neither startup nor shutdown waits for them: the API server may be unavailable.
+/// Starts the enabled features, and returns the nodes if the API server is used. Neither startup nor shutdown waits for
+/// them: the API server may be unavailable.
 pub(crate) fn start(
     args: cli::KubernetesArgs,
     cluster: Option<Cluster>,
@@ -99,12 +98,7 @@ pub(crate) fn start(
         ));
     }
     if let Some(key) = args.startup_taint {
-        tasks.spawn(taint::remove_taint(
-            cluster.clone(),
-            nodes.clone(),
-            key,
-            publishes,
-        ));
+        tasks.spawn(taint::remove_taint(cluster.clone(), nodes.clone(), key, publishes));
     }
     if let Some(interval) = args.metrics_orphans_interval.0 {
         let observer = Observer {
@@ -128,14 +122,11 @@ pub(crate) fn start(
     (events, Some(nodes))
 }
 
-/// Registers the nodes of the cluster with the disk services: if the system disk of a node is visible, the access key belongs to
-/// the account of the cluster.
+/// Registers the nodes of the cluster with the disk services: if the system disk of a node is visible, the access key
+/// belongs to the account of the cluster.
 async fn record_nodes(disks: Arc<DiskServices>, mut nodes: Nodes) {
     loop {
-        nodes
-            .instances()
-            .iter()
-            .for_each(|node| disks.record_node(node));
+        nodes.instances().iter().for_each(|node| disks.record_node(node));
         nodes.changed().await;
     }
 }

@@ -9,9 +9,7 @@ use super::cloud::CloudClient;
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
-use super::metrics::{
-    ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics,
-};
+use super::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics};
 use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
@@ -98,14 +96,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     // Only the active process knows what was sent to the cloud, so what remembers it is created from here on.
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
-    let (events, nodes) = cluster::start(
-        args.kubernetes,
-        api_server,
-        &driver,
-        &cluster,
-        &disks,
-        &orphans,
-    );
+    let (events, nodes) = cluster::start(args.kubernetes, api_server, &driver, &cluster, &disks, &orphans);
     let interval = args.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {

@@ -2,9 +2,7 @@
 
 use super::InvalidSettings;
 use crate::cli;
-use crate::cloud::credential::{
-    AssumeRole, Environment, Oidc, SelectError, Selected, Sources, select,
-};
+use crate::cloud::credential::{AssumeRole, Environment, Oidc, SelectError, Selected, Sources, select};
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::cloud::{ServerClock, endpoint};
 use crate::model::RegionId;
@@ -21,9 +19,7 @@ pub(crate) fn selected(
     let flags = cloud.credentials;
     let oidc = Oidc {
         is_explicit: flags.oidc_role_arn.is_some(),
-        role_arn: flags
-            .oidc_role_arn
-            .or_else(|| variable("ALIBABA_CLOUD_ROLE_ARN")),
+        role_arn: flags.oidc_role_arn.or_else(|| variable("ALIBABA_CLOUD_ROLE_ARN")),
         provider_arn: flags
             .oidc_provider_arn
             .or_else(|| variable("ALIBABA_CLOUD_OIDC_PROVIDER_ARN")),
@@ -38,9 +34,7 @@ pub(crate) fn selected(
         environment: Environment::read(variable),
         oidc,
         metadata,
-        instance_role: flags
-            .instance_role
-            .or_else(|| variable("ALIBABA_CLOUD_ECS_METADATA")),
+        instance_role: flags.instance_role.or_else(|| variable("ALIBABA_CLOUD_ECS_METADATA")),
         no_instance_role: is_on("ALIBABA_CLOUD_ECS_METADATA_DISABLED"),
         assume: flags.assume_role_arn.map(|role_arn| AssumeRole {
             role_arn,

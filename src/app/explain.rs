@@ -13,9 +13,7 @@ use crate::cli::{self, OutputFormat};
 use crate::cloud::{Client, DescribeStock};
 use crate::disk::candidates::RegionStock;
 use crate::model::RegionId;
-use crate::ops::explain::{
-    Explained, Explanation, Manifest, Outcome, Settings, explain, read, render,
-};
+use crate::ops::explain::{Explained, Explanation, Manifest, Outcome, Settings, explain, read, render};
 
 /// Timeout of the queries of `--live` together.
 const LIVE: Duration = Duration::from_secs(30);
@@ -44,10 +42,7 @@ pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
         "no object was explained: all were skipped"
     );
     let (rejected, all) = (explanation.rejected(), explanation.objects.len());
-    anyhow::ensure!(
-        rejected == 0,
-        "{rejected} of {all} objects would be rejected"
-    );
+    anyhow::ensure!(rejected == 0, "{rejected} of {all} objects would be rejected");
     Ok(())
 }
 

@@ -82,19 +82,13 @@ impl Health {
                 checks: vec![Check::new("location", Err(problem.clone()))],
             };
         }
-        let (socket, credentials, node) =
-            tokio::join!(self.socket(), self.credentials(), self.node());
+        let (socket, credentials, node) = tokio::join!(self.socket(), self.credentials(), self.node());
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
         let leader = self.leadership().map(leader_check);
         let own = [Some(socket), leader, credentials, reachable];
-        let checks: Vec<Check> = own
-            .into_iter()
-            .flatten()
-            .chain(node)
-            .chain(registration)
-            .collect();
+        let checks: Vec<Check> = own.into_iter().flatten().chain(node).chain(registration).collect();
         Readiness {
             ready: checks.iter().all(|check| check.ok),
             checks,
@@ -172,9 +166,7 @@ async fn probe(endpoint: &Endpoint) -> Result<(), ProbeError> {
     };
     match Deadline::after(TIMEOUT).bound(call).await {
         Ok(Ok(Ok(_))) => Ok(()),
-        Ok(Ok(Err(status))) if crate::csi::failure(&status) == Some(Failure::ShuttingDown) => {
-            Err(ProbeError::Stopping)
-        }
+        Ok(Ok(Err(status))) if crate::csi::failure(&status) == Some(Failure::ShuttingDown) => Err(ProbeError::Stopping),
         Ok(Ok(Err(status))) => Err(unresponsive(status.message().to_owned())),
         Ok(Err(error)) => Err(unresponsive(error_chain(&error))),
         Err(_) => Err(unresponsive(format!("not within {} s", TIMEOUT.as_secs()))),
@@ -340,10 +332,7 @@ mod tests {
             };
             let recent = report(ago(599).await);
             let message = rejection(&recent).unwrap().message("them");
-            assert!(
-                message.contains(code) && message.contains(todo),
-                "{message}"
-            );
+            assert!(message.contains(code) && message.contains(todo), "{message}");
             let is_wrong_region = code.starts_with("InvalidRegion");
             assert_eq!(reachable(&recent).is_err(), is_wrong_region, "{code}");
             assert!(rejection(&report(ago(600).await)).is_none());

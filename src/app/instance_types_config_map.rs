@@ -54,9 +54,7 @@ pub(super) async fn publish(
             }
             Err(error) => {
                 if failures == 0 {
-                    tracing::warn!(
-                        "attachment limits of some instance types are not published, retrying: {error}"
-                    );
+                    tracing::warn!("attachment limits of some instance types are not published, retrying: {error}");
                 }
                 failures += 1;
             }
@@ -87,8 +85,8 @@ struct Publisher {
 }
 
 impl Publisher {
-    /// Requests the limits that are not published, or all of them if they are outdated. The results of successful requests are
-    /// published even if others fail.
+    /// Requests the limits that are not published, or all of them if they are outdated. The results of successful
+    /// requests are published even if others fail.
     async fn round(&mut self, nodes: &Nodes, facts: &InstanceTypesConfigMap) -> Result<(), String> {
         let mut wanted = nodes.types();
         let untyped = nodes.untyped();
@@ -102,11 +100,7 @@ impl Publisher {
         published.and(described)
     }
 
-    async fn publish(
-        &mut self,
-        wanted: BTreeSet<String>,
-        facts: &InstanceTypesConfigMap,
-    ) -> Result<(), String> {
+    async fn publish(&mut self, wanted: BTreeSet<String>, facts: &InstanceTypesConfigMap) -> Result<(), String> {
         let said = facts.read().await.map_err(|error| error_chain(&error))?;
         let is_outdated = is_outdated(&said, self.clock.now());
         let names = match is_outdated {
@@ -120,24 +114,14 @@ impl Publisher {
             return Ok(());
         }
         let deadline = Deadline::after(CLOUD_TIMEOUT);
-        let PartialResult {
-            value: types,
-            error,
-        } = self
-            .disks
-            .instance_types
-            .attach_limits(deadline, &names)
-            .await;
+        let PartialResult { value: types, error } = self.disks.instance_types.attach_limits(deadline, &names).await;
         self.note_unknown(&names, &types, error.is_some());
         let failed = error.map_or(Ok(()), |error| Err(error_chain(&error)));
         let now = (is_outdated && failed.is_ok()).then(|| self.clock.now());
         if types.0.is_empty() && now.is_none() {
             return failed;
         }
-        let said = facts
-            .add(&types, now)
-            .await
-            .map_err(|error| error_chain(&error))?;
+        let said = facts.add(&types, now).await.map_err(|error| error_chain(&error))?;
         let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
         tracing::info!(
             requested = names.join(","),
@@ -150,11 +134,8 @@ impl Publisher {
     /// Requests the types of instances, once for each instance.
     async fn describe_instances(&mut self, untyped: &BTreeSet<InstanceId>) -> Result<(), String> {
         self.instance_types.retain(|id, _| untyped.contains(id));
-        let new = untyped
-            .iter()
-            .filter(|id| !self.instance_types.contains_key(*id));
-        let new: BTreeSet<InstanceId> =
-            new.filter(|id| self.is_due(id.as_str())).cloned().collect();
+        let new = untyped.iter().filter(|id| !self.instance_types.contains_key(*id));
+        let new: BTreeSet<InstanceId> = new.filter(|id| self.is_due(id.as_str())).cloned().collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -167,9 +148,7 @@ impl Publisher {
         if let Some(error) = types.error {
             return Err(error_chain(&error));
         }
-        let missing = new
-            .iter()
-            .filter(|id| !self.instance_types.contains_key(*id));
+        let missing = new.iter().filter(|id| !self.instance_types.contains_key(*id));
         let now = Instant::now();
         self.unknown.extend(missing.map(|id| (id.to_string(), now)));
         Ok(())
@@ -217,11 +196,7 @@ impl Publisher {
 }
 
 /// Removes entries that are not needed any more or are due again.
-fn prune(
-    unknown: &mut BTreeMap<String, Instant>,
-    types: &BTreeSet<String>,
-    instances: &BTreeSet<InstanceId>,
-) {
+fn prune(unknown: &mut BTreeMap<String, Instant>, types: &BTreeSet<String>, instances: &BTreeSet<InstanceId>) {
     unknown.retain(|name, queried_at| {
         let is_wanted = types.contains(name) || instances.iter().any(|id| id.as_str() == name);
         is_wanted && queried_at.elapsed() < CHECK_INTERVAL
@@ -230,9 +205,7 @@ fn prune(
 
 /// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
 fn is_outdated(said: &PublishedLimits, now: Timestamp) -> bool {
-    let age = said
-        .queried_at
-        .map(|queried_at| now.duration_since(queried_at));
+    let age = said.queried_at.map(|queried_at| now.duration_since(queried_at));
     age.is_none_or(|age| age >= MAX_AGE || age.is_negative())
 }
 
@@ -273,13 +246,7 @@ mod tests {
         ] {
             let document = Document::default();
             assert_eq!(
-                is_outdated(
-                    &PublishedLimits {
-                        document,
-                        queried_at
-                    },
-                    now
-                ),
+                is_outdated(&PublishedLimits { document, queried_at }, now),
                 old,
                 "{queried_at:?}"
             );

@@ -25,7 +25,5 @@ pub(crate) fn files(args: &KubeconfigArgs) -> Vec<PathBuf> {
 
 /// Whether a kubeconfig is set or exists; otherwise only a pod reaches the API server.
 pub(crate) fn exists(args: &KubeconfigArgs) -> bool {
-    args.kubeconfig.is_some()
-        || args.context.is_some()
-        || files(args).iter().any(|file| file.exists())
+    args.kubeconfig.is_some() || args.context.is_some() || files(args).iter().any(|file| file.exists())
 }

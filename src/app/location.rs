@@ -60,9 +60,7 @@ impl<'a> Location<'a> {
             return given;
         }
         let found = match self.fetch(item).await {
-            Ok(text) => text
-                .parse()
-                .map_err(|error: crate::model::InvalidId| error.to_string()),
+            Ok(text) => text.parse().map_err(|error: crate::model::InvalidId| error.to_string()),
             Err(error) => Err(error_chain(&error)),
         };
         match found {
@@ -93,8 +91,8 @@ impl<'a> Location<'a> {
         self.item("--node-id", given, Item::InstanceId).await
     }
 
-    /// The source of the node's attachment limits. The own instance type is requested only if a file is set; without it, the
-    /// node starts with a warning.
+    /// The source of the node's attachment limits. The own instance type is requested only if a file is set; without
+    /// it, the node starts with a warning.
     pub(crate) async fn instance_type_source(
         &mut self,
         instance_type: Option<String>,
@@ -112,10 +110,7 @@ impl<'a> Location<'a> {
                 }
             },
         };
-        InstanceTypeSource {
-            file,
-            instance_type,
-        }
+        InstanceTypeSource { file, instance_type }
     }
 
     /// The default zone of volumes. Without one, the role starts with a log line, and without waiting.
@@ -124,18 +119,14 @@ impl<'a> Location<'a> {
         let before = self.problems.len();
         let zone = self.zone(given).await;
         for problem in self.problems.drain(before..) {
-            tracing::info!(
-                "volumes without topology require zoneId in their StorageClass: {problem}"
-            );
+            tracing::info!("volumes without topology require zoneId in their StorageClass: {problem}");
         }
         zone
     }
 
     /// The setting; an invalid one is noted as a problem.
     pub(crate) fn checked<T>(&mut self, setting: Result<T, super::InvalidSettings>) -> Option<T> {
-        setting
-            .map_err(|invalid| self.problems.extend(invalid.0))
-            .ok()
+        setting.map_err(|invalid| self.problems.extend(invalid.0)).ok()
     }
 
     pub(crate) fn problem(&mut self, text: impl Into<String>) {

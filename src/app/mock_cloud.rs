@@ -21,14 +21,9 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
         region: args.region.to_string(),
         ..args.mock
     };
-    let listener = TcpListener::bind(args.listen)
-        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener = TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
     let cloud = start(&options, listener).await?;
-    let printed = write!(
-        std::io::stdout(),
-        "{}",
-        introduction(&cloud, &options, args.listen)
-    );
+    let printed = write!(std::io::stdout(), "{}", introduction(&cloud, &options, args.listen));
     // With a closed output, as behind `head`, it exits and cleans up.
     if printed.is_ok() {
         stop.await;
@@ -37,7 +32,8 @@ pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     printed.context("cannot print")
 }
 
-/// Runs the commands of the fake cloud as those of the node plugin: no process starts while a device is opened exclusively.
+/// Runs the commands of the fake cloud as those of the node plugin: no process starts while a device is opened
+/// exclusively.
 #[derive(Debug)]
 struct Commands;
 

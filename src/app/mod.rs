@@ -37,8 +37,8 @@ mod telemetry;
 mod timeline;
 mod tools;
 
-/// The programs' memory allocator: one heap for all threads. glibc keeps a heap for each thread that runs at the same time as
-/// others, which is 5 MiB more after a hundred parallel stages, and grows with the number of processors.
+/// The programs' memory allocator: one heap for all threads. glibc keeps a heap for each thread that runs at the same
+/// time as others, which is 5 MiB more after a hundred parallel stages, and grows with the number of processors.
 pub use dlmalloc::GlobalDlmalloc as Allocator;
 
 /// All missing and invalid settings.
@@ -53,10 +53,7 @@ pub fn run(cli: Cli) -> ExitCode {
     match cli.role {
         Role::Node(args) => run_node_role(*args, process),
         Role::Controller(args) => run_controller_role(*args, process),
-        Role::AllInOne(args) => process.serve(
-            &telemetry,
-            Box::pin(all_in_one::run(*args, telemetry.clone())),
-        ),
+        Role::AllInOne(args) => process.serve(&telemetry, Box::pin(all_in_one::run(*args, telemetry.clone()))),
         Role::Explain(args) => process.quiet().run(Box::pin(explain::run(*args))),
         Role::Timeline(args) => process.quiet().run(Box::pin(timeline::run(*args))),
         Role::Bundle(args) => process.quiet().run(Box::pin(bundle::run(*args))),
@@ -70,7 +67,8 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// Runs the controller. No other role is reachable from here, so that the linker leaves them out of `diskplugin-controller`.
+/// Runs the controller. No other role is reachable from here, so that the linker leaves them out of
+/// `diskplugin-controller`.
 #[must_use]
 pub fn run_controller(cli: ControllerCli) -> ExitCode {
     let process = Process::new("diskplugin-controller", cli.log);
@@ -84,7 +82,8 @@ fn run_controller_role(args: cli::Controller, process: Process) -> ExitCode {
     process.serve(&telemetry, controller::run(args, telemetry.clone()))
 }
 
-/// Runs a role of a node. No other role is reachable from here, so that the linker leaves them out of `diskplugin-node`.
+/// Runs a role of a node. No other role is reachable from here, so that the linker leaves them out of
+/// `diskplugin-node`.
 #[must_use]
 pub fn run_node(cli: NodeCli) -> ExitCode {
     let process = Process::new("diskplugin-node", cli.log);

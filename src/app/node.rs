@@ -140,10 +140,7 @@ struct Identity {
     instance_types: InstanceTypeSource,
 }
 
-async fn identify(
-    mut location: Location<'_>,
-    args: &cli::Node,
-) -> Result<Identity, InvalidSettings> {
+async fn identify(mut location: Location<'_>, args: &cli::Node) -> Result<Identity, InvalidSettings> {
     let id = location.node(args.node.node_id.clone()).await;
     let zone = location.zone(args.location.zone.clone()).await;
     let (Some(id), Some(zone)) = (id, zone) else {
@@ -180,13 +177,9 @@ fn no_instance(missing: &InvalidSettings) -> String {
     )
 }
 
-/// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a warning if the
-/// node registers with a kubelet.
-async fn check_mount_propagation(
-    node: &NodeServices,
-    required: bool,
-    kubelet: bool,
-) -> Result<(), InvalidSettings> {
+/// Checks that mounts of this process propagate to kubelet. If not, it fails if `required`, and otherwise logs a
+/// warning if the node registers with a kubelet.
+async fn check_mount_propagation(node: &NodeServices, required: bool, kubelet: bool) -> Result<(), InvalidSettings> {
     if !required && !kubelet {
         return Ok(());
     }
@@ -207,11 +200,7 @@ fn missing_device_dir(dir: &Path) -> String {
     )
 }
 
-pub(crate) fn node(
-    settings: Settings,
-    driver: DriverName,
-    tool_memory: Option<Bytes>,
-) -> Arc<NodeServices> {
+pub(crate) fn node(settings: Settings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
@@ -237,10 +226,7 @@ pub(crate) fn registration(
 }
 
 /// The limit from the flag, or else from the vendor's variable.
-pub(crate) fn max_volumes(
-    node: &cli::NodeArgs,
-    variable: Option<String>,
-) -> Result<Option<u32>, InvalidSettings> {
+pub(crate) fn max_volumes(node: &cli::NodeArgs, variable: Option<String>) -> Result<Option<u32>, InvalidSettings> {
     match (
         node.max_volumes_per_node,
         variable.filter(|text| !text.trim().is_empty()),

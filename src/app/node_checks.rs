@@ -1,12 +1,12 @@
-//! Checks what the node plugin needs from its host, at the start and in `/readyz`. docs/reference/support.md lists them.
+//! Checks what the node plugin needs from its host, at the start and in `/readyz`. docs/reference/support.md lists
+//! them.
 
 use super::health_check::{Check, TIMEOUT};
 use super::tools;
 use crate::base::Deadline;
 use crate::node::Prerequisites;
 
-const KERNEL_ADVICE: &str =
-    "check the kernel log, and whether the container has the /sys and /dev of the host";
+const KERNEL_ADVICE: &str = "check the kernel log, and whether the container has the /sys and /dev of the host";
 
 const STATE_ADVICE: &str = "the node needs its state after a restart: check whether the disk is full or read-only, and \
                             whether the directory is mounted into the container";
@@ -29,13 +29,7 @@ impl NodeChecks {
             self.mounts(),
             self.state()
         );
-        let checks = [
-            Some(kernel),
-            Some(capabilities),
-            Some(devices),
-            mounts,
-            Some(state),
-        ];
+        let checks = [Some(kernel), Some(capabilities), Some(devices), mounts, Some(state)];
         let tools = Check::new("tools", tools());
         checks.into_iter().flatten().chain([tools]).collect()
     }
@@ -105,10 +99,7 @@ impl NodeChecks {
 }
 
 fn timed_out(operation: &str, todo: &str) -> String {
-    format!(
-        "{operation} has not finished within {} s; {todo}",
-        TIMEOUT.as_secs()
-    )
+    format!("{operation} has not finished within {} s; {todo}", TIMEOUT.as_secs())
 }
 
 /// Whether the programs that a node executes are in `PATH`.

@@ -15,8 +15,7 @@ use crate::cli::{self, OutputFormat};
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
 use crate::ops::orphans::{
-    Deletion, Finding, Observer, Outcome, Report, ResourceId, Rules, classify, deletions_table,
-    json, table,
+    Deletion, Finding, Observer, Outcome, Report, ResourceId, Rules, classify, deletions_table, json, table,
 };
 
 /// Something was found, or a named resource was not deleted.
@@ -86,12 +85,7 @@ fn exit_code(is_found: bool) -> ExitCode {
 }
 
 /// One after the other, each once.
-async fn delete(
-    observer: &Observer,
-    ids: &[ResourceId],
-    report: &Report,
-    older_than: Duration,
-) -> Vec<Deletion> {
+async fn delete(observer: &Observer, ids: &[ResourceId], report: &Report, older_than: Duration) -> Vec<Deletion> {
     let mut deletions: Vec<Deletion> = Vec::new();
     for id in ids {
         if !deletions.iter().any(|one| one.id == *id) {

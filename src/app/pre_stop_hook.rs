@@ -1,5 +1,5 @@
-//! `diskplugin pre-stop-hook`: keeps the node plugin running while a drained node still has volumes to unmount. If the node
-//! terminates before kubelet reports them as unmounted, Kubernetes detaches them only after six minutes.
+//! `diskplugin pre-stop-hook`: keeps the node plugin running while a drained node still has volumes to unmount. If the
+//! node terminates before kubelet reports them as unmounted, Kubernetes detaches them only after six minutes.
 
 use std::fs::OpenOptions;
 

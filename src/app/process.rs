@@ -47,18 +47,11 @@ impl Process {
 
     /// For a role that prints its own results: logs only errors.
     pub(super) fn quiet(self) -> Self {
-        Self {
-            quiet: true,
-            ..self
-        }
+        Self { quiet: true, ..self }
     }
 
     /// Runs a role that serves calls, which are recorded in `telemetry`.
-    pub(super) fn serve(
-        self,
-        telemetry: &Telemetry,
-        role: impl Future<Output = anyhow::Result<()>>,
-    ) -> ExitCode {
+    pub(super) fn serve(self, telemetry: &Telemetry, role: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
         let role = async { role.await.map(|()| ExitCode::SUCCESS) };
         self.execute(Some(telemetry), role, ExitCode::FAILURE)
     }
@@ -111,8 +104,8 @@ impl Process {
         }
     }
 
-    /// A single thread: every role mostly waits for the cloud, the kernel or tools. It uses less memory and CPU than several
-    /// threads, and memory does not grow with the number of CPUs.
+    /// A single thread: every role mostly waits for the cloud, the kernel or tools. It uses less memory and CPU than
+    /// several threads, and memory does not grow with the number of CPUs.
     fn runtime() -> std::io::Result<Runtime> {
         Builder::new_current_thread()
             // System calls need little; each thread keeps the stack pages that it has touched.

@@ -1,5 +1,6 @@
-//! Registers again with kubelet when the topology of the node grows. kubelet requests topology only when a driver registers, and a
-//! node that is new to the cluster may register before the categories that its instance type supports are published.
+//! Registers again with kubelet when the topology of the node grows. kubelet requests topology only when a driver
+//! registers, and a node that is new to the cluster may register before the categories that its instance type supports
+//! are published.
 
 use std::sync::Arc;
 use std::time::Duration;

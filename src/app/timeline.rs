@@ -11,13 +11,9 @@ use crate::base::{Clock, SystemClock, error_chain, join_all};
 use crate::cli::{self, OutputFormat};
 use crate::cluster::Cluster;
 use crate::cluster::driver_pods::DriverPod;
-use crate::cluster::driver_status::{
-    CONTROLLER, ControllerDeployment, DriverStatus, NODE, NodeStatus, node_zones,
-};
+use crate::cluster::driver_status::{CONTROLLER, ControllerDeployment, DriverStatus, NODE, NodeStatus, node_zones};
 use crate::cluster::volume_history::VolumeHistory;
-use crate::ops::timeline::{
-    History, Timeline, json, no_controller, no_node_in_zone, node_obstacle, text,
-};
+use crate::ops::timeline::{History, Timeline, json, no_controller, no_node_in_zone, node_obstacle, text};
 
 /// Most pods of nodes that are read, if it is unknown where the volume is attached.
 const MAX_NODES: usize = 50;
@@ -54,12 +50,7 @@ pub(crate) async fn run(args: cli::Timeline) -> anyhow::Result<()> {
 }
 
 async fn read_urls(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Result<()> {
-    let token = args
-        .processes
-        .token_file
-        .as_deref()
-        .map(read_token)
-        .transpose()?;
+    let token = args.processes.token_file.as_deref().map(read_token).transpose()?;
     let path = page(&args.volume);
     for authority in &args.processes.url {
         match client::get(authority, &path, token.as_deref()).await {
@@ -82,8 +73,7 @@ pub(super) fn read_token(file: &Path) -> anyhow::Result<String> {
 async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Result<()> {
     let cluster = kubeconfig::cluster(&args.processes.cluster).await;
     let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
-    let recorded =
-        VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
+    let recorded = VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
     match recorded {
         Ok(history) => timeline.add_kubernetes(&history),
         Err(error) => timeline.unavailable.push(error_chain(&error)),
@@ -97,8 +87,7 @@ async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::
     };
     find_obstacles(&cluster, args, &driver, timeline).await;
     if driver.pods.is_empty() {
-        let problem =
-            "no pod has the label app.kubernetes.io/name=diskplugin and the flag --http-address";
+        let problem = "no pod has the label app.kubernetes.io/name=diskplugin and the flag --http-address";
         timeline.unavailable.push(problem.to_owned());
     }
     let pods = driver.pods;
@@ -120,12 +109,7 @@ async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::
 }
 
 /// Finds out why no call for the volume can succeed, or none is made.
-async fn find_obstacles(
-    cluster: &Cluster,
-    args: &cli::Timeline,
-    driver: &DriverStatus,
-    timeline: &mut Timeline,
-) {
+async fn find_obstacles(cluster: &Cluster, args: &cli::Timeline, driver: &DriverStatus, timeline: &mut Timeline) {
     let mut obstacles = Vec::new();
     if !driver.controllers.iter().any(|pod| pod.is_ready) {
         let namespace = args.processes.namespace.as_deref();
@@ -155,9 +139,7 @@ fn relevant(pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
         let node = pod.node.as_ref();
         node.is_some_and(|node| own.contains(node))
     };
-    let (controllers, nodes): (Vec<_>, Vec<_>) = pods
-        .into_iter()
-        .partition(|pod| pod.component == CONTROLLER);
+    let (controllers, nodes): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.component == CONTROLLER);
     let nodes = nodes
         .into_iter()
         .filter(|pod| own.is_empty() || is_own(pod))
@@ -166,11 +148,7 @@ fn relevant(pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
 }
 
 /// The page of the first key for which the pod has a history.
-async fn read_pod(
-    cluster: &Cluster,
-    pod: &DriverPod,
-    keys: &[String],
-) -> Result<Option<String>, String> {
+async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result<Option<String>, String> {
     for key in keys {
         let page = pod.page(cluster, &page(key)).await;
         match page {

@@ -13,10 +13,7 @@ pub trait Clock: Debug + Send + Sync {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the only place that reads the wall clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the wall clock")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

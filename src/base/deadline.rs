@@ -48,9 +48,7 @@ impl Deadline {
     /// # Errors
     /// [`Elapsed`] if the deadline passes first; the future is dropped.
     pub async fn bound<F: Future>(self, future: F) -> Result<F::Output, Elapsed> {
-        tokio::time::timeout_at(self.0, future)
-            .await
-            .map_err(|_| Elapsed)
+        tokio::time::timeout_at(self.0, future).await.map_err(|_| Elapsed)
     }
 }
 
@@ -61,10 +59,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_future_is_dropped_at_the_deadline() {
         let deadline = Deadline::after(Duration::from_secs(3));
-        assert_eq!(
-            deadline.bound(std::future::pending::<()>()).await,
-            Err(Elapsed)
-        );
+        assert_eq!(deadline.bound(std::future::pending::<()>()).await, Err(Elapsed));
         assert!(deadline.has_passed());
     }
 

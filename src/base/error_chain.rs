@@ -31,9 +31,6 @@ mod tests {
     #[test]
     fn every_source_is_in_the_line() {
         let error = Outer(std::io::Error::other("disk on fire"));
-        assert_eq!(
-            error_chain(&error),
-            "cannot read the token file: disk on fire"
-        );
+        assert_eq!(error_chain(&error), "cannot read the token file: disk on fire");
     }
 }

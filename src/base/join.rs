@@ -4,12 +4,10 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs all futures to completion and returns their outputs in the same order. Dropping the returned future drops all of them.
+/// Runs all futures to completion and returns their outputs in the same order. Dropping the returned future drops all
+/// of them.
 pub async fn join_all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut running: Vec<_> = futures
-        .into_iter()
-        .map(|future| Some(Box::pin(future)))
-        .collect();
+    let mut running: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
     let mut outputs: Vec<Option<T>> = running.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (slot, output) in running.iter_mut().zip(&mut outputs) {
@@ -47,10 +45,6 @@ mod tests {
         });
         assert_eq!(join_all(waits).await, [3, 1, 2]);
         assert_eq!(start.elapsed().as_secs(), 3);
-        assert!(
-            join_all(Vec::<std::future::Ready<()>>::new())
-                .await
-                .is_empty()
-        );
+        assert!(join_all(Vec::<std::future::Ready<()>>::new()).await.is_empty());
     }
 }

@@ -116,10 +116,7 @@ mod tests {
         let held = locks.try_lock("d-1/i-1");
         let both = |node: &str| {
             let node = format!("d-1/{node}");
-            locks.try_lock_all(keys(&[
-                ("d-1", LockMode::Shared),
-                (&node, LockMode::Exclusive),
-            ]))
+            locks.try_lock_all(keys(&[("d-1", LockMode::Shared), (&node, LockMode::Exclusive)]))
         };
         assert!(both("i-1").is_none());
         // The failed attempt locked nothing.

@@ -50,10 +50,7 @@ mod tests {
     fn a_message_is_logged_again_only_after_another_message_or_a_clear() {
         let log_once = LogOnce::default();
         let should_log = |message| log_once.should_log("a", message);
-        assert_eq!(
-            ["x", "x", "y", "x"].map(should_log),
-            [true, false, true, true]
-        );
+        assert_eq!(["x", "x", "y", "x"].map(should_log), [true, false, true, true]);
         assert_eq!(["", "x", "x"].map(should_log), [false, true, false]);
         assert!(log_once.should_log("b", "x"));
         assert!(log_once.clear(&"b") && !log_once.clear(&"b"));

@@ -58,10 +58,7 @@ impl Tasks {
     }
 
     /// Starts a future without side effects, such as a listing; shutdown does not wait for it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the span is kept, and shutdown must not wait"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the span is kept, and shutdown must not wait")]
     pub fn spawn_background<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -99,11 +96,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(2)).await;
             flag.store(true, Ordering::SeqCst);
         });
-        assert!(
-            tokio::time::timeout(Duration::from_secs(1), work)
-                .await
-                .is_err()
-        );
+        assert!(tokio::time::timeout(Duration::from_secs(1), work).await.is_err());
         assert_eq!(tasks.running(), 1);
         tasks.wait().await;
         assert!(done.load(Ordering::SeqCst));

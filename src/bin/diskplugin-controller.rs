@@ -1,5 +1,5 @@
-//! Entry point of `diskplugin-controller`: only the role of the controller. Leaving out the code of the other roles, such as the
-//! commands for operators, reduces the memory that the program uses.
+//! Entry point of `diskplugin-controller`: only the role of the controller. Leaving out the code of the other roles,
+//! such as the commands for operators, reduces the memory that the program uses.
 
 use std::process::ExitCode;
 

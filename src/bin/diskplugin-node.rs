@@ -1,5 +1,5 @@
-//! Entry point of `diskplugin-node`: only the roles of a node. Leaving out the code of the other roles reduces the memory that the
-//! program uses on each node.
+//! Entry point of `diskplugin-node`: only the roles of a node. Leaving out the code of the other roles reduces the
+//! memory that the program uses on each node.
 
 use std::process::ExitCode;
 

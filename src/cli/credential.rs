@@ -44,11 +44,7 @@ pub struct CredentialArgs {
     pub assume_role_arn: Option<String>,
 
     /// External ID that the trust policy of the assumed role requires.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_ASSUME_ROLE_EXTERNAL_ID",
-        requires = "assume_role_arn"
-    )]
+    #[arg(long, env = "DISKPLUGIN_ASSUME_ROLE_EXTERNAL_ID", requires = "assume_role_arn")]
     pub assume_role_external_id: Option<String>,
 
     /// Session name of an assumed role, as shown in audit logs.
@@ -103,12 +99,7 @@ mod tests {
         for text in ["acs:ram::1:role/r", "acs:ram::10086:role/a/b"] {
             assert!(role_arn(text).is_ok(), "{text}");
         }
-        for text in [
-            "r",
-            "acs:ram::1:user/r",
-            "acs:ram:::role/r",
-            "acs:ram::x:role/",
-        ] {
+        for text in ["r", "acs:ram::1:user/r", "acs:ram:::role/r", "acs:ram::x:role/"] {
             assert!(role_arn(text).is_err(), "{text}");
         }
         assert!(session_name("disk.plugin@1_-").is_ok());

@@ -16,8 +16,8 @@ pub enum Scope {
 
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// What to check, separated by commas. Default: cloud; node if --kubelet-dir exists; cluster if a kubeconfig exists or
-    /// this is a pod.
+    /// What to check, separated by commas. Default: cloud; node if --kubelet-dir exists; cluster if a kubeconfig exists
+    /// or this is a pod.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub scope: Vec<Scope>,
 

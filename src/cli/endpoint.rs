@@ -20,12 +20,7 @@ struct EndpointParser;
 impl TypedValueParser for EndpointParser {
     type Value = String;
 
-    fn parse_ref(
-        &self,
-        command: &Command,
-        flag: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<String, Error> {
+    fn parse_ref(&self, command: &Command, flag: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
         let text = value.to_string_lossy().into_owned();
         let Err(error) = text.parse::<Server>() else {
             return Ok(text);
@@ -42,9 +37,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_flag_and_contains_no_password() {
-        let flag = Arg::new("endpoint")
-            .long("ecs-endpoint")
-            .value_parser(url());
+        let flag = Arg::new("endpoint").long("ecs-endpoint").value_parser(url());
         let command = Command::new("test").arg(flag);
         let parse = |value: &str| {
             let args = ["test", "--ecs-endpoint", value];

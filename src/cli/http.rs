@@ -13,19 +13,11 @@ pub struct HttpArgs {
     pub http_address: Option<SocketAddr>,
 
     /// PEM file of the certificate chain: serve HTTPS. It is read again after it was replaced.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_HTTP_TLS_CERT_FILE",
-        requires = "http_tls_key_file"
-    )]
+    #[arg(long, env = "DISKPLUGIN_HTTP_TLS_CERT_FILE", requires = "http_tls_key_file")]
     pub http_tls_cert_file: Option<PathBuf>,
 
     /// PEM file of the private key of --http-tls-cert-file.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_HTTP_TLS_KEY_FILE",
-        requires = "http_tls_cert_file"
-    )]
+    #[arg(long, env = "DISKPLUGIN_HTTP_TLS_KEY_FILE", requires = "http_tls_cert_file")]
     pub http_tls_key_file: Option<PathBuf>,
 }
 
@@ -38,12 +30,7 @@ pub struct PageArgs {
     pub status_page: bool,
 
     /// Who may read /metrics, /debug/volumes and /status. /healthz and /readyz are always open.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_HTTP_AUTHORIZATION",
-        value_enum,
-        default_value_t
-    )]
+    #[arg(long, env = "DISKPLUGIN_HTTP_AUTHORIZATION", value_enum, default_value_t)]
     pub http_authorization: HttpAuthorization,
 
     /// kubeconfig for --http-authorization token-review outside of a pod. Default: the ServiceAccount token of the pod.

@@ -27,8 +27,8 @@ pub struct KubernetesArgs {
     #[arg(long, env = "DISKPLUGIN_STARTUP_TAINT", value_parser = key)]
     pub startup_taint: Option<String>,
 
-    /// How often disks and snapshots that Kubernetes does not use are counted for /metrics, as by diskplugin orphans with
-    /// --min-age 1h: lists all disks, snapshots and volumes. 0s means never.
+    /// How often disks and snapshots that Kubernetes does not use are counted for /metrics, as by diskplugin orphans
+    /// with --min-age 1h: lists all disks, snapshots and volumes. 0s means never.
     #[arg(long, env = "DISKPLUGIN_METRICS_ORPHANS_INTERVAL", default_value = "0s", value_parser = interval)]
     pub metrics_orphans_interval: Interval,
 
@@ -43,16 +43,10 @@ impl KubernetesArgs {
     #[must_use]
     pub fn enabled(&self) -> Vec<&'static str> {
         let flags = [
-            (
-                self.instance_types_config_map.is_some(),
-                "--instance-types-config-map",
-            ),
+            (self.instance_types_config_map.is_some(), "--instance-types-config-map"),
             (self.events, "--events"),
             (self.startup_taint.is_some(), "--startup-taint"),
-            (
-                self.metrics_orphans_interval.0.is_some(),
-                "--metrics-orphans-interval",
-            ),
+            (self.metrics_orphans_interval.0.is_some(), "--metrics-orphans-interval"),
         ];
         let set = flags.into_iter().filter(|(set, _)| *set);
         set.map(|(_, flag)| flag).collect()
@@ -63,15 +57,11 @@ impl KubernetesArgs {
 pub(super) fn name(text: &str) -> Result<String, String> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let fits = text.len() <= 253
-        && text.chars().all(is_inner)
-        && text.starts_with(is_end)
-        && text.ends_with(is_end);
+    let fits = text.len() <= 253 && text.chars().all(is_inner) && text.starts_with(is_end) && text.ends_with(is_end);
     match fits {
         true => Ok(text.to_owned()),
         false => Err(
-            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends"
-                .to_owned(),
+            "allowed: lower-case letters, digits, - and ., at most 253, with a letter or digit at both ends".to_owned(),
         ),
     }
 }
@@ -110,23 +100,10 @@ mod tests {
         for bad in ["", "A", "a_b", "-a", "a.", "a/b", &"a".repeat(254)] {
             assert!(name(bad).is_err(), "{bad}");
         }
-        for good in [
-            "not-ready",
-            "diskplugin.csi.example/agent-not-ready",
-            "A_b.c",
-        ] {
+        for good in ["not-ready", "diskplugin.csi.example/agent-not-ready", "A_b.c"] {
             assert!(key(good).is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "/a",
-            "a/",
-            "x/y/z",
-            "a:NoExecute",
-            "a=b",
-            "é",
-            &"a".repeat(64),
-        ] {
+        for bad in ["", "/a", "a/", "x/y/z", "a:NoExecute", "a=b", "é", &"a".repeat(64)] {
             assert!(key(bad).is_err(), "{bad}");
         }
     }

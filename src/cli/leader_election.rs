@@ -9,13 +9,9 @@ use super::kubernetes::name;
 
 #[derive(Debug, Args)]
 pub struct LeaderElectionArgs {
-    /// Serve only while this replica holds the Lease of the driver, so that one of several replicas is active. The sidecars
-    /// must not elect leaders of their own.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_LEADER_ELECTION",
-        requires = "leader_election_identity"
-    )]
+    /// Serve only while this replica holds the Lease of the driver, so that one of several replicas is active. The
+    /// sidecars must not elect leaders of their own.
+    #[arg(long, env = "DISKPLUGIN_LEADER_ELECTION", requires = "leader_election_identity")]
     pub leader_election: bool,
 
     /// Name of this replica in the Lease, which no other replica has.
@@ -38,9 +34,9 @@ pub struct LeaderElectionArgs {
     #[arg(long, env = "DISKPLUGIN_LEADER_ELECTION_RETRY_PERIOD", default_value = "2s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
 
-    /// While this replica is a standby, serve the socket with the Identity service only, which reports that the driver is
-    /// not ready. Sidecars wait for such a driver; without a socket, they exit after 30 seconds and are restarted with
-    /// growing pauses. Default: a standby has no socket.
+    /// While this replica is a standby, serve the socket with the Identity service only, which reports that the driver
+    /// is not ready. Sidecars wait for such a driver; without a socket, they exit after 30 seconds and are restarted
+    /// with growing pauses. Default: a standby has no socket.
     #[arg(long, env = "DISKPLUGIN_STANDBY_SOCKET", requires = "leader_election")]
     pub standby_socket: bool,
 }
@@ -53,14 +49,9 @@ impl LeaderElectionArgs {
     pub fn check(&self) -> Result<(), String> {
         let whole_seconds = self.leader_election_lease_duration.subsec_nanos() == 0;
         if !whole_seconds || self.leader_election_lease_duration.is_zero() {
-            return Err(
-                "--leader-election-lease-duration: allowed: whole seconds, such as 15s".to_owned(),
-            );
+            return Err("--leader-election-lease-duration: allowed: whole seconds, such as 15s".to_owned());
         }
-        let (deadline, retry) = (
-            self.leader_election_renew_deadline,
-            self.leader_election_retry_period,
-        );
+        let (deadline, retry) = (self.leader_election_renew_deadline, self.leader_election_retry_period);
         if deadline >= self.leader_election_lease_duration {
             return Err(
                 "--leader-election-renew-deadline must be shorter than --leader-election-lease-duration: otherwise two \

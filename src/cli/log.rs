@@ -22,12 +22,7 @@ pub struct LogArgs {
 
     /// Log level, such as debug, or log levels by target, such as info,diskplugin::cloud=debug. RUST_LOG takes
     /// precedence. Default: info; error for commands that print a result.
-    #[arg(
-        long,
-        global = true,
-        env = "DISKPLUGIN_LOG_LEVEL",
-        value_name = "LEVEL"
-    )]
+    #[arg(long, global = true, env = "DISKPLUGIN_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
 }
 
@@ -46,9 +41,7 @@ pub struct LogLevel(Targets);
 
 /// Error of parsing a [`LogLevel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "allowed: error, warn, info, debug, trace, off, or levels by target, such as info,diskplugin::cloud=debug"
-)]
+#[error("allowed: error, warn, info, debug, trace, off, or levels by target, such as info,diskplugin::cloud=debug")]
 pub struct InvalidLogLevel;
 
 impl LogLevel {
@@ -115,14 +108,7 @@ mod tests {
 
     #[test]
     fn invalid_levels_are_rejected() {
-        for text in [
-            "",
-            "loud",
-            "debgu",
-            "info,loud",
-            "diskplugin=loud",
-            "bogus=foo=bar",
-        ] {
+        for text in ["", "loud", "debgu", "info,loud", "diskplugin=loud", "bogus=foo=bar"] {
             assert_eq!(text.parse::<LogLevel>(), Err(InvalidLogLevel), "{text:?}");
         }
     }

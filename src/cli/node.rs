@@ -49,7 +49,8 @@ pub struct NodeArgs {
     #[arg(long, env = "DISKPLUGIN_REGISTRATION_DIR", value_parser = directory)]
     pub registration_dir: Option<PathBuf>,
 
-    /// Path of the CSI socket on the host, reported to kubelet with --registration-dir. Default: the path of --endpoint.
+    /// Path of the CSI socket on the host, reported to kubelet with --registration-dir. Default: the path of
+    /// --endpoint.
     #[arg(long, env = "DISKPLUGIN_KUBELET_SOCKET", value_parser = directory,
           requires = "registration_dir")]
     pub kubelet_socket: Option<PathBuf>,
@@ -69,10 +70,6 @@ pub struct NodeDirectoryArgs {
     pub kubelet_dir: PathBuf,
 
     /// Directory of the state that the node needs after a restart, created on the first write.
-    #[arg(
-        long,
-        env = "DISKPLUGIN_STATE_DIR",
-        default_value = "/var/lib/diskplugin"
-    )]
+    #[arg(long, env = "DISKPLUGIN_STATE_DIR", default_value = "/var/lib/diskplugin")]
     pub state_dir: PathBuf,
 }

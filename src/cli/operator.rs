@@ -46,7 +46,5 @@ fn url(text: &str) -> Result<String, String> {
     let authority = text.trim_end_matches('/').strip_prefix("http://");
     let is_authority = |authority: &str| authority.parse::<http::uri::Authority>().is_ok();
     let authority = authority.filter(|authority| is_authority(authority));
-    authority
-        .map(str::to_owned)
-        .ok_or_else(|| allowed.to_owned())
+    authority.map(str::to_owned).ok_or_else(|| allowed.to_owned())
 }

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{
-    CloudArgs, DriverArgs, KubeconfigArgs, LocationArgs, OutputFormat, OwnerArgs, duration,
-};
+use super::{CloudArgs, DriverArgs, KubeconfigArgs, LocationArgs, OutputFormat, OwnerArgs, duration};
 use crate::ops::orphans::{Class, ResourceId};
 
 #[derive(Debug, Args)]

@@ -17,8 +17,8 @@ pub struct PreStopHook {
     #[arg(long, default_value = "2m", value_parser = duration)]
     pub timeout: Duration,
 
-    /// File to which log lines are appended instead of standard error, which kubelet discards. /proc/1/fd/2 is the log of
-    /// the container.
+    /// File to which log lines are appended instead of standard error, which kubelet discards. /proc/1/fd/2 is the log
+    /// of the container.
     #[arg(long)]
     pub log_file: Option<PathBuf>,
 

@@ -9,9 +9,7 @@ use clap::{FromArgMatches, Parser, Subcommand};
 
 use super::kubectl;
 use super::log::{LOG_FORMAT, LogArgs};
-use super::{
-    AllInOne, Bundle, Controller, Doctor, Explain, Node, NodeDoctor, Orphans, PreStopHook, Timeline,
-};
+use super::{AllInOne, Bundle, Controller, Doctor, Explain, Node, NodeDoctor, Orphans, PreStopHook, Timeline};
 #[cfg(feature = "mock-cloud")]
 use super::{Demo, MockCloud};
 
@@ -105,7 +103,8 @@ pub enum NodeProgramRole {
 ///
 /// # Errors
 ///
-/// The exit code of a process that has no role to run: help was requested, or a flag is invalid. The message has been printed.
+/// The exit code of a process that has no role to run: help was requested, or a flag is invalid. The message has been
+/// printed.
 pub fn parse<P: Parser>() -> Result<P, ExitCode> {
     P::try_parse().map_err(|error| ended(&error))
 }

@@ -57,10 +57,7 @@ mod tests {
     #[test]
     fn a_limit_names_an_action_and_a_positive_rate() {
         let limit = rate_limit("DescribeDisks=2.5").unwrap();
-        assert_eq!(
-            (limit.action, limit.calls_per_second),
-            ("DescribeDisks", 2.5)
-        );
+        assert_eq!((limit.action, limit.calls_per_second), ("DescribeDisks", 2.5));
         assert_eq!(rate_limit("account=10").unwrap().action, ACCOUNT);
         for text in ["", "DescribeDisks", "5"] {
             let error = rate_limit(text).unwrap_err();

@@ -2,8 +2,7 @@
 
 use super::code::{self, Condition};
 use crate::model::{
-    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotGroupId, SnapshotId,
-    Tags, TaskId, ZoneId,
+    Category, ClientToken, DiskId, Gib, InstanceId, PerformanceLevel, SnapshotGroupId, SnapshotId, Tags, TaskId, ZoneId,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,8 @@ pub const CONNECTIVITY_ADVICE: &str =
 /// A request that is canceled after so long counts as failed; an earlier cancellation has other reasons. An outage of
 /// so long is logged: the calls that wait for its end log only when they end.
 const OUTAGE_AFTER: Duration = Duration::from_secs(5);
-/// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never be healthy again.
+/// How long a rejected or failed call counts if no call followed. Otherwise an idle controller would never be healthy
+/// again.
 pub const RECENT: Duration = Duration::from_mins(10);
 /// After so long without a call a failure starts a new outage.
 const OUTAGE_GAP: Duration = Duration::from_mins(10);
@@ -56,8 +57,8 @@ pub struct Outage {
 }
 
 impl Report {
-    /// How long the outage has been observed: until its last failed request, because nothing is known of the time after it.
-    /// Zero if none failed recently.
+    /// How long the outage has been observed: until its last failed request, because nothing is known of the time after
+    /// it. Zero if none failed recently.
     #[must_use]
     pub fn outage_duration(&self) -> Duration {
         let outage = self.outage.as_ref();
@@ -135,8 +136,7 @@ impl ApiHealth {
         // A single connection can be dead while others work.
         let begun = report.last_response.map_or(begun, |at| at.max(begun));
         let previous = report.outage.as_ref();
-        let previous =
-            previous.filter(|outage| begun.duration_since(outage.last_failure) < OUTAGE_GAP);
+        let previous = previous.filter(|outage| begun.duration_since(outage.last_failure) < OUTAGE_GAP);
         let since = previous.map_or(begun, |outage| outage.since);
         let was_logged = previous.is_some_and(|outage| outage.is_logged);
         let duration = now.duration_since(since);
@@ -267,11 +267,7 @@ mod tests {
             let (at, rejection) = report.rejected.unwrap();
             assert_eq!(at.elapsed().as_secs(), 5);
             assert!(rejection.error.contains(code), "{}", rejection.error);
-            after(
-                &health,
-                Err(Error::from_response("X", 403, "Forbidden.RAM")),
-            )
-            .await;
+            after(&health, Err(Error::from_response("X", 403, "Forbidden.RAM"))).await;
             assert!(health.report().rejected.is_none(), "{code}");
         }
     }
@@ -292,9 +288,7 @@ mod tests {
         for is_logged in [false, false, true, false, false, false] {
             after(&health, Err(lost())).await;
             let lines = log.lines();
-            let good = |line: &String| {
-                line.contains("WARN") && line.contains("http://h") && line.contains("DNS")
-            };
+            let good = |line: &String| line.contains("WARN") && line.contains("http://h") && line.contains("DNS");
             assert_eq!(lines.len(), usize::from(is_logged), "{lines:?}");
             assert!(lines.iter().all(good), "{lines:?}");
             pass(3).await;

@@ -94,15 +94,12 @@ impl Caller {
         self.signing_key.generation()
     }
 
-    /// Signs and sends the call once, or twice if its time was rejected: then it had no effect. The caller applies the deadline.
+    /// Signs and sends the call once, or twice if its time was rejected: then it had no effect. The caller applies the
+    /// deadline.
     ///
     /// # Errors
     /// [`Kind::Ambiguous`] if the response was lost.
-    pub(super) async fn attempt<T: DeserializeOwned>(
-        &self,
-        action: &'static str,
-        params: &Params,
-    ) -> Result<T, Error> {
+    pub(super) async fn attempt<T: DeserializeOwned>(&self, action: &'static str, params: &Params) -> Result<T, Error> {
         let settings = &self.settings;
         let credentials = settings.credentials.provide().await;
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
@@ -114,25 +111,16 @@ impl Caller {
             // For the next call.
             sent.is_time_corrected(&settings.clock);
         }
-        let Sent {
-            response, secrets, ..
-        } = sent;
+        let Sent { response, secrets, .. } = sent;
         let outcome = match response.parse(action, &secrets) {
-            Err(error) if !response.is_success() => {
-                Err(self.after_rejection(error, &credentials).await)
-            }
+            Err(error) if !response.is_success() => Err(self.after_rejection(error, &credentials).await),
             outcome => outcome,
         };
         self.health.record_result(outcome.as_ref().err());
         outcome
     }
 
-    async fn send(
-        &self,
-        action: &'static str,
-        params: &Params,
-        credentials: &Credentials,
-    ) -> Result<Sent, Error> {
+    async fn send(&self, action: &'static str, params: &Params, credentials: &Credentials) -> Result<Sent, Error> {
         let clock = &self.settings.clock;
         let time = clock.now();
         let signed = self.settings.scheme.sign(&UnsignedRequest {
@@ -175,17 +163,14 @@ impl Caller {
             Err(source) => return no_credentials(error.action(), source),
         };
         let origin = Arc::clone(&used.origin);
-        error
-            .with_kind(kind)
-            .with_source(RejectedValue::Key(origin))
+        error.with_kind(kind).with_source(RejectedValue::Key(origin))
     }
 }
 
 /// The error of a call that could not be signed and was not sent.
 fn no_credentials(action: &'static str, error: CredentialError) -> Error {
     let failed = if error.is_transient() {
-        Error::new(Kind::Unreachable, action)
-            .with_message("no valid credentials are available at the moment")
+        Error::new(Kind::Unreachable, action).with_message("no valid credentials are available at the moment")
     } else {
         Error::new(Kind::Credentials, action)
     };

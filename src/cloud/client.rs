@@ -10,9 +10,8 @@ use tracing::Instrument;
 
 use super::action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, TagResources, UndeletedSnapshot,
-    UntagResources,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, ModifyDiskAttribute,
+    ModifyDiskSpec, Page, ResizeDisk, TagResources, UndeletedSnapshot, UntagResources,
 };
 use super::api_health::ApiHealth;
 use super::caller::{Caller, Settings};
@@ -29,8 +28,8 @@ use super::wire::{Created, Described, Row, disk, health, snapshot, spec, stock, 
 use super::{Result, ServerClock};
 use crate::base::{Deadline, phase};
 use crate::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId,
-    SnapshotId, Task, TaskId, ZoneStock,
+    Disk, DiskHealth, DiskId, Instance, InstanceType, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Task,
+    TaskId, ZoneStock,
 };
 
 /// The ECS API, one method per action.
@@ -119,11 +118,7 @@ impl Client {
     }
 
     /// One attempt in a span of its own, with its outcome.
-    async fn attempt<T: DeserializeOwned>(
-        &self,
-        action: &'static str,
-        params: &Params,
-    ) -> Result<T> {
+    async fn attempt<T: DeserializeOwned>(&self, action: &'static str, params: &Params) -> Result<T> {
         let span = phase::cloud_call(action);
         let attempt = self.caller.attempt(action, params);
         let outcome = attempt.instrument(span.clone()).await;
@@ -211,7 +206,8 @@ actions! {
     /// Grows a disk. Idempotent by its client token.
     resize_disk(ResizeDisk) -> (): "ResizeDisk" disk::resize, no_result;
     /// Changes category, performance level or provisioned IOPS. A change of the category returns a
-    /// task; other changes are synchronous. It has no token: a repetition of a completed change is rejected and has no effect.
+    /// task; other changes are synchronous. It has no token: a repetition of a completed change is rejected and has no
+    /// effect.
     modify_disk_spec(ModifyDiskSpec) -> Option<TaskId>:
         "ModifyDiskSpec" spec::modify, |_, modified: spec::Modified| Ok(modified.task_id);
     /// Changes attributes of a disk synchronously.
@@ -234,8 +230,8 @@ actions! {
     /// One page of snapshot groups.
     describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>:
         "DescribeSnapshotGroups" snapshot_group::describe, list::<snapshot_group::Row>;
-    /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A group
-    /// that does not exist is [`Kind::NotFound`] or success.
+    /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A
+    /// group that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>:
         "DeleteSnapshotGroup" snapshot_group::delete, |_, deleted: Deleted| Ok(deleted.remaining());
     /// Sets tags on disks or snapshots; existing keys are overwritten.

@@ -8,8 +8,8 @@ const HANGZHOU: &str = "ecs-cn-hangzhou.aliyuncs.com";
 const NEBULA: &str = "ecs.cn-qingdao-nebula.aliyuncs.com";
 const CENTRAL_STS: &str = "sts.aliyuncs.com";
 
-/// Regions whose public ECS and STS hosts have other names, as in the vendor's SDKs. Without an STS host, the regular one
-/// applies.
+/// Regions whose public ECS and STS hosts have other names, as in the vendor's SDKs. Without an STS host, the regular
+/// one applies.
 const EXCEPTIONS: &[(&str, Option<&str>, &str)] = &[
     (
         CENTRAL,
@@ -94,11 +94,7 @@ fn exception(region: &RegionId, network: Network) -> Option<(&'static str, Optio
     if network == Network::Vpc && WITH_VPC.contains(&region.as_str()) {
         return None;
     }
-    let has = |regions: &str| {
-        regions
-            .split_whitespace()
-            .any(|name| name == region.as_str())
-    };
+    let has = |regions: &str| regions.split_whitespace().any(|name| name == region.as_str());
     let exception = EXCEPTIONS.iter().find(|(.., regions)| has(regions))?;
     Some((exception.0, exception.1))
 }
@@ -165,29 +161,21 @@ mod tests {
         let words: Vec<_> = TABLE.split_whitespace().collect();
         for row in words.chunks(5) {
             let region = row[0].parse().unwrap();
-            let urls = [Network::Public, Network::Vpc]
-                .map(|network| [ecs_url(&region, network), sts_url(&region, network)]);
+            let urls =
+                [Network::Public, Network::Vpc].map(|network| [ecs_url(&region, network), sts_url(&region, network)]);
             let expected = [1, 2, 3, 4].map(|at| format!("https://{}.aliyuncs.com", row[at]));
             assert_eq!(urls.as_flattened(), expected, "{region}");
             assert_eq!(has_single_host(&region), row[1] == row[3], "{region}");
         }
         let regions = words.chunks(5).map(|row| row[0]);
-        let listed = EXCEPTIONS
-            .iter()
-            .flat_map(|(.., names)| names.split_whitespace());
-        assert!(
-            listed
-                .clone()
-                .all(|name| regions.clone().any(|region| region == name))
-        );
+        let listed = EXCEPTIONS.iter().flat_map(|(.., names)| names.split_whitespace());
+        assert!(listed.clone().all(|name| regions.clone().any(|region| region == name)));
         assert_eq!(regions.count(), listed.count() + 2);
     }
 
     #[test]
     fn every_region_is_listed_once() {
-        let names = EXCEPTIONS
-            .iter()
-            .flat_map(|(.., names)| names.split_whitespace());
+        let names = EXCEPTIONS.iter().flat_map(|(.., names)| names.split_whitespace());
         let mut names: Vec<_> = names.collect();
         names.sort_unstable();
         let all = names.len();

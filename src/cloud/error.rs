@@ -98,10 +98,7 @@ impl Error {
 
     /// Whether the cause has this type.
     pub(super) fn is_caused_by<T: StdError + 'static>(&self) -> bool {
-        self.0
-            .source
-            .as_deref()
-            .is_some_and(|cause| cause.is::<T>())
+        self.0.source.as_deref().is_some_and(|cause| cause.is::<T>())
     }
 
     /// Whether this attempt of the call, or an earlier one, may have taken effect.
@@ -222,11 +219,7 @@ mod tests {
             (400, "InvalidDiskSize.NotSupported", Kind::OutOfRange),
             (403, "QuotaExceed.Tags", Kind::Invalid),
         ] {
-            assert_eq!(
-                Error::from_response("X", status, code).kind(),
-                kind,
-                "{code}"
-            );
+            assert_eq!(Error::from_response("X", status, code).kind(), kind, "{code}");
         }
     }
 

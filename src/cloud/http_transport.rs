@@ -18,8 +18,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     writes: Client,
-    /// Separate connections for reads. A connection keeps a buffer of the size of its largest response; those of a burst
-    /// of writes stay small.
+    /// Separate connections for reads. A connection keeps a buffer of the size of its largest response; those of a
+    /// burst of writes stay small.
     reads: Client,
 }
 
@@ -50,11 +50,7 @@ impl HttpTransport {
 
 #[async_trait]
 impl Transport for HttpTransport {
-    async fn send(
-        &self,
-        request: Request<String>,
-        deadline: Deadline,
-    ) -> Result<Response<Bytes>, Lost> {
+    async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost> {
         let action = request.extensions().get::<Action>();
         let is_read = action.is_some_and(|action| action.0.starts_with("Describe"));
         let client = if is_read { &self.reads } else { &self.writes };
@@ -86,8 +82,7 @@ fn client(server: &Server) -> Result<Client, BuildError> {
         // HTTP verifies nothing, and reading all root certificates is a third of the start-up time.
         http = http.tls_certs_only([]);
     }
-    http.build()
-        .map_err(|error| BuildError::Client(error.into()))
+    http.build().map_err(|error| BuildError::Client(error.into()))
 }
 
 fn lost(error: reqwest::Error, status: Option<u16>) -> Lost {

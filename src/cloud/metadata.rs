@@ -162,9 +162,7 @@ impl Metadata {
 
     /// The name of the instance's RAM role, if it has one.
     pub async fn role_name(&self) -> Result<Option<String>, MetadataError> {
-        let listed = self
-            .fetch(ROLES_PATH, Deadline::after(Duration::ZERO))
-            .await;
+        let listed = self.fetch(ROLES_PATH, Deadline::after(Duration::ZERO)).await;
         let listed = if_exists(listed)?;
         let name = listed.as_deref().and_then(|text| text.lines().next());
         let name = name.map(|name| name.trim().trim_end_matches('/').to_owned());
@@ -192,9 +190,7 @@ impl Metadata {
                 outcome => return outcome,
             };
             let (responded, wait) = match &error {
-                MetadataError::Status { retry_after, .. } => {
-                    (true, retry_after.unwrap_or_default())
-                }
+                MetadataError::Status { retry_after, .. } => (true, retry_after.unwrap_or_default()),
                 _ => (false, Duration::ZERO),
             };
             let wait = pause.max(wait).min(MAX_PAUSE);
@@ -254,11 +250,7 @@ impl Metadata {
         };
         match self.read(TOKEN_PATH, response).await {
             Ok(token) => Ok(Some(token.into())),
-            Err(error @ MetadataError::Status { .. })
-                if self.tokenless && !error.is_transient() =>
-            {
-                Ok(None)
-            }
+            Err(error @ MetadataError::Status { .. }) if self.tokenless && !error.is_transient() => Ok(None),
             Err(error) => Err(error),
         }
     }

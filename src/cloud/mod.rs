@@ -24,9 +24,9 @@ pub mod wire;
 
 pub use action::{
     AttachDisk, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk,
-    DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources,
-    TagTarget, UndeletedSnapshot, Unreadable, UntagResources,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
+    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UndeletedSnapshot,
+    Unreadable, UntagResources,
 };
 pub use api_health::ApiHealth;
 pub use caller::Settings;

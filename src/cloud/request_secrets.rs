@@ -93,11 +93,7 @@ mod tests {
     #[test]
     fn a_secret_is_found_plain_encoded_and_escaped() {
         let secrets = secrets();
-        for value in [
-            "LTAI5tEXAMPLE",
-            "CAIS+/\"token\"==",
-            "pwxkFHQl+mjrw6/tOL28=",
-        ] {
+        for value in ["LTAI5tEXAMPLE", "CAIS+/\"token\"==", "pwxkFHQl+mjrw6/tOL28="] {
             for form in [
                 value.to_owned(),
                 encode(value),
@@ -121,12 +117,7 @@ mod tests {
     #[test]
     fn other_values_and_short_ones_are_not_found() {
         let secrets = secrets();
-        for text in [
-            "",
-            "short",
-            "LTAI5t is how keys begin",
-            "100 % of it, \\ and %zz",
-        ] {
+        for text in ["", "short", "LTAI5t is how keys begin", "100 % of it, \\ and %zz"] {
             assert!(!secrets.occur_in(text.as_bytes()), "{text}");
         }
         assert_eq!(secrets.redact("words".to_owned()).as_deref(), Some("words"));

@@ -50,8 +50,7 @@ impl Response {
     /// Whether the cloud rejected the time of the request, which then had no effect.
     pub(super) fn rejects_time(&self) -> bool {
         let body = serde_json::from_slice::<ErrorBody>(&self.body);
-        !self.is_success()
-            && body.is_ok_and(|body| body.error("", self.status).failure() == Failure::ClockSkew)
+        !self.is_success() && body.is_ok_and(|body| body.error("", self.status).failure() == Failure::ClockSkew)
     }
 
     /// Parses the body.
@@ -88,12 +87,10 @@ impl Response {
     pub(super) fn error(&self, action: &'static str, secrets: &RequestSecrets) -> Error {
         let error = match serde_json::from_slice::<ErrorBody>(&self.body) {
             Ok(body) => body.redact(secrets).error(action, self.status),
-            Err(error) if error.is_eof() && !self.body.is_empty() => {
-                Error::new(Kind::Ambiguous, action)
-                    .with_status(self.status)
-                    .with_message("the response is truncated")
-                    .with_source(error)
-            }
+            Err(error) if error.is_eof() && !self.body.is_empty() => Error::new(Kind::Ambiguous, action)
+                .with_status(self.status)
+                .with_message("the response is truncated")
+                .with_source(error),
             Err(_) => ErrorBody::default().error(action, self.status),
         };
         error.with_retry_after(self.retry_after)
@@ -220,9 +217,6 @@ mod tests {
         };
         let error = body.redact(&secrets()).error("DeleteDisk", 400);
         let text = error.to_string();
-        assert!(
-            !text.contains("LTAI") && text.contains("not matched"),
-            "{text}"
-        );
+        assert!(!text.contains("LTAI") && text.contains("not matched"), "{text}");
     }
 }

@@ -13,11 +13,7 @@ use crate::base::{Deadline, Elapsed};
 ///
 /// # Errors
 /// That of the last attempt, with the number of attempts and their duration.
-pub async fn run<T, F>(
-    action: &'static str,
-    deadline: Deadline,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, Error>
+pub async fn run<T, F>(action: &'static str, deadline: Deadline, mut attempt: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -168,8 +164,7 @@ mod tests {
     async fn a_throttled_call_returns_to_the_rate_limiter_without_a_pause() {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(20));
-        let throttled =
-            || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
+        let throttled = || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
         assert!(fail_until(2, "AttachDisk", throttled).await.0.is_ok());
         assert_eq!(start.elapsed(), Duration::ZERO);
     }
@@ -178,8 +173,7 @@ mod tests {
     async fn a_limit_closed_beyond_the_deadline_ends_the_call() {
         let start = Instant::now();
         let wait = Some(Duration::from_secs(61));
-        let throttled =
-            || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
+        let throttled = || Error::from_response("AttachDisk", 400, "Throttling").with_retry_after(wait);
         let (result, attempts) = fail_until(2, "DeleteDisk", throttled).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Throttled, 1));
         assert_eq!(start.elapsed(), Duration::ZERO);

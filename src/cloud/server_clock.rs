@@ -1,9 +1,10 @@
-//! The clock of the cloud, by which requests are signed: it rejects signatures that are more than 15 minutes old or in the
-//! future.
+//! The clock of the cloud, by which requests are signed: it rejects signatures that are more than 15 minutes old or in
+//! the future.
 //!
-//! The local clock is used until the cloud rejects the time of a request, or issues credentials that have expired by it.
-//! Then the `Date` of this response becomes the time, until the cloud rejects that too. No other response changes it, so a wrong `Date` of a proxy cannot break a clock
-//! that the cloud accepts, and a local clock that is corrected later costs one rejected request.
+//! The local clock is used until the cloud rejects the time of a request, or issues credentials that have expired by
+//! it. Then the `Date` of this response becomes the time, until the cloud rejects that too. No other response changes
+//! it, so a wrong `Date` of a proxy cannot break a clock that the cloud accepts, and a local clock that is corrected
+//! later costs one rejected request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -68,8 +69,8 @@ impl ServerClock {
         }
     }
 
-    /// After the cloud has rejected the time of a request: adopts the `Date` of its response. Returns whether the request is
-    /// worth repeating.
+    /// After the cloud has rejected the time of a request: adopts the `Date` of its response. Returns whether the
+    /// request is worth repeating.
     pub(super) fn correct(&self, signed: Timestamp, response: &HeaderMap) -> bool {
         let Some(date) = date(response) else {
             return false;
@@ -84,9 +85,7 @@ impl ServerClock {
         drop(state);
         // Requests that ran concurrently were rejected for the same reason.
         if is_news && ahead.abs() < MIN_DIFFERENCE {
-            tracing::info!(
-                "the local clock agrees with that of the cloud again and signs requests"
-            );
+            tracing::info!("the local clock agrees with that of the cloud again and signs requests");
         } else if is_news {
             tracing::warn!(
                 local_ahead_s = ahead.as_secs(),

@@ -12,15 +12,12 @@ use crate::base::Deadline;
 /// Sends signed requests.
 #[async_trait]
 pub trait Transport: Debug + Send + Sync {
-    /// Sends a request, whose URI is absolute and whose extensions contain its [`Action`], and reads the complete response.
+    /// Sends a request, whose URI is absolute and whose extensions contain its [`Action`], and reads the complete
+    /// response.
     ///
     /// # Errors
     /// The connection failed, or the response had not arrived in full by the deadline.
-    async fn send(
-        &self,
-        request: Request<String>,
-        deadline: Deadline,
-    ) -> Result<Response<Bytes>, Lost>;
+    async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost>;
 }
 
 /// The action of a request.

@@ -53,8 +53,8 @@ pub enum ConnectError {
 }
 
 impl Cluster {
-    /// The API server that the kubeconfig names; without one that of the pod, by the token of its ServiceAccount, which is
-    /// read again when it changes. Nothing is sent yet.
+    /// The API server that the kubeconfig names; without one that of the pod, by the token of its ServiceAccount, which
+    /// is read again when it changes. Nothing is sent yet.
     ///
     /// # Errors
     /// When the settings do not suffice to ask it anything.
@@ -66,15 +66,12 @@ impl Cluster {
         Self::of(config)
     }
 
-    /// As [`Self::new`], with a context of the kubeconfig other than the current one; without a kubeconfig, the one that
-    /// kubectl would use.
+    /// As [`Self::new`], with a context of the kubeconfig other than the current one; without a kubeconfig, the one
+    /// that kubectl would use.
     ///
     /// # Errors
     /// When the settings do not suffice to ask it anything.
-    pub async fn for_operator(
-        kubeconfig: Option<&Path>,
-        context: Option<&str>,
-    ) -> Result<Self, ConnectError> {
+    pub async fn for_operator(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
         let config = match (kubeconfig, context) {
             (Some(file), context) => from_file(file, context).await?,
             (None, Some(context)) => {
@@ -188,10 +185,7 @@ async fn of_context(
 ///
 /// # Errors
 /// With the step, in words, and what to do.
-pub(super) async fn ask<T>(
-    step: &str,
-    call: impl Future<Output = kube::Result<T>>,
-) -> Result<T, Error> {
+pub(super) async fn ask<T>(step: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
     match soon().bound(call).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Error::of(step, Ok(error))),

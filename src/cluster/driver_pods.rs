@@ -49,10 +49,7 @@ impl DriverPod {
     pub async fn page(&self, cluster: &Cluster, path: &str) -> Result<Option<String>> {
         let scheme = if self.is_tls { "https:" } else { "" };
         let Self {
-            namespace,
-            name,
-            port,
-            ..
+            namespace, name, port, ..
         } = self;
         let url = format!("/api/v1/namespaces/{namespace}/pods/{scheme}{name}:{port}/proxy{path}");
         let step = format!("read {path} of the pod {namespace}/{name} through the API server");

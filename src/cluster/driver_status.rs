@@ -66,11 +66,9 @@ impl DriverStatus {
     pub async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self> {
         let pods = list_pods(cluster, namespace).await?;
         let component = |name: &str| {
-            let own = pods.iter().filter(|pod| {
-                pod.labels()
-                    .get(COMPONENT_LABEL)
-                    .is_some_and(|one| one == name)
-            });
+            let own = pods
+                .iter()
+                .filter(|pod| pod.labels().get(COMPONENT_LABEL).is_some_and(|one| one == name));
             own.map(PodStatus::of).collect()
         };
         Ok(Self {
@@ -90,10 +88,7 @@ const DRIVER_CONTAINER: &str = "diskplugin";
 
 /// Whether no container runs: a request to the pod would wait until its timeout.
 fn is_pending(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     phase == Some("Pending")
 }
 
@@ -148,8 +143,7 @@ impl ControllerDeployment {
         };
         let labels = format!("{NAME_LABEL},{COMPONENT_LABEL}={CONTROLLER}");
         let found = list_selected(&api, &ListParams::default().labels(&labels)).await;
-        let found =
-            found.map_err(|outcome| Error::of("list the Deployments of the driver", outcome))?;
+        let found = found.map_err(|outcome| Error::of("list the Deployments of the driver", outcome))?;
         let of = |one: Deployment| Self {
             namespace: one.namespace().unwrap_or_default(),
             name: one.name_any(),
@@ -200,8 +194,6 @@ pub async fn node_zones(cluster: &Cluster) -> Result<BTreeSet<String>> {
     let nodes: Api<Node> = Api::all(cluster.client());
     let nodes = list_selected(&nodes, &ListParams::default()).await;
     let nodes = nodes.map_err(|outcome| Error::of("list Nodes", outcome))?;
-    let zones = nodes
-        .iter()
-        .map(|node| node.labels().get(ZONE_KEY).cloned());
+    let zones = nodes.iter().map(|node| node.labels().get(ZONE_KEY).cloned());
     Ok(zones.collect::<Option<_>>().unwrap_or_default())
 }

@@ -155,10 +155,7 @@ mod tests {
             (422, "refuses it with 422"),
         ] {
             let error = Error::of("do it", Ok(refused(code, ""))).to_string();
-            assert!(
-                error.contains(expected) && error.contains("in its words"),
-                "{error}"
-            );
+            assert!(error.contains(expected) && error.contains("in its words"), "{error}");
             assert_eq!(error.contains("Grant"), code == 403, "{error}");
         }
         let late = Error::of("do it", Err(Elapsed)).to_string();

@@ -1,7 +1,7 @@
 //! Kubernetes events on claims and nodes, for `kubectl describe`.
 //!
-//! They are best effort: recording does not block, the same event is written at most once a minute despite retries of the
-//! sidecars, and events that cannot be written are dropped.
+//! They are best effort: recording does not block, the same event is written at most once a minute despite retries of
+//! the sidecars, and events that cannot be written are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -112,8 +112,7 @@ impl Budget {
         if self.last_written.len() > SWEEP {
             self.last_written.retain(|_, when| when.elapsed() < QUIET);
         }
-        self.last_written
-            .insert((reason, about.to_owned()), Instant::now());
+        self.last_written.insert((reason, about.to_owned()), Instant::now());
         self.left -= 1;
     }
 }
@@ -140,9 +139,7 @@ mod tests {
         let all = (0..200).filter(|number| tell(&number.to_string())).count();
         assert_eq!(all, 49);
         tokio::time::advance(Duration::from_secs(5)).await;
-        let more = (1000..1200)
-            .filter(|number| tell(&number.to_string()))
-            .count();
+        let more = (1000..1200).filter(|number| tell(&number.to_string())).count();
         assert_eq!(more, 5);
     }
 
@@ -151,12 +148,7 @@ mod tests {
         let uid = |volume: &str| Claim::of_volume("ns", "data", volume).uid;
         let known = "0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9d2b";
         assert_eq!(uid(&format!("pvc-{known}")).as_deref(), Some(known));
-        for volume in [
-            "",
-            "pvc-0d6e3b1c",
-            "d-bp1",
-            "pvc-0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9dé",
-        ] {
+        for volume in ["", "pvc-0d6e3b1c", "d-bp1", "pvc-0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9dé"] {
             assert_eq!(uid(volume), None, "{volume}");
         }
     }

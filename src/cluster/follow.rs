@@ -85,12 +85,8 @@ fn advice(error: &watcher::Error) -> &'static str {
             "; the API server does not take the token: is the machine's clock right, and is there the ServiceAccount that the pod \
              names?"
         }
-        Some(403) => {
-            "; grant the ServiceAccount list and watch of them (docs/reference/kubernetes-rights.md)"
-        }
+        Some(403) => "; grant the ServiceAccount list and watch of them (docs/reference/kubernetes-rights.md)",
         Some(_) => "",
-        None => {
-            "; is the API server reachable from this pod (`networkPolicy.apiPorts` of the chart)?"
-        }
+        None => "; is the API server reachable from this pod (`networkPolicy.apiPorts` of the chart)?",
     }
 }

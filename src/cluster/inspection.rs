@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::{Container, Node, PodSpec};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use kube::Api;
@@ -60,10 +58,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub async fn csi_driver(
-        &self,
-        driver: &DriverName,
-    ) -> Result<Option<CsiDriverSpec>, ListError> {
+    pub async fn csi_driver(&self, driver: &DriverName) -> Result<Option<CsiDriverSpec>, ListError> {
         let api: Api<CSIDriver> = Api::all(self.client());
         let failed = |outcome| ListError::new("csidrivers", outcome);
         let spec = match soon().bound(api.get(driver.as_str())).await {
@@ -112,30 +107,19 @@ impl Cluster {
     ///
     /// # Errors
     /// If Nodes or CSINodes cannot be listed.
-    pub async fn registrations(
-        &self,
-        driver: &DriverName,
-    ) -> Result<Vec<NodeRegistration>, ListError> {
+    pub async fn registrations(&self, driver: &DriverName) -> Result<Vec<NodeRegistration>, ListError> {
         let nodes = list::<Node>(&Api::all(self.client()), "nodes").await?;
         let registered = list::<CSINode>(&Api::all(self.client()), "csinodes").await?;
         let registered: BTreeSet<_> = registered
             .into_iter()
-            .filter(|node| {
-                node.spec
-                    .drivers
-                    .iter()
-                    .any(|row| row.name == driver.as_str())
-            })
+            .filter(|node| node.spec.drivers.iter().any(|row| row.name == driver.as_str()))
             .filter_map(|node| node.metadata.name)
             .collect();
         let rows = nodes.into_iter().filter_map(|node| {
             let name = node.metadata.name?;
             Some(NodeRegistration {
                 is_registered: registered.contains(&name),
-                has_zone: node
-                    .metadata
-                    .labels
-                    .is_some_and(|labels| labels.contains_key(ZONE_KEY)),
+                has_zone: node.metadata.labels.is_some_and(|labels| labels.contains_key(ZONE_KEY)),
                 name,
             })
         });
@@ -182,9 +166,7 @@ impl Cluster {
         };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client());
         let failed = |outcome| ListError::new("selfsubjectaccessreviews", outcome);
-        let created = soon()
-            .bound(api.create(&PostParams::default(), &review))
-            .await;
+        let created = soon().bound(api.create(&PostParams::default(), &review)).await;
         let created = created.map_err(|late| failed(Err(late)))?;
         let created = created.map_err(|error| failed(Ok(error)))?;
         Ok(created.status.is_some_and(|status| status.allowed))
@@ -199,18 +181,11 @@ fn workload(
     driver: &DriverName,
 ) -> Option<Workload> {
     let containers = pod?.containers;
-    containers
-        .iter()
-        .any(|one| runs(one, driver))
-        .then(|| Workload {
-            kind,
-            name: format!(
-                "{}/{}",
-                namespace.unwrap_or_default(),
-                name.unwrap_or_default()
-            ),
-            images: containers.into_iter().filter_map(|one| one.image).collect(),
-        })
+    containers.iter().any(|one| runs(one, driver)).then(|| Workload {
+        kind,
+        name: format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()),
+        images: containers.into_iter().filter_map(|one| one.image).collect(),
+    })
 }
 
 /// Whether the container has `--driver-name` with this name.

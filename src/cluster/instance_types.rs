@@ -1,8 +1,8 @@
-//! The ConfigMap with the attach limits of instance types: the controller writes it, and kubelet mounts it into the node
-//! pods, so that nodes need neither credentials nor a token.
+//! The ConfigMap with the attach limits of instance types: the controller writes it, and kubelet mounts it into the
+//! node pods, so that nodes need neither credentials nor a token.
 //!
-//! The active replica of the controller writes it. A write succeeds only if the object has not changed since the read before
-//! it, and never removes entries.
+//! The active replica of the controller writes it. A write succeeds only if the object has not changed since the read
+//! before it, and never removes entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,16 +67,12 @@ impl InstanceTypesConfigMap {
         self.look().await.map(|(_, said)| said)
     }
 
-    /// Adds these types to the ConfigMap and returns its new content; `queried_at` is set after a complete query of the cloud.
-    /// An unchanged ConfigMap is not written.
+    /// Adds these types to the ConfigMap and returns its new content; `queried_at` is set after a complete query of the
+    /// cloud. An unchanged ConfigMap is not written.
     ///
     /// # Errors
     /// If the API server rejects the write, or the existing content is invalid, which is never overwritten.
-    pub async fn add(
-        &self,
-        types: &InstanceTypes,
-        queried_at: Option<Timestamp>,
-    ) -> Result<PublishedLimits> {
+    pub async fn add(&self, types: &InstanceTypes, queried_at: Option<Timestamp>) -> Result<PublishedLimits> {
         let step = self.step("write");
         for _ in 0..TRIES {
             let (version, said) = self.look().await?;
@@ -116,10 +112,7 @@ impl InstanceTypesConfigMap {
             Err(late) => return Err(self.failed("read", Err(late))),
         };
         let text = found.data.as_ref().and_then(|data| data.get(FILE));
-        let document = match text
-            .map(String::as_str)
-            .filter(|text| !text.trim().is_empty())
-        {
+        let document = match text.map(String::as_str).filter(|text| !text.trim().is_empty()) {
             None => Document::default(),
             Some(text) => Document::read(text).map_err(|error| Error::Foreign {
                 step: self.step("use"),
@@ -153,11 +146,7 @@ impl InstanceTypesConfigMap {
         format!("{verb} the ConfigMap {}", self.display_name)
     }
 
-    fn failed(
-        &self,
-        verb: &str,
-        outcome: std::result::Result<kube::Error, crate::base::Elapsed>,
-    ) -> Error {
+    fn failed(&self, verb: &str, outcome: std::result::Result<kube::Error, crate::base::Elapsed>) -> Error {
         let step = self.step(verb);
         match &outcome {
             Ok(error) if code(error) == Some(404) => Error::Missing {

@@ -3,8 +3,8 @@
 //! A replica takes the Lease if nobody holds it, or if it has not changed for as long as its holder promised. That time
 //! is measured with this machine's monotonic clock from the moment that the change was read: wall clocks, which differ
 //! between machines, are written for operators and never compared. The holder gives up when it could not renew for the
-//! renew deadline, which is shorter, so that there are never two holders. Each write names the version that it replaces.
-//! This is the protocol of client-go, whose tools show and understand the Lease.
+//! renew deadline, which is shorter, so that there are never two holders. Each write names the version that it
+//! replaces. This is the protocol of client-go, whose tools show and understand the Lease.
 
 use std::time::Duration;
 
@@ -152,11 +152,7 @@ impl Candidate {
 
     /// The Lease with this replica as its holder from now on.
     fn claimed(&self, mut lease: Lease) -> Lease {
-        let is_new = lease
-            .metadata
-            .name
-            .replace(self.config.name.clone())
-            .is_none();
+        let is_new = lease.metadata.name.replace(self.config.name.clone()).is_none();
         let spec = lease.spec.get_or_insert_default();
         let identity = &self.config.identity;
         let changes = !is_new && spec.holder_identity.as_ref() != Some(identity);
@@ -182,17 +178,10 @@ impl Candidate {
     }
 
     /// The response of the API server; `None` if the Lease does not exist or has changed.
-    async fn call<T>(
-        &self,
-        verb: &str,
-        call: impl Future<Output = kube::Result<T>>,
-    ) -> Result<Option<T>> {
+    async fn call<T>(&self, verb: &str, call: impl Future<Output = kube::Result<T>>) -> Result<Option<T>> {
         let step = format!("{verb} the Lease {}", self.display());
         // A request without a response leaves time for another one.
-        match Deadline::after(self.config.renew_deadline / 2)
-            .bound(call)
-            .await
-        {
+        match Deadline::after(self.config.renew_deadline / 2).bound(call).await {
             Ok(Ok(value)) => Ok(Some(value)),
             Ok(Err(error)) if matches!(code(&error), Some(404 | 409)) => Ok(None),
             Ok(Err(error)) => Err(Error::of(&step, Ok(error))),
@@ -304,7 +293,8 @@ impl HeldLease {
         }
     }
 
-    /// Gives the Lease up, so that another replica takes it at its next attempt. Call it when nothing is served any more.
+    /// Gives the Lease up, so that another replica takes it at its next attempt. Call it when nothing is served any
+    /// more.
     pub async fn release(mut self) {
         let release = async {
             loop {
@@ -326,15 +316,10 @@ impl HeldLease {
             Ok(Ok(None)) => tracing::info!("the Lease is released"),
             Ok(Ok(Some(reason))) => tracing::warn!("the Lease was not released: it {reason}"),
             Ok(Err(error)) => {
-                tracing::warn!(
-                    "{}; another replica waits until it expires",
-                    error_chain(&error)
-                );
+                tracing::warn!("{}; another replica waits until it expires", error_chain(&error));
             }
             Err(_) => {
-                tracing::warn!(
-                    "the Lease was not released; another replica waits until it expires"
-                );
+                tracing::warn!("the Lease was not released; another replica waits until it expires");
             }
         }
     }

@@ -22,17 +22,13 @@ const EXPIRED: u16 = 410;
 /// A list that is not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    #[error(
-        "cannot list {resource}: {message}. Grant the user of the kubeconfig `list` of {resource}"
-    )]
+    #[error("cannot list {resource}: {message}. Grant the user of the kubeconfig `list` of {resource}")]
     Forbidden { resource: String, message: String },
     #[error(
         "cannot list {resource}: the API server does not accept the credentials: {message}. Renew those of the kubeconfig"
     )]
     Unauthorized { resource: String, message: String },
-    #[error(
-        "cannot list {resource}: no response in time. Check whether the API server is reachable"
-    )]
+    #[error("cannot list {resource}: no response in time. Check whether the API server is reachable")]
     TimedOut { resource: String },
     #[error("cannot list {resource}: the API server responds with {code}: {message}")]
     Rejected {
@@ -43,10 +39,7 @@ pub enum ListError {
     #[error(
         "cannot list {resource}: the API server has the group {group} without them. Install or upgrade all CRDs of snapshots"
     )]
-    NotServed {
-        resource: String,
-        group: &'static str,
-    },
+    NotServed { resource: String, group: &'static str },
     #[error("cannot list {resource}. Check whether the API server is reachable")]
     Unreadable {
         resource: String,
@@ -115,21 +108,14 @@ where
     }
 }
 
-async fn pages<K>(
-    api: &Api<K>,
-    selectors: ListParams,
-) -> Result<Vec<K>, Result<kube::Error, Elapsed>>
+async fn pages<K>(api: &Api<K>, selectors: ListParams) -> Result<Vec<K>, Result<kube::Error, Elapsed>>
 where
     K: Clone + Debug + DeserializeOwned,
 {
     let mut objects = Vec::new();
     let mut params = selectors.limit(PAGE);
     loop {
-        let page = soon()
-            .bound(api.list(&params))
-            .await
-            .map_err(Err)?
-            .map_err(Ok)?;
+        let page = soon().bound(api.list(&params)).await.map_err(Err)?.map_err(Ok)?;
         objects.extend(page.items);
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),

@@ -1,5 +1,6 @@
-//! Kubernetes: what the controller reads of the cluster and writes to it. The node plugin does not call the API server: what
-//! it must know reaches it as a file (`node.instanceTypes` and [`instance_types`]). Only its preStop hook does ([`node_drain`]).
+//! Kubernetes: what the controller reads of the cluster and writes to it. The node plugin does not call the API server:
+//! what it must know reaches it as a file (`node.instanceTypes` and [`instance_types`]). Only its preStop hook does
+//! ([`node_drain`]).
 //!
 //! Nothing here is needed for a volume. While the API server is away, what is known goes on being used, and what could
 //! not be written is written later.

@@ -40,10 +40,7 @@ pub async fn is_leaving(cluster: &Cluster, node: &str) -> Result<bool> {
 fn is_drained(node: &Node) -> bool {
     let spec = node.spec.as_ref();
     let is_cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
-    let mut taints = spec
-        .and_then(|spec| spec.taints.as_ref())
-        .into_iter()
-        .flatten();
+    let mut taints = spec.and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
     let status = node.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let mut ready = conditions
@@ -58,21 +55,17 @@ fn is_drained(node: &Node) -> bool {
         })
 }
 
-/// Returns when no volume of the driver is attached to the node. A watch that fails is restarted; only the first list must
-/// succeed.
+/// Returns when no volume of the driver is attached to the node. A watch that fails is restarted; only the first list
+/// must succeed.
 ///
 /// # Errors
 /// The API server does not respond, or forbids it.
 pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -> Result<()> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
-    let is_own =
-        |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
+    let is_own = |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
     let all = list_selected(&api, &ListParams::default()).await;
     let all = all.map_err(|outcome| Error::of("list VolumeAttachments", outcome))?;
-    let own = all
-        .iter()
-        .filter(|one| is_own(one))
-        .map(ResourceExt::name_any);
+    let own = all.iter().filter(|one| is_own(one)).map(ResourceExt::name_any);
     let own: BTreeSet<String> = own.collect();
     tracing::info!(
         node,

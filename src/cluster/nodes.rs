@@ -1,5 +1,5 @@
-//! The nodes of the cluster, as far as the driver is concerned: which instance is which node, of which type, and whether
-//! it still carries the taint of a node that is not ready.
+//! The nodes of the cluster, as far as the driver is concerned: which instance is which node, of which type, and
+//! whether it still carries the taint of a node that is not ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,9 +145,7 @@ impl Nodes {
     pub fn instances(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
         let registered = state.registered.iter().flatten();
-        registered
-            .map(|(_, registered)| registered.id.clone())
-            .collect()
+        registered.map(|(_, registered)| registered.id.clone()).collect()
     }
 
     /// The instance types that Nodes say they are of. A Node says it before the driver is there.
@@ -180,9 +178,7 @@ impl Nodes {
             let machine = machines.get(*name);
             machine.is_none_or(|machine| machine.instance_type.is_none())
         });
-        untyped
-            .map(|(_, registered)| registered.id.clone())
-            .collect()
+        untyped.map(|(_, registered)| registered.id.clone()).collect()
     }
 
     /// The nodes that wait for their startup taint to be taken off.
@@ -214,9 +210,7 @@ fn machine(node: &PartialNode, taint: Option<&str>) -> Machine {
     let is_taint = |one: &Taint| Some(one.key.as_str()) == taint;
     Machine {
         uid: node.metadata.uid.clone(),
-        instance_type: instance_type
-            .filter(|name| name.starts_with(TYPE_PREFIX))
-            .cloned(),
+        instance_type: instance_type.filter(|name| name.starts_with(TYPE_PREFIX)).cloned(),
         tainted: node.spec.taints.iter().any(is_taint),
     }
 }
@@ -231,10 +225,7 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
         // A name that no instance has was not given by this driver.
         id: found.node_id.parse().ok()?,
         node: nodes.next().map(|owner| owner.uid.clone()),
-        has_limit: found
-            .allocatable
-            .as_ref()
-            .is_some_and(|limit| limit.count.is_some()),
+        has_limit: found.allocatable.as_ref().is_some_and(|limit| limit.count.is_some()),
         categories: keys.filter_map(|key| topology::category_of(key)).collect(),
     })
 }
@@ -268,9 +259,7 @@ fn note<T: PartialEq>(
                 let before = part.get_or_insert_default().insert(name.clone(), one);
                 before.as_ref() != part.as_ref().and_then(|part| part.get(&name))
             }
-            WatchEvent::Deleted(name) => part
-                .as_mut()
-                .is_some_and(|part| part.remove(&name).is_some()),
+            WatchEvent::Deleted(name) => part.as_mut().is_some_and(|part| part.remove(&name).is_some()),
         }
     });
 }
@@ -320,10 +309,7 @@ mod tests {
             tainted: true,
         };
         assert_eq!(ecs, wanted);
-        let other = node(
-            json!({TYPE_LABEL: "eci"}),
-            json!([{"key": "y", "effect": "NoExecute"}]),
-        );
+        let other = node(json!({TYPE_LABEL: "eci"}), json!([{"key": "y", "effect": "NoExecute"}]));
         assert_eq!((other.instance_type, other.tainted), (None, false));
         // An object without any field.
         let bare = seen_machine(json!({"metadata": {"name": "n"}, "spec": {}}));
@@ -407,22 +393,18 @@ mod tests {
             instance_type: None,
             tainted: true,
         };
-        note(
-            &sender,
-            WatchEvent::Applied("a".to_owned(), again),
-            |state| &mut state.machines,
-        );
+        note(&sender, WatchEvent::Applied("a".to_owned(), again), |state| {
+            &mut state.machines
+        });
         let see = |owner: &str| {
             let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-a", "topologyKeys": null});
             let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": owner});
             let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
             let node: CSINode = serde_json::from_value(body).unwrap();
             let seen = registered(&node, &DriverName::default());
-            note(
-                &sender,
-                flat(WatchEvent::Applied("a".to_owned(), seen)),
-                |state| &mut state.registered,
-            );
+            note(&sender, flat(WatchEvent::Applied("a".to_owned(), seen)), |state| {
+                &mut state.registered
+            });
         };
         see("old");
         assert_eq!(nodes.tainted_nodes(), BTreeSet::new());

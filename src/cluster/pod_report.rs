@@ -89,9 +89,7 @@ impl PodReport {
         since: Duration,
         is_previous: bool,
     ) -> Result<Option<String>> {
-        let Self {
-            namespace, name, ..
-        } = self;
+        let Self { namespace, name, .. } = self;
         let url = format!(
             "/api/v1/namespaces/{namespace}/pods/{name}/log?container={}&timestamps=true&tailLines={TAIL}\
              &sinceSeconds={}&previous={is_previous}",
@@ -106,9 +104,7 @@ impl PodReport {
 impl ContainerReport {
     /// Removes the messages of states.
     pub fn without_messages(&mut self) {
-        let states = [&mut self.state, &mut self.last_state]
-            .into_iter()
-            .flatten();
+        let states = [&mut self.state, &mut self.last_state].into_iter().flatten();
         for state in states.filter_map(Value::as_object_mut) {
             for fields in state.values_mut().filter_map(Value::as_object_mut) {
                 fields.remove("message");

@@ -1,8 +1,8 @@
-//! The startup taint: nodes join the cluster with it, so that no pod is scheduled before its volumes can be mounted. It is
-//! removed when the driver is registered on the node.
+//! The startup taint: nodes join the cluster with it, so that no pod is scheduled before its volumes can be mounted. It
+//! is removed when the driver is registered on the node.
 //!
-//! The controller removes it: a node would need permission to change Nodes, which cannot be limited to its own, so that one
-//! compromised machine could change all of them.
+//! The controller removes it: a node would need permission to change Nodes, which cannot be limited to its own, so that
+//! one compromised machine could change all of them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use super::nodes::{Nodes, PartialNode, TaintedNode, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
 
-/// How long to wait for the volume limit of a registered node if limits are published: kubelet updates the mounted ConfigMap
-/// within about a minute, and calls NodeGetInfo every minute.
+/// How long to wait for the volume limit of a registered node if limits are published: kubelet updates the mounted
+/// ConfigMap within about a minute, and calls NodeGetInfo every minute.
 const COUNT: Duration = Duration::from_mins(3);
 
 /// How often it is looked again while nodes wait.
@@ -31,8 +31,8 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// How often a write is tried that others keep overtaking: kubelet and controllers are busy with a node that starts.
 const TRIES: usize = 5;
 
-/// Removes the taint with this key from every node on which the driver is registered, while the process runs. With `counts`,
-/// it also waits for the node's volume limit: before that, too many pods could be scheduled.
+/// Removes the taint with this key from every node on which the driver is registered, while the process runs. With
+/// `counts`, it also waits for the node's volume limit: before that, too many pods could be scheduled.
 pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
     let mut known: HashMap<String, Patience> = HashMap::new();
     loop {
@@ -43,11 +43,7 @@ pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, count
             if patience.lets_try(counts && !one.has_limit) {
                 match remove(&cluster, one, &key).await {
                     Ok(true) => {
-                        tracing::info!(
-                            node = one.node,
-                            taint = key,
-                            "ready: the taint is taken off"
-                        );
+                        tracing::info!(node = one.node, taint = key, "ready: the taint is taken off");
                     }
                     Ok(false) => {}
                     Err(error) => patience.failed(&one.node, &error),

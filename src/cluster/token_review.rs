@@ -1,10 +1,8 @@
-//! Authenticates and authorizes HTTP requests by their bearer token, as kubelet and kube-rbac-proxy do: TokenReview, and
-//! SubjectAccessReview for the path.
+//! Authenticates and authorizes HTTP requests by their bearer token, as kubelet and kube-rbac-proxy do: TokenReview,
+//! and SubjectAccessReview for the path.
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
 
@@ -80,9 +78,7 @@ impl TokenReviewer {
         let reviews: Api<SubjectAccessReview> = Api::all(self.cluster.client());
         let parameters = PostParams::default();
         let step = "create a SubjectAccessReview";
-        let status = ask(step, reviews.create(&parameters, &review))
-            .await?
-            .status;
+        let status = ask(step, reviews.create(&parameters, &review)).await?.status;
         Ok(status.is_some_and(|status| status.allowed))
     }
 }

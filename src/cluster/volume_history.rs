@@ -62,8 +62,8 @@ pub struct VolumeEvent {
 }
 
 impl VolumeHistory {
-    /// Reads what is recorded about a volume, by disk ID, name of the PersistentVolume, or namespace and name of the claim.
-    /// Empty if Kubernetes has no such volume.
+    /// Reads what is recorded about a volume, by disk ID, name of the PersistentVolume, or namespace and name of the
+    /// claim. Empty if Kubernetes has no such volume.
     ///
     /// # Errors
     /// The API server does not respond, or forbids a read.
@@ -107,10 +107,7 @@ async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<Volu
         return Ok(VolumeHistory::default());
     };
     // external-provisioner names the volume of a pending claim after its UID.
-    let named = claim
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.volume_name.clone());
+    let named = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone());
     let future = claim.metadata.uid.as_ref().map(|uid| format!("pvc-{uid}"));
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
     let name_of_volume = named.or(future);
@@ -124,9 +121,7 @@ async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<Volu
     let class = claim.spec.and_then(|spec| spec.storage_class_name);
     let zones = match (&bound, class) {
         (Some(volume), _) => VolumeZones::of_volume(volume),
-        (None, Some(class)) if !class.is_empty() => {
-            Box::pin(VolumeZones::of_class(cluster, &class)).await?
-        }
+        (None, Some(class)) if !class.is_empty() => Box::pin(VolumeZones::of_class(cluster, &class)).await?,
         (None, _) => None,
     };
     Ok(VolumeHistory {
@@ -171,16 +166,11 @@ fn handle(volume: &PersistentVolume) -> Option<String> {
     Some(csi.volume_handle.clone())
 }
 
-async fn attachments(
-    cluster: &Cluster,
-    driver: &DriverName,
-    name: &str,
-) -> Result<Vec<VolumeAttachmentState>> {
+async fn attachments(cluster: &Cluster, driver: &DriverName, name: &str) -> Result<Vec<VolumeAttachmentState>> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
     let all = list("list VolumeAttachments", api, ListParams::default()).await?;
     let own = all.into_iter().filter(|one| {
-        one.spec.attacher == driver.as_str()
-            && one.spec.source.persistent_volume_name.as_deref() == Some(name)
+        one.spec.attacher == driver.as_str() && one.spec.source.persistent_volume_name.as_deref() == Some(name)
     });
     Ok(own
         .map(|one| {
@@ -209,10 +199,7 @@ async fn pods(cluster: &Cluster, namespace: &str, claim: &str) -> Result<Vec<Pod
         })
     };
     let has_terminated = |pod: &Pod| {
-        let phase = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref());
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         matches!(phase, Some("Succeeded" | "Failed"))
     };
     Ok(all
@@ -228,11 +215,7 @@ async fn events_of_pod(cluster: &Cluster, namespace: &str, pod: &str) -> Result<
 }
 
 /// Events about an object; those of objects without a namespace are in any.
-async fn events(
-    cluster: &Cluster,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<Vec<VolumeEvent>> {
+async fn events(cluster: &Cluster, namespace: Option<&str>, name: &str) -> Result<Vec<VolumeEvent>> {
     let api: Api<Event> = match namespace {
         Some(namespace) => Api::namespaced(cluster.client(), namespace),
         None => Api::all(cluster.client()),
@@ -251,10 +234,7 @@ fn event(event: Event) -> VolumeEvent {
         time: time
             .or(event.last_timestamp.map(|time| time.0))
             .or(event.metadata.creation_timestamp.map(|time| time.0)),
-        count: series
-            .and_then(|series| series.count)
-            .or(event.count)
-            .unwrap_or(1),
+        count: series.and_then(|series| series.count).or(event.count).unwrap_or(1),
         object: format!(
             "{}/{}",
             object.kind.unwrap_or_default(),

@@ -103,15 +103,13 @@ mod tests {
             let volume = json!({"metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}});
             VolumeZones::of_volume(&serde_json::from_value(volume).unwrap())
         };
-        let term = |key: &str, zones: &[&str]| json!({"matchExpressions": [{"key": key, "operator": "In", "values": zones}]});
+        let term =
+            |key: &str, zones: &[&str]| json!({"matchExpressions": [{"key": key, "operator": "In", "values": zones}]});
         let found = volume(json!([term(ZONE_KEY, &["b"]), term(ZONE_KEY, &["a"])])).unwrap();
         assert_eq!(
             (found.object.as_str(), found.zones),
             ("PersistentVolume v", vec!["a".to_owned(), "b".to_owned()])
         );
-        assert_eq!(
-            volume(json!([term(ZONE_KEY, &["b"]), term("other", &["a"])])),
-            None
-        );
+        assert_eq!(volume(json!([term(ZONE_KEY, &["b"]), term("other", &["a"])])), None);
     }
 }

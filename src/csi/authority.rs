@@ -1,7 +1,7 @@
-//! Accepts clients whose `:authority` is not a host name. By default, gRPC C core (Python, C++, Ruby) and grpc-go send the
-//! percent-encoded path of the socket. The HTTP/2 server of tonic rejects it as a malformed URI and resets the stream
-//! (`PROTOCOL_ERROR`) before any service receives the call. A unix socket has only one host, so this filter replaces the
-//! value with a valid one.
+//! Accepts clients whose `:authority` is not a host name. By default, gRPC C core (Python, C++, Ruby) and grpc-go send
+//! the percent-encoded path of the socket. The HTTP/2 server of tonic rejects it as a malformed URI and resets the
+//! stream (`PROTOCOL_ERROR`) before any service receives the call. A unix socket has only one host, so this filter
+//! replaces the value with a valid one.
 
 use std::io;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
 
-/// The replacement. With one letter, no entry of the server's dynamic table is larger than in the client's table, so the
-/// server does not evict entries that the client still references (RFC 7541, 4.1).
+/// The replacement. With one letter, no entry of the server's dynamic table is larger than in the client's table, so
+/// the server does not evict entries that the client still references (RFC 7541, 4.1).
 const AUTHORITY: &[u8] = b"k";
 
 /// The index of `:authority` in the static table (RFC 7541, appendix A).
@@ -70,11 +70,7 @@ impl<S> AuthorityFilter<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         while this.read == this.ready.len() {
             this.ready.clear();
@@ -99,11 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for AuthorityFilter<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for AuthorityFilter<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
     }
 
@@ -149,9 +141,7 @@ impl Rewriter {
             let rest = &self.partial[at..];
             let length = match (&self.state, rest) {
                 (State::Preface, _) => PREFACE.len(),
-                (_, [a, b, c, ..]) => {
-                    FRAME_HEADER + (usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c))
-                }
+                (_, [a, b, c, ..]) => FRAME_HEADER + (usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c)),
                 _ => break,
             };
             if length > FRAME_HEADER + MAX_PAYLOAD {

@@ -50,9 +50,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_deadline_is_before_the_callers_own() {
         let mut request = Request::new(());
-        request
-            .metadata_mut()
-            .insert("grpc-timeout", "10S".parse().unwrap());
+        request.metadata_mut().insert("grpc-timeout", "10S".parse().unwrap());
         assert_eq!(of(&request).remaining(), Duration::from_millis(9750));
         assert_eq!(of(&Request::new(())).remaining(), DEFAULT);
     }

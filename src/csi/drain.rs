@@ -43,11 +43,7 @@ impl Drain {
     pub async fn finish(&self) {
         self.draining.store(true, Ordering::SeqCst);
         // `self` owns the sender, so the channel cannot be closed.
-        let _ = self
-            .running
-            .subscribe()
-            .wait_for(|running| *running == 0)
-            .await;
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 }
 

@@ -4,12 +4,8 @@ use tonic::{Request, Response, Status};
 
 use super::proto::identity_server::Identity;
 use super::proto::plugin_capability::volume_expansion::Type as Expansion;
-use super::proto::plugin_capability::{
-    self, Service as ServiceCapability, VolumeExpansion, service,
-};
-use super::proto::{
-    self, GetPluginCapabilitiesResponse, GetPluginInfoResponse, PluginCapability, ProbeResponse,
-};
+use super::proto::plugin_capability::{self, Service as ServiceCapability, VolumeExpansion, service};
+use super::proto::{self, GetPluginCapabilitiesResponse, GetPluginInfoResponse, PluginCapability, ProbeResponse};
 use crate::model::DriverName;
 
 #[derive(Debug, Clone)]
@@ -25,16 +21,8 @@ pub struct Service {
 impl Service {
     fn capabilities(&self) -> Vec<PluginCapability> {
         use plugin_capability::Type;
-        let service = |kind: service::Type| {
-            Type::Service(ServiceCapability {
-                r#type: kind.into(),
-            })
-        };
-        let expansion = |kind: Expansion| {
-            Type::VolumeExpansion(VolumeExpansion {
-                r#type: kind.into(),
-            })
-        };
+        let service = |kind: service::Type| Type::Service(ServiceCapability { r#type: kind.into() });
+        let expansion = |kind: Expansion| Type::VolumeExpansion(VolumeExpansion { r#type: kind.into() });
         let mut capabilities = vec![
             service(service::Type::VolumeAccessibilityConstraints),
             expansion(Expansion::Online),
@@ -71,10 +59,7 @@ impl Identity for Service {
         }))
     }
 
-    async fn probe(
-        &self,
-        _: Request<proto::ProbeRequest>,
-    ) -> Result<Response<ProbeResponse>, Status> {
+    async fn probe(&self, _: Request<proto::ProbeRequest>) -> Result<Response<ProbeResponse>, Status> {
         let ready = Some(self.ready);
         Ok(Response::new(ProbeResponse { ready }))
     }

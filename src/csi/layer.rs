@@ -34,8 +34,7 @@ const CANCELLED: &str = "Cancelled";
 /// The path of the Identity service, which a standby serves.
 const IDENTITY: &str = "/csi.v1.Identity/";
 
-type ResponseFuture =
-    Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<http::Response<Body>, Infallible>> + Send>>;
 
 /// The services of a standby that has become the leader. Clones share the state.
 #[derive(Debug, Clone, Default)]
@@ -112,10 +111,7 @@ impl Service<http::Request<Body>> for RpcService {
             return reject(Failure::ShuttingDown, "the driver is shutting down");
         };
         let Some(mut routes) = self.routes(request.uri().path()) else {
-            return reject(
-                Failure::ShuttingDown,
-                "this replica of the controller is a standby",
-            );
+            return reject(Failure::ShuttingDown, "this replica of the controller is a standby");
         };
         let path = request.uri().path();
         let method = path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -235,11 +231,7 @@ fn log(method: &str, elapsed_ms: u64, status: Option<&Status>) {
             "{method} failed: {}",
             status.message()
         ),
-        _ if matches!(
-            method,
-            "Probe" | "NodeGetCapabilities" | "NodeGetVolumeStats"
-        ) =>
-        {
+        _ if matches!(method, "Probe" | "NodeGetCapabilities" | "NodeGetVolumeStats") => {
             tracing::debug!(rpc.method = method, elapsed_ms, "{method} done");
         }
         _ => tracing::info!(rpc.method = method, elapsed_ms, "{method} done"),

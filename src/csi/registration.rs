@@ -15,12 +15,8 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
 use super::authority;
-use super::proto::pluginregistration::registration_server::{
-    Registration as Rpcs, RegistrationServer,
-};
-use super::proto::pluginregistration::{
-    InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse,
-};
+use super::proto::pluginregistration::registration_server::{Registration as Rpcs, RegistrationServer};
+use super::proto::pluginregistration::{InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse};
 use super::socket::{self, Endpoint, Socket, SocketError};
 use crate::base::error_chain;
 use crate::model::DriverName;
@@ -111,11 +107,7 @@ impl Registration {
     ///
     /// # Errors
     /// The directory is missing, is not a directory, or its path is too long for a socket.
-    pub fn new(
-        directory: &Path,
-        name: DriverName,
-        csi_socket: PathBuf,
-    ) -> Result<Self, RegistrationError> {
+    pub fn new(directory: &Path, name: DriverName, csi_socket: PathBuf) -> Result<Self, RegistrationError> {
         match fs::metadata(directory) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(RegistrationError::NotADirectory(directory.to_owned())),

@@ -29,8 +29,8 @@ pub enum ServeError {
     Transport(#[source] tonic::transport::Error),
 }
 
-/// Serves until `stop` resolves. Then it rejects new calls, waits up to `grace` for running calls and their background work,
-/// and removes the socket. A registration is served as long as the socket.
+/// Serves until `stop` resolves. Then it rejects new calls, waits up to `grace` for running calls and their background
+/// work, and removes the socket. A registration is served as long as the socket.
 ///
 /// # Errors
 /// A socket cannot be bound, the server fails, or work is aborted.
@@ -45,8 +45,8 @@ pub async fn serve(
     serve_when_active(endpoint, services, None, tasks, stop, grace).await
 }
 
-/// As [`serve`], once the process is the leader. A standby has no socket or, with `standby`, one that serves only Identity and
-/// answers Probe with not ready: sidecars wait for that, but exit if they cannot connect for 30 seconds.
+/// As [`serve`], once the process is the leader. A standby has no socket or, with `standby`, one that serves only
+/// Identity and answers Probe with not ready: sidecars wait for that, but exit if they cannot connect for 30 seconds.
 ///
 /// # Errors
 /// As [`serve`].
@@ -69,12 +69,7 @@ pub async fn serve_when_active(
     let (listener, socket) = socket::bind(endpoint).await.map_err(ServeError::Socket)?;
     // After the CSI socket: kubelet calls a registered driver immediately.
     let listening = match &first.registration {
-        Some(registration) => Some(
-            registration
-                .listen()
-                .await
-                .map_err(ServeError::Registration)?,
-        ),
+        Some(registration) => Some(registration.listen().await.map_err(ServeError::Registration)?),
         None => None,
     };
     let registered = async {

@@ -65,10 +65,7 @@ impl Services {
     /// Adds the registration with kubelet, if this process registers.
     #[must_use]
     pub fn with_registration(self, registration: Option<Registration>) -> Self {
-        Self {
-            registration,
-            ..self
-        }
+        Self { registration, ..self }
     }
 
     /// All services, with Identity.

@@ -20,9 +20,7 @@ pub struct Endpoint {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not an endpoint; allowed: unix:///absolute/path, with a path of at most 107 bytes"
-)]
+#[error("{0:?} is not an endpoint; allowed: unix:///absolute/path, with a path of at most 107 bytes")]
 pub struct InvalidEndpoint(String);
 
 /// Name of the socket until its permissions are set. The lock of the directory protects it.
@@ -139,9 +137,7 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
 /// As [`bind`].
 pub async fn remove_stale(endpoint: &Endpoint) -> Result<(), SocketError> {
     let path = &endpoint.path;
-    let exists = tokio::fs::try_exists(path)
-        .await
-        .map_err(io("check", path))?;
+    let exists = tokio::fs::try_exists(path).await.map_err(io("check", path))?;
     if !exists {
         return Ok(());
     }
@@ -171,9 +167,9 @@ async fn create_directory(directory: &Path, path: &Path) -> Result<(), SocketErr
 /// Removes the temporary socket of a process that was killed during startup.
 async fn remove_leftover(temporary: &Path) -> Result<(), SocketError> {
     match tokio::fs::symlink_metadata(temporary).await {
-        Ok(found) if found.file_type().is_socket() => tokio::fs::remove_file(temporary)
-            .await
-            .map_err(io("remove", temporary)),
+        Ok(found) if found.file_type().is_socket() => {
+            tokio::fs::remove_file(temporary).await.map_err(io("remove", temporary))
+        }
         Ok(_) => Err(SocketError::NotASocket {
             path: temporary.to_owned(),
         }),
@@ -205,26 +201,17 @@ async fn check_stale(path: &Path) -> Result<(), SocketError> {
         Err(error) => return Err(io("check", path)(error)),
     };
     if !metadata.file_type().is_socket() {
-        return Err(SocketError::NotASocket {
-            path: path.to_owned(),
-        });
+        return Err(SocketError::NotASocket { path: path.to_owned() });
     }
     match UnixStream::connect(path).await {
         Ok(stream) => {
             if !is_orphaned(stream).await {
-                return Err(SocketError::InUse {
-                    path: path.to_owned(),
-                });
+                return Err(SocketError::InUse { path: path.to_owned() });
             }
             tracing::info!(path = %path.display(), "taking over the socket of a process that was killed");
             Ok(())
         }
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::ConnectionRefused | ErrorKind::NotFound
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
             tracing::info!(path = %path.display(), "taking over the socket of a process that has ended");
             Ok(())
         }
@@ -233,8 +220,8 @@ async fn check_stale(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Whether the listening process is dead. If it was killed between fork and exec of a tool, its child keeps the socket open
-/// until exec; if it was killed during a system call on a dead device, it keeps it open itself.
+/// Whether the listening process is dead. If it was killed between fork and exec of a tool, its child keeps the socket
+/// open until exec; if it was killed during a system call on a dead device, it keeps it open itself.
 async fn is_orphaned(stream: UnixStream) -> bool {
     match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
         Some(pid) if pid > 0 => !Path::new(&format!("/proc/{pid}")).exists(),
@@ -272,9 +259,7 @@ mod tests {
     use super::*;
 
     fn endpoint(directory: &Path) -> Endpoint {
-        format!("unix://{}/csi.sock", directory.display())
-            .parse()
-            .unwrap()
+        format!("unix://{}/csi.sock", directory.display()).parse().unwrap()
     }
 
     #[tokio::test]
@@ -282,17 +267,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
         let (listener, socket) = bind(&endpoint).await.unwrap();
-        assert!(matches!(
-            bind(&endpoint).await,
-            Err(SocketError::InUse { .. })
-        ));
+        assert!(matches!(bind(&endpoint).await, Err(SocketError::InUse { .. })));
         drop(listener);
         std::mem::forget(socket);
         let (_listener, socket) = bind(&endpoint).await.unwrap();
-        let mode = std::fs::metadata(endpoint.path())
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = std::fs::metadata(endpoint.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         drop(socket);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -342,10 +321,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = endpoint(directory.path());
         std::fs::write(endpoint.path(), "data").unwrap();
-        assert!(matches!(
-            bind(&endpoint).await,
-            Err(SocketError::NotASocket { .. })
-        ));
+        assert!(matches!(bind(&endpoint).await, Err(SocketError::NotASocket { .. })));
         assert_eq!(std::fs::read_to_string(endpoint.path()).unwrap(), "data");
     }
 

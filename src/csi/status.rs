@@ -1,8 +1,8 @@
 //! Maps errors of requests, disks and the node to gRPC statuses.
 //!
-//! For external-provisioner, `CANCELLED`, `DEADLINE_EXCEEDED`, `UNAVAILABLE` and `ABORTED` mean that the operation may be
-//! in progress: it repeats the call unchanged. Any other code is final: with `WaitForFirstConsumer` the scheduler chooses
-//! another node. So these four codes are only for operations that may be in progress. external-resizer treats
+//! For external-provisioner, `CANCELLED`, `DEADLINE_EXCEEDED`, `UNAVAILABLE` and `ABORTED` mean that the operation may
+//! be in progress: it repeats the call unchanged. Any other code is final: with `WaitForFirstConsumer` the scheduler
+//! chooses another node. So these four codes are only for operations that may be in progress. external-resizer treats
 //! `FAILED_PRECONDITION` as "offline expansion only"; external-attacher and kubelet retry on any code.
 
 use tonic::metadata::MetadataValue;
@@ -160,12 +160,7 @@ mod tests {
             let snake: String = camel
                 .chars()
                 .enumerate()
-                .flat_map(|(n, c)| {
-                    (n > 0 && c.is_uppercase())
-                        .then_some('_')
-                        .into_iter()
-                        .chain([c])
-                })
+                .flat_map(|(n, c)| (n > 0 && c.is_uppercase()).then_some('_').into_iter().chain([c]))
                 .collect();
             let name = failure.kind().code_name();
             assert_eq!(snake.to_uppercase(), name, "{}", failure.name());
@@ -176,12 +171,7 @@ mod tests {
     fn only_offline_expansion_is_a_failed_precondition_of_expansion() {
         for failure in Failure::ALL {
             let is = expansion_code(*failure) == Code::FailedPrecondition;
-            assert_eq!(
-                is,
-                *failure == Failure::OfflineExpansionOnly,
-                "{}",
-                failure.name()
-            );
+            assert_eq!(is, *failure == Failure::OfflineExpansionOnly, "{}", failure.name());
         }
         assert_eq!(expansion_code(Failure::AccountInArrears), Code::Internal);
         assert_eq!(expansion_code(Failure::OutOfRange), Code::OutOfRange);
@@ -202,11 +192,7 @@ mod tests {
                 Code::NotFound,
                 Failure::NoSuchResource,
             ),
-            (
-                Error::Token("x".to_owned()),
-                Code::Aborted,
-                Failure::StalePageToken,
-            ),
+            (Error::Token("x".to_owned()), Code::Aborted, Failure::StalePageToken),
             (
                 Error::NoZone("zone".into(), "none".to_owned()),
                 Code::ResourceExhausted,
@@ -231,10 +217,7 @@ mod tests {
         // The name in the message does not count.
         let quoted = Status::invalid_argument("DRIVER_BUG: is the name");
         assert_eq!(failure(&quoted), None);
-        assert_eq!(
-            failure(&with_name_of_code(&quoted).unwrap()),
-            Some(Failure::BadRequest)
-        );
+        assert_eq!(failure(&with_name_of_code(&quoted).unwrap()), Some(Failure::BadRequest));
         assert!(with_name_of_code(&Status::unimplemented("no such call")).is_none());
     }
 

@@ -51,10 +51,7 @@ mod tests {
         for expected in [500, 1000, 2000, 4000, 8000, 8000, 8000] {
             let delay = backoff.next_delay();
             let expected = Duration::from_millis(expected);
-            assert!(
-                delay >= expected && delay <= expected * 11 / 10,
-                "{delay:?}"
-            );
+            assert!(delay >= expected && delay <= expected * 11 / 10, "{delay:?}");
         }
     }
 }

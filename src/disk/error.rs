@@ -28,9 +28,7 @@ pub enum Error {
     OutOfStock { name: String, reasons: String },
     #[error("no size satisfies the request for {name:?}: {reasons}")]
     OutOfRange { name: String, reasons: String },
-    #[error(
-        "disk {disk} cannot be attached to node {node}: the node has reached its attach limit{counts}"
-    )]
+    #[error("disk {disk} cannot be attached to node {node}: the node has reached its attach limit{counts}")]
     AttachLimitExceeded {
         disk: DiskId,
         node: InstanceId,
@@ -89,17 +87,9 @@ impl Error {
     }
 }
 
-pub(super) fn rejected(
-    failure: Failure,
-    text: impl Into<String>,
-    source: impl Into<Option<cloud::Error>>,
-) -> Error {
+pub(super) fn rejected(failure: Failure, text: impl Into<String>, source: impl Into<Option<cloud::Error>>) -> Error {
     let (text, source) = (text.into(), source.into());
-    Error::Rejected {
-        failure,
-        text,
-        source,
-    }
+    Error::Rejected { failure, text, source }
 }
 
 /// Adds the failed step to an error of the cloud.
@@ -122,8 +112,7 @@ mod tests {
     fn forbidden(cloud_code: &str) -> Error {
         Error::Cloud {
             step: "attach disk d-1 to node i-1".to_owned(),
-            source: cloud::Error::from_response("AttachDisk", 403, cloud_code)
-                .with_request_id("R-1"),
+            source: cloud::Error::from_response("AttachDisk", 403, cloud_code).with_request_id("R-1"),
         }
     }
 

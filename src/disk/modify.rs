@@ -1,8 +1,8 @@
 //! Modifies a disk in use: category, performance level, IOPS, bursting, tags (CSI `ControllerModifyVolume`).
 //!
-//! A change of the category is a task of minutes to hours, which no call waits for. If a repeated call, also after a restart,
-//! is rejected because the disk is busy, it finds the task by the disk. While the task of a disk is known, repeated calls
-//! only observe it. All waits for tasks share one poller.
+//! A change of the category is a task of minutes to hours, which no call waits for. If a repeated call, also after a
+//! restart, is rejected because the disk is busy, it finds the task by the disk. While the task of a disk is known,
+//! repeated calls only observe it. All waits for tasks share one poller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::refusals::Refusals;
 use crate::base::Deadline;
 use crate::cloud::view::{Observation, Operation, Poller};
 use crate::cloud::{
-    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute,
-    ModifyDiskSpec, TagResources, TagTarget,
+    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
+    TagTarget,
 };
 use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
 
@@ -62,8 +62,8 @@ impl Modifier {
     /// Modifies the disk. Awaits a task of an earlier call. Other operations on the disk can run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Rejected`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if the task
-    /// exceeds the deadline.
+    /// [`Error::Rejected`] if the change is infeasible, not possible yet, or failed in the cloud; [`Error::Wait`] if
+    /// the task exceeds the deadline.
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         if let Some((task, _)) = self.changing.get(disk) {
             self.wait_task(deadline, disk, &task).await?;
@@ -78,8 +78,8 @@ impl Modifier {
         {
             wanted = None;
         }
-        // Before the request, so that tags do not wait for a long task; after the dry run, so that a rejected change has no
-        // effect.
+        // Before the request, so that tags do not wait for a long task; after the dry run, so that a rejected change
+        // has no effect.
         self.put_tags(deadline, &order, &row, &change.tags).await?;
         if let Some(spec) = &wanted {
             self.send_change(deadline, &order, spec).await?;
@@ -111,12 +111,7 @@ impl Modifier {
     }
 
     /// Whether the disk differs from the spec. Fails if the cloud would reject the change.
-    async fn dry_run(
-        &self,
-        deadline: Deadline,
-        order: &Order,
-        spec: &ModifyDiskSpec,
-    ) -> Result<bool> {
+    async fn dry_run(&self, deadline: Deadline, order: &Order, spec: &ModifyDiskSpec) -> Result<bool> {
         let request = ModifyDiskSpec {
             dry_run: true,
             ..spec.clone()
@@ -131,12 +126,7 @@ impl Modifier {
         Ok(accepted.is_some())
     }
 
-    async fn send_change(
-        &self,
-        deadline: Deadline,
-        order: &Order,
-        spec: &ModifyDiskSpec,
-    ) -> Result<()> {
+    async fn send_change(&self, deadline: Deadline, order: &Order, spec: &ModifyDiskSpec) -> Result<()> {
         let disk = &spec.disk;
         self.journal.record_change(disk);
         let attempt = || self.ecs.modify_disk_spec(deadline, spec);
@@ -207,10 +197,7 @@ impl Modifier {
         let known = self.changing.get(disk).filter(|(known, _)| known == task);
         let since = known.map_or_else(Instant::now, |(_, since)| since);
         self.changing.insert(disk, MEMORY, (task.clone(), since));
-        let waited = self
-            .tasks
-            .wait_until_since(task, deadline, since, ended)
-            .await;
+        let waited = self.tasks.wait_until_since(task, deadline, since, ended).await;
         if waited.is_ok() {
             self.changing.remove(disk);
         }
@@ -218,8 +205,7 @@ impl Modifier {
         if waited.map_err(wait(step))? {
             return Ok(());
         }
-        let text =
-            format!("the cloud failed to change disk {disk} (task {task}), which is unchanged");
+        let text = format!("the cloud failed to change disk {disk} (task {task}), which is unchanged");
         Err(error::rejected(Failure::ModifyFailed, text, None))
     }
 
@@ -232,10 +218,7 @@ impl Modifier {
             Some(category) => Operation::Modify.for_category(category),
             None => Operation::Modify.into(),
         };
-        let waited = self
-            .disks
-            .wait_until_done(disk, deadline, kind, changed)
-            .await;
+        let waited = self.disks.wait_until_done(disk, deadline, kind, changed).await;
         waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
@@ -252,16 +235,8 @@ impl Modifier {
         Ok(())
     }
 
-    async fn put_tags(
-        &self,
-        deadline: Deadline,
-        order: &Order,
-        row: &Disk,
-        wanted: &Tags,
-    ) -> Result<()> {
-        let missing = wanted
-            .iter()
-            .filter(|(key, value)| row.tags.get(*key) != Some(value));
+    async fn put_tags(&self, deadline: Deadline, order: &Order, row: &Disk, wanted: &Tags) -> Result<()> {
+        let missing = wanted.iter().filter(|(key, value)| row.tags.get(*key) != Some(value));
         let tags: Tags = missing.map(|(k, v)| (k.clone(), v.clone())).collect();
         if tags.is_empty() {
             return Ok(());

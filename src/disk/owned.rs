@@ -10,8 +10,8 @@ use super::evidence::Nodes;
 use super::ownership::Owner;
 use crate::base::Deadline;
 use crate::cloud::{
-    self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
-    DescribeSnapshotGroups, DescribeSnapshots, Page,
+    self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
+    DescribeSnapshots, Page,
 };
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
@@ -30,8 +30,8 @@ pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
     fn tags(&self) -> &Tags;
     fn created(&self) -> Option<Timestamp>;
 
-    /// Whether the row must be visible to every access key of this cluster: it has the cluster's tag, or is the system disk
-    /// of a node.
+    /// Whether the row must be visible to every access key of this cluster: it has the cluster's tag, or is the system
+    /// disk of a node.
     fn is_canary(row: &Self, owner: &Owner, nodes: &Nodes) -> bool;
 
     /// One page of the resources with these tags.

@@ -11,10 +11,7 @@ const MAX_LENGTH: usize = 128;
 /// `auto…`, which is reserved for automatic snapshots. A tag has the unchanged CSI name.
 pub(super) fn display_name(name: &str) -> String {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '_' | '.' | '-');
-    let mut shown: String = name
-        .chars()
-        .map(|c| if valid(c) { c } else { '-' })
-        .collect();
+    let mut shown: String = name.chars().map(|c| if valid(c) { c } else { '-' }).collect();
     if !shown.starts_with(|c: char| c.is_ascii_alphabetic())
         || shown.len() < 2
         || shown.starts_with("auto")
@@ -27,8 +24,8 @@ pub(super) fn display_name(name: &str) -> String {
     shown
 }
 
-/// The key of a creation, derived from the tags of the resource: a snapshot and the temporary snapshot of a clone can have
-/// the same name. CSI names have no control characters.
+/// The key of a creation, derived from the tags of the resource: a snapshot and the temporary snapshot of a clone can
+/// have the same name. CSI names have no control characters.
 pub(super) fn creation_key(tags: &Tags) -> Option<String> {
     let clone = tags.get(tag::CLONE_FOR).map(|name| format!("\0{name}"));
     clone.or_else(|| tags.get(tag::CSI_NAME).cloned())

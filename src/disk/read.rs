@@ -8,11 +8,7 @@ use crate::base::Deadline;
 use crate::model::{Disk, DiskId};
 
 /// The current resource; `None` if it certainly does not exist.
-pub(super) async fn read<V: OwnedResource>(
-    rows: &Rows<V>,
-    deadline: Deadline,
-    id: &V::Id,
-) -> Result<Option<V>> {
+pub(super) async fn read<V: OwnedResource>(rows: &Rows<V>, deadline: Deadline, id: &V::Id) -> Result<Option<V>> {
     read_in_state(rows, deadline, id, |_| true).await
 }
 
@@ -29,11 +25,7 @@ pub(super) async fn read_in_state<V: OwnedResource>(
 }
 
 /// The current disk, or [`Error::NoSuchDisk`].
-pub(super) async fn read_disk(
-    disks: &Rows<Disk>,
-    deadline: Deadline,
-    disk: &DiskId,
-) -> Result<Disk> {
+pub(super) async fn read_disk(disks: &Rows<Disk>, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
     let found = read(disks, deadline, disk).await?;
     found.ok_or_else(|| Error::NoSuchDisk { disk: disk.clone() })
 }

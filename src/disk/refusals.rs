@@ -1,8 +1,8 @@
 //! Pauses between orders that the cloud refuses, such as the expansion of a disk whose category is being changed.
 //!
-//! The rule: each refusal defers the next order with the same key by 0.5 s, 1 s, 2 s and so on up to 12 s, which is at most
-//! ten orders a minute. Sidecars repeat a failed call within a second, so the pauses continue across calls. A call whose
-//! order is due soon waits; any other call returns the last refusal without sending an order.
+//! The rule: each refusal defers the next order with the same key by 0.5 s, 1 s, 2 s and so on up to 12 s, which is at
+//! most ten orders a minute. Sidecars repeat a failed call within a second, so the pauses continue across calls. A call
+//! whose order is due soon waits; any other call returns the last refusal without sending an order.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,10 +17,11 @@ use crate::cloud::{Error, Kind, Result};
 
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(12);
-/// How long [`Refusals::admit`] waits: longer than the first pauses, so that a short obstacle costs no retry of the caller.
+/// How long [`Refusals::admit`] waits: longer than the first pauses, so that a short obstacle costs no retry of the
+/// caller.
 const SOON: Duration = Duration::from_secs(2);
-/// How long a call should repeat an order that is refused because the resource is busy. A longer operation would occupy a
-/// worker of the sidecar, whose retry continues with the same pauses.
+/// How long a call should repeat an order that is refused because the resource is busy. A longer operation would occupy
+/// a worker of the sidecar, whose retry continues with the same pauses.
 pub(super) const MAX_REPEAT: Duration = Duration::from_secs(20);
 /// How long the pauses continue to grow after an order was due.
 const MEMORY: Duration = Duration::from_secs(60);
@@ -112,10 +113,7 @@ impl Refusal {
 
     /// The error for a call without an order.
     fn repeat(&self) -> Error {
-        let (ago, next) = (
-            self.at.elapsed().as_secs(),
-            self.pause().as_secs_f64().ceil(),
-        );
+        let (ago, next) = (self.at.elapsed().as_secs(), self.pause().as_secs_f64().ceil());
         let error = self.error.clone();
         let message = error.message().map(|message| format!("{message} "));
         let message = message.unwrap_or_default();
@@ -125,17 +123,11 @@ impl Refusal {
     }
 }
 
-/// Whether the cloud decided against the order. The client retries throttled requests, and the next request after a mismatch
-/// has another token.
+/// Whether the cloud decided against the order. The client retries throttled requests, and the next request after a
+/// mismatch has another token.
 fn is_refusal(error: &Error) -> bool {
     use Kind::{Ambiguous, NonceUsed, OperationPending, Throttled, TokenMismatch};
-    let kinds = [
-        Ambiguous,
-        NonceUsed,
-        OperationPending,
-        Throttled,
-        TokenMismatch,
-    ];
+    let kinds = [Ambiguous, NonceUsed, OperationPending, Throttled, TokenMismatch];
     error.code().is_some() && !kinds.contains(&error.kind())
 }
 
@@ -193,12 +185,7 @@ mod tests {
         let error = outcome.unwrap_err();
         assert_eq!(error.condition(), refused().condition());
         let text = error_chain(&error);
-        for part in [
-            "IncorrectDiskStatus",
-            "R-1",
-            "response of 1 s ago",
-            "due in ",
-        ] {
+        for part in ["IncorrectDiskStatus", "R-1", "response of 1 s ago", "due in "] {
             assert!(text.contains(part), "{text}");
         }
     }
@@ -210,20 +197,10 @@ mod tests {
             refusals.record_refusal(&"d-1", &refused());
         }
         let started = Instant::now();
-        assert!(
-            refusals
-                .send(after(60), &"d-2", async { Ok(()) })
-                .await
-                .is_ok()
-        );
+        assert!(refusals.send(after(60), &"d-2", async { Ok(()) }).await.is_ok());
         assert!(refusals.wait_due(after(60), &"d-1").await.is_ok());
         assert!(started.elapsed() > Duration::from_secs(20));
-        assert!(
-            refusals
-                .send(after(60), &"d-1", async { Ok(()) })
-                .await
-                .is_ok()
-        );
+        assert!(refusals.send(after(60), &"d-1", async { Ok(()) }).await.is_ok());
         refusals.record_refusal(&"d-1", &refused());
         assert!(refusals.wait_due(after(1), &"d-1").await.is_ok());
     }
@@ -231,11 +208,7 @@ mod tests {
     #[test]
     fn only_decisions_of_the_cloud_are_refusals() {
         let error = |code| Error::from_response("CreateDisk", 403, code);
-        for code in [
-            "QuotaExceed.DiskCapacity",
-            "Forbidden.RAM",
-            "IncorrectDiskStatus",
-        ] {
+        for code in ["QuotaExceed.DiskCapacity", "Forbidden.RAM", "IncorrectDiskStatus"] {
             assert!(is_refusal(&error(code)), "{code}");
         }
         for code in ["Throttling", "InternalError", "IdempotentParameterMismatch"] {

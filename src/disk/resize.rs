@@ -42,17 +42,13 @@ impl Resizer {
         }
     }
 
-    /// Expands the disk to the smallest size that satisfies the request, unless it is already large enough, and returns it.
+    /// Expands the disk to the smallest size that satisfies the request, unless it is already large enough, and returns
+    /// it.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if the disk exceeds the limit, or its category does not support the size; [`Error::Rejected`] if
-    /// the disk cannot be expanded while it is attached.
-    pub async fn resize(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        wanted: SizeRange,
-    ) -> Result<Disk> {
+    /// [`Error::OutOfRange`] if the disk exceeds the limit, or its category does not support the size;
+    /// [`Error::Rejected`] if the disk cannot be expanded while it is attached.
+    pub async fn resize(&self, deadline: Deadline, disk: &DiskId, wanted: SizeRange) -> Result<Disk> {
         let row = read_disk(&self.disks, deadline, disk).await?;
         let reject = |reasons| Error::OutOfRange {
             name: disk.to_string(),
@@ -93,8 +89,7 @@ impl Resizer {
     /// The error for a rejection, with the current nodes of the disk.
     async fn rejected(&self, deadline: Deadline, row: &Disk, source: cloud::Error) -> Error {
         let disk = &row.id;
-        if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition())
-        {
+        if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition()) {
             return cloud(format!("resize disk {disk}"))(source);
         }
         let now = self.disks.observe(&row.id, deadline).await;
@@ -104,10 +99,7 @@ impl Resizer {
             holders => format!("node {holders}"),
         };
         let (failure, why) = match source.condition() {
-            Condition::OfflineExpansionOnly => (
-                Failure::OfflineExpansionOnly,
-                format!("it is attached to {holders}"),
-            ),
+            Condition::OfflineExpansionOnly => (Failure::OfflineExpansionOnly, format!("it is attached to {holders}")),
             _ => (Failure::NodeStopped, format!("{holders} is not running")),
         };
         let text = format!("disk {disk} cannot be expanded while {why}");
@@ -129,8 +121,8 @@ impl Resizer {
             let condition = rejection.condition();
             mode = match (mode, condition) {
                 (ResizeMode::Online, Condition::DiskStatus) if is_free => ResizeMode::Offline,
-                // The category does not support online expansion, attached or not; or the disk is attaching or detaching, or
-                // the row is older than a detach.
+                // The category does not support online expansion, attached or not; or the disk is attaching or
+                // detaching, or the row is older than a detach.
                 (ResizeMode::Online, Condition::OfflineExpansionOnly | Condition::DiskStatus) => {
                     match self.wait_is_free(deadline, disk).await {
                         Ok(true) => ResizeMode::Offline,
@@ -148,9 +140,7 @@ impl Resizer {
                     let due = self.refusals.wait_due(repeat_until, &order).await;
                     due.map_err(|_| rejection)?;
                     match mode {
-                        ResizeMode::Offline
-                            if !matches!(self.wait_is_free(repeat_until, disk).await, Ok(true)) =>
-                        {
+                        ResizeMode::Offline if !matches!(self.wait_is_free(repeat_until, disk).await, Ok(true)) => {
                             ResizeMode::Online
                         }
                         mode => mode,
@@ -162,11 +152,7 @@ impl Resizer {
     }
 
     /// Waits until the disk is in use or certainly free, and returns whether it is free.
-    async fn wait_is_free(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-    ) -> std::result::Result<bool, WaitError> {
+    async fn wait_is_free(&self, deadline: Deadline, disk: &DiskId) -> std::result::Result<bool, WaitError> {
         let mut free = StaleReadGuard::default();
         let decide = |observation: Observation<Disk>| {
             let row = observation.row()?;
@@ -179,25 +165,14 @@ impl Resizer {
         self.disks.wait_until(disk, deadline, decide).await
     }
 
-    /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize to the
-    /// same size is idempotent.
-    async fn send_mode(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        size: Gib,
-        mode: ResizeMode,
-    ) -> cloud::Result<()> {
+    /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize
+    /// to the same size is idempotent.
+    async fn send_mode(&self, deadline: Deadline, disk: &DiskId, size: Gib, mode: ResizeMode) -> cloud::Result<()> {
         let mode_name = format!("{mode:?}");
         let mut is_repeated = false;
         loop {
             let rejections = self.rejections.get(disk).unwrap_or(0);
-            let parts = [
-                disk.as_str(),
-                &size.0.to_string(),
-                &mode_name,
-                &rejections.to_string(),
-            ];
+            let parts = [disk.as_str(), &size.0.to_string(), &mode_name, &rejections.to_string()];
             let request = ResizeDisk {
                 disk: disk.clone(),
                 size,

@@ -34,19 +34,14 @@ pub struct DiskServices {
 }
 
 impl DiskServices {
-    /// Created resources carry the cluster's tag, and only resources with it are deleted. Call this when the process becomes
-    /// the active controller: what other processes requested before is not known to it.
+    /// Created resources carry the cluster's tag, and only resources with it are deleted. Call this when the process
+    /// becomes the active controller: what other processes requested before is not known to it.
     pub fn new(ecs: Arc<Client>, cluster: ClusterId, tasks: &Tasks) -> Self {
         Self::active_since(Instant::now(), ecs, cluster, tasks)
     }
 
     /// As [`Self::new`], if no other process has sent requests since an earlier time.
-    pub fn active_since(
-        since: Instant,
-        ecs: Arc<Client>,
-        cluster: ClusterId,
-        tasks: &Tasks,
-    ) -> Self {
+    pub fn active_since(since: Instant, ecs: Arc<Client>, cluster: ClusterId, tasks: &Tasks) -> Self {
         let (owner, active) = (Owner { cluster }, Active { since });
         let nodes = Arc::<Nodes>::default();
         let disks = Poller::disks(&ecs, tasks.clone(), is_canary(&owner, &nodes));
@@ -85,10 +80,7 @@ impl DiskServices {
     }
 }
 
-fn is_canary<V: OwnedResource>(
-    owner: &Owner,
-    nodes: &Arc<Nodes>,
-) -> impl Fn(&V) -> bool + Send + Sync + 'static {
+fn is_canary<V: OwnedResource>(owner: &Owner, nodes: &Arc<Nodes>) -> impl Fn(&V) -> bool + Send + Sync + 'static {
     let (owner, nodes) = (owner.clone(), Arc::clone(nodes));
     move |row| V::is_canary(row, &owner, &nodes)
 }

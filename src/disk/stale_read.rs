@@ -1,5 +1,5 @@
-//! Decides when reads that contradict an earlier response of the cloud are accepted: after a time, not after a number of
-//! reads, because reads are shared and can be simultaneous.
+//! Decides when reads that contradict an earlier response of the cloud are accepted: after a time, not after a number
+//! of reads, because reads are shared and can be simultaneous.
 
 use std::time::Duration;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::error::{IoResult, Result};
 
-/// The value of a setting, such as `queue/scheduler`; of several choices the selected one. `None` if the kernel does not
-/// have the setting.
+/// The value of a setting, such as `queue/scheduler`; of several choices the selected one. `None` if the kernel does
+/// not have the setting.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     let text = fs::read_to_string(path)
         // InvalidInput: wbt_lat_usec cannot be read without writeback throttling.

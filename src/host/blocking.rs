@@ -1,10 +1,10 @@
 //! Blocking system calls, which may never return if a device is dead, and cannot be cancelled. Therefore:
 //!
 //! * Calls with the same key, which is usually their path, run one after the other.
-//! * A call whose caller does not wait any more keeps its thread until it returns. After [`HUNG`], other calls with its key
-//!   fail immediately, so that a dead device keeps few threads, and other devices are not affected.
-//! * At most [`MAX_CALLS`] calls run at once. Up to [`MAX_SLOW_CALLS`] calls that have run for [`SLOW`], or that their caller
-//!   has left, are not among these, so that hung devices do not exclude the others.
+//! * A call whose caller does not wait any more keeps its thread until it returns. After [`HUNG`], other calls with its
+//!   key fail immediately, so that a dead device keeps few threads, and other devices are not affected.
+//! * At most [`MAX_CALLS`] calls run at once. Up to [`MAX_SLOW_CALLS`] calls that have run for [`SLOW`], or that their
+//!   caller has left, are not among these, so that hung devices do not exclude the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,8 +26,8 @@ pub(crate) const MAX_THREADS: usize = MAX_CALLS + MAX_SLOW_CALLS + exclusive::MA
 
 const SLOW: Duration = Duration::from_secs(5);
 
-/// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to return.
-/// Waiting calls check it as often.
+/// A call that its caller has left counts as hung only after this time: callers also leave calls that are about to
+/// return. Waiting calls check it as often.
 const HUNG: Duration = Duration::from_secs(1);
 
 static PERMITS: Semaphore = Semaphore::const_new(MAX_CALLS);
@@ -107,8 +107,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Runs a blocking call on a path, which is also its key, and waits for it until the deadline.
 ///
 /// # Errors
-/// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if an earlier call timed
-/// out and has not returned yet.
+/// The error of the call, [`HostError::TimedOut`] at the deadline, or [`HostError::StillRunning`] if an earlier call
+/// timed out and has not returned yet.
 pub(super) async fn blocking<T: Send + 'static>(
     deadline: Deadline,
     step: &'static str,
@@ -218,16 +218,10 @@ mod tests {
         const PATH: &str = "/hangs";
         let (release, call) = stuck();
         let error = blocking(Deadline::after(2 * HUNG), "read", Path::new(PATH), call).await;
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "cannot read /hangs: the call timed out"
-        );
+        assert_eq!(error.unwrap_err().to_string(), "cannot read /hangs: the call timed out");
         for _ in 0..3 {
             let error = ask(PATH, ample()).await.unwrap_err().to_string();
-            assert!(
-                error.starts_with("cannot stat /hangs: an earlier call"),
-                "{error}"
-            );
+            assert!(error.starts_with("cannot stat /hangs: an earlier call"), "{error}");
         }
         assert_eq!(ask("/hangs/not", ample()).await.unwrap(), 7);
         drop(release);
@@ -247,10 +241,7 @@ mod tests {
         let (release, call) = stuck();
         let dropped = blocking(ample(), "read", Path::new(PATH), call);
         assert!(Deadline::after(2 * HUNG).bound(dropped).await.is_err());
-        assert!(matches!(
-            ask(PATH, ample()).await,
-            Err(HostError::StillRunning { .. })
-        ));
+        assert!(matches!(ask(PATH, ample()).await, Err(HostError::StillRunning { .. })));
         drop(release);
     }
 
@@ -278,10 +269,7 @@ mod tests {
         };
         let (first, second) = tokio::join!(first, second);
         first.unwrap();
-        assert!(
-            matches!(second, Err(HostError::TimedOut { .. })),
-            "{second:?}"
-        );
+        assert!(matches!(second, Err(HostError::TimedOut { .. })), "{second:?}");
     }
 
     #[tokio::test]
@@ -291,10 +279,7 @@ mod tests {
         let first = blocking(ample(), "read", Path::new(PATH), call);
         let second = async {
             let early = ask(PATH, brief()).await;
-            assert!(
-                matches!(early, Err(HostError::TimedOut { .. })),
-                "{early:?}"
-            );
+            assert!(matches!(early, Err(HostError::TimedOut { .. })), "{early:?}");
             drop(release);
             ask(PATH, ample()).await
         };

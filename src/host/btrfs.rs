@@ -9,7 +9,8 @@ use super::device::Device;
 use super::error::{IoResult, Result};
 use super::sysfs::names;
 
-/// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct btrfs_super_block`).
+/// Offset of `fsid` in the superblock: the superblock at 64 KiB, then 32 bytes of checksum (`struct
+/// btrfs_super_block`).
 const FSID: u64 = (64 << 10) + 32;
 
 /// The directory of the mounted filesystem that the device is part of.

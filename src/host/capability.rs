@@ -28,9 +28,7 @@ impl Capabilities {
     /// Parses the line `CapEff` of `/proc/self/status`.
     #[must_use]
     pub fn parse(status: &str) -> Option<Self> {
-        let mask = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))?;
+        let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
         u64::from_str_radix(mask.trim(), 16).ok().map(Self)
     }
 
@@ -48,10 +46,7 @@ mod tests {
     fn capabilities_are_read_from_the_mask() {
         let has = |mask| {
             let all = Capabilities::parse(&format!("Name:\tx\nCapEff:\t{mask}\n")).unwrap();
-            (
-                all.has(Capability::SysAdmin),
-                all.has(Capability::SysResource),
-            )
+            (all.has(Capability::SysAdmin), all.has(Capability::SysResource))
         };
         assert_eq!(has("000001ffffffffff"), (true, true));
         assert_eq!(has("000001fffeffffff"), (true, false));

@@ -1,5 +1,5 @@
-//! Detects the content of a device. A device is blank only if a low-level probe finds nothing, and its head, its tail and
-//! samples between them read as zero. Failures and contradictions are errors.
+//! Detects the content of a device. A device is blank only if a low-level probe finds nothing, and its head, its tail
+//! and samples between them read as zero. Failures and contradictions are errors.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -88,9 +88,7 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
 
 /// The low-level probe: it bypasses the cache and prints values as lines.
 pub(super) fn probe_command(device: &Path) -> Command {
-    Command::new("blkid")
-        .args(["-p", "-o", "export", "--"])
-        .arg(device)
+    Command::new("blkid").args(["-p", "-o", "export", "--"]).arg(device)
 }
 
 #[derive(Debug)]
@@ -100,8 +98,9 @@ pub(super) struct DeviceScan {
     pub(super) first_data: Option<u64>,
 }
 
-/// Reads the superblock area, and if it is zero also head, samples and tail, in this order, up to the first nonzero byte. The
-/// device is opened exclusively (`O_EXCL`), which fails with `EBUSY` while it is mounted or part of another device.
+/// Reads the superblock area, and if it is zero also head, samples and tail, in this order, up to the first nonzero
+/// byte. The device is opened exclusively (`O_EXCL`), which fails with `EBUSY` while it is mounted or part of another
+/// device.
 pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
     let file = ExclusiveFile::open(OpenOptions::new().read(true), OFlag::empty(), device)?;
     let head = superblock_area(&file, size)?;
@@ -152,9 +151,7 @@ pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
 pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> std::result::Result<Content, String> {
     match (probe.code, scan.first_data) {
         // blkid(8): 2 means both "nothing found" and "cannot read", so it is not sufficient alone.
-        (Some(2), _) if !probe.stderr.trim().is_empty() => {
-            Err(format!("blkid reports: {}", probe.stderr.trim()))
-        }
+        (Some(2), _) if !probe.stderr.trim().is_empty() => Err(format!("blkid reports: {}", probe.stderr.trim())),
         (Some(2), None) => Ok(Content::Blank),
         (Some(2), Some(offset)) => Ok(match scan.superblocks.unfinished {
             Some(filesystem) => Content::IncompleteFormat { filesystem },
@@ -168,10 +165,7 @@ pub(super) fn classify(probe: &Output, scan: &DeviceScan) -> std::result::Result
         (Some(8), _) => Ok(Content::Unsupported {
             description: "multiple signatures according to blkid".to_owned(),
         }),
-        (code, _) => Err(format!(
-            "blkid failed with exit code {code:?}: {}",
-            probe.stderr.trim()
-        )),
+        (code, _) => Err(format!("blkid failed with exit code {code:?}: {}", probe.stderr.trim())),
     }
 }
 
@@ -206,18 +200,12 @@ fn found(export: &str, superblocks: &Superblocks) -> std::result::Result<Content
                     size: superblocks.size(filesystem),
                 },
                 None => Content::Unsupported {
-                    description: format!(
-                        "{kind} ({})",
-                        value("USAGE").unwrap_or("of unknown usage")
-                    ),
+                    description: format!("{kind} ({})", value("USAGE").unwrap_or("of unknown usage")),
                 },
             }
         }
         (None, None) => {
-            return Err(format!(
-                "blkid finds neither type nor table: {:?}",
-                export.trim()
-            ));
+            return Err(format!("blkid finds neither type nor table: {:?}", export.trim()));
         }
     };
     Ok(content)
@@ -270,10 +258,7 @@ mod tests {
         let export = output(Some(0), "TYPE=xfs\nUSAGE=filesystem\n", "");
         assert_eq!(classified(&export, &xfs), "a filesystem of type xfs");
         xfs[126] = 1;
-        assert_eq!(
-            classified(&export, &xfs),
-            "an incomplete filesystem of type xfs"
-        );
+        assert_eq!(classified(&export, &xfs), "an incomplete filesystem of type xfs");
         let mut btrfs = vec![0; SUPERBLOCKS.try_into().unwrap()];
         btrfs[65_600..65_608].copy_from_slice(b"!BHRfS_M");
         assert_eq!(
@@ -303,10 +288,7 @@ mod tests {
                 output(Some(0), "TYPE=xfs\nUSAGE=filesystem\nPTTYPE=dos\n", ""),
                 "both xfs and a dos partition table",
             ),
-            (
-                output(Some(8), "", ""),
-                "multiple signatures according to blkid",
-            ),
+            (output(Some(8), "", ""), "multiple signatures according to blkid"),
         ] {
             let content = classify(&probe, &scan_with(Some(0))).unwrap();
             let description = description.to_owned();

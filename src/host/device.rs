@@ -112,8 +112,8 @@ impl Partition {
         Bytes(device.size.0.saturating_sub(self.end()))
     }
 
-    /// Whether it ends at the last sector that a DOS partition table can address. A GPT keeps the last sectors of a disk
-    /// for its backup, so that no partition of a disk of 2 TiB ends there.
+    /// Whether it ends at the last sector that a DOS partition table can address. A GPT keeps the last sectors of a
+    /// disk for its backup, so that no partition of a disk of 2 TiB ends there.
     #[must_use]
     pub fn is_at_dos_limit(&self) -> bool {
         (DOS_LIMIT - 2 * SECTOR..=DOS_LIMIT).contains(&self.end())
@@ -222,8 +222,8 @@ impl DeviceReader {
         Ok(block)
     }
 
-    /// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for another
-    /// disk between two reads.
+    /// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for
+    /// another disk between two reads.
     pub(super) fn read(&self, name: &str) -> Result<Option<Device>> {
         let dir = self.block_dir()?.join(name);
         for _ in 0..ATTEMPTS {
@@ -359,10 +359,7 @@ mod tests {
             [Device {
                 name: "vdb".to_owned(),
                 path: "/dev/vdb".into(),
-                number: DeviceNumber {
-                    major: 254,
-                    minor: 16
-                },
+                number: DeviceNumber { major: 254, minor: 16 },
                 sequence: Some(DeviceSequence::Diskseq(9)),
                 size: Bytes(20 << 30),
                 serial: Serial::new("bp18um4r4f2fve24k7qz"),
@@ -373,10 +370,7 @@ mod tests {
                 partitions: vec![Partition {
                     name: "vdb1".to_owned(),
                     index: 1,
-                    number: DeviceNumber {
-                        major: 254,
-                        minor: 17
-                    },
+                    number: DeviceNumber { major: 254, minor: 17 },
                     start: Bytes(1 << 20),
                     size: Bytes((20 << 30) - (2 << 20)),
                     holders: Vec::new(),
@@ -391,11 +385,7 @@ mod tests {
     fn an_nvme_serial_is_read_from_the_controller_and_trimmed() {
         let sys = tempfile::tempdir().unwrap();
         file(sys.path(), "block/nvme1n1/dev", "259:1\n");
-        file(
-            sys.path(),
-            "block/nvme1n1/device/serial",
-            "bp18um4r4f2fve24k7qz   \n",
-        );
+        file(sys.path(), "block/nvme1n1/device/serial", "bp18um4r4f2fve24k7qz   \n");
         let device = reader(sys.path()).read("nvme1n1");
         let device = device.unwrap().unwrap();
         assert_eq!(device.serial, Serial::new("bp18um4r4f2fve24k7qz"));

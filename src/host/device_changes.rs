@@ -170,22 +170,13 @@ mod tests {
         };
         let home = tempfile::tempdir().unwrap();
         let image = home.path().join("disk.img");
-        std::fs::File::create(&image)
-            .unwrap()
-            .set_len(1 << 20)
-            .unwrap();
+        std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
         let image = image.display();
         let mut changes = DeviceChanges::subscribe(Path::new("/proc"), false);
-        let bound = sh(&format!(
-            "test $(id -u) = 0 && flock /dev losetup -f --show {image}"
-        ))
-        .await;
+        let bound = sh(&format!("test $(id -u) = 0 && flock /dev losetup -f --show {image}")).await;
         let (Ok(device), Some(events)) = (&bound, &mut changes.events) else {
             let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-            assert!(
-                !ci,
-                "tests must not be skipped in CI: {bound:?}, {changes:?}"
-            );
+            assert!(!ci, "tests must not be skipped in CI: {bound:?}, {changes:?}");
             eprintln!("SKIPPED: uevents: root, loop devices and netlink are required");
             return;
         };

@@ -40,14 +40,8 @@ mod tests {
     fn a_different_boot_or_sequence_is_a_different_incarnation() {
         let device = disk("vdb", 16, "bp1");
         let first = DeviceIncarnation::new("boot-1", &device).unwrap();
-        assert_eq!(
-            DeviceIncarnation::new("boot-1", &device),
-            Some(first.clone())
-        );
-        assert_ne!(
-            DeviceIncarnation::new("boot-2", &device),
-            Some(first.clone())
-        );
+        assert_eq!(DeviceIncarnation::new("boot-1", &device), Some(first.clone()));
+        assert_ne!(DeviceIncarnation::new("boot-2", &device), Some(first.clone()));
         for sequence in [DeviceSequence::Diskseq(99), DeviceSequence::SysfsInode(16)] {
             let again = Device {
                 sequence: Some(sequence),

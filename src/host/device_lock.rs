@@ -1,6 +1,7 @@
-//! Locks a block device for mkfs with flock(2) on its device node. mkfs does not open the device exclusively all the time,
-//! and continues to run if the driver is killed. It therefore inherits the lock with its standard input: the lock is
-//! released when the last holder exits. udev honors the same lock and does not probe a device that is being formatted.
+//! Locks a block device for mkfs with flock(2) on its device node. mkfs does not open the device exclusively all the
+//! time, and continues to run if the driver is killed. It therefore inherits the lock with its standard input: the lock
+//! is released when the last holder exits. udev honors the same lock and does not probe a device that is being
+//! formatted.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::process::Stdio;
@@ -68,10 +69,7 @@ pub(super) async fn lock_device(deadline: Deadline, device: &Device) -> Result<D
     }
 }
 
-pub(super) async fn lock_if_blank(
-    deadline: Deadline,
-    device: &Device,
-) -> Result<Option<DeviceLock>> {
+pub(super) async fn lock_if_blank(deadline: Deadline, device: &Device) -> Result<Option<DeviceLock>> {
     let chosen = device.clone();
     blocking(deadline, "lock", &device.path, move |path| {
         check_number(&chosen)?;
@@ -117,9 +115,7 @@ mod tests {
         let opened = File::open(file.path()).unwrap();
         opened.try_lock().unwrap();
         let lock = DeviceLock::new(Arc::new(opened));
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(1)
-            .build();
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build();
         let runtime = runtime.unwrap();
         let (release, hold) = mpsc::channel::<()>();
         let _entered = runtime.enter();

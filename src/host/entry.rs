@@ -136,10 +136,7 @@ mod tests {
         let link = dir.join("link");
         std::os::unix::fs::symlink("/nowhere", &link).unwrap();
         assert_eq!(entry(&link).unwrap(), Entry::Symlink);
-        assert!(matches!(
-            entry(&link.join("below")),
-            Err(HostError::Symlink { .. })
-        ));
+        assert!(matches!(entry(&link.join("below")), Err(HostError::Symlink { .. })));
         assert!(remove_empty(&link).is_err());
         assert!(fs::symlink_metadata(&link).is_ok());
         assert_eq!(entry(&dir.join("no/where")).unwrap(), Entry::Missing);

@@ -99,8 +99,7 @@ impl HostError {
     #[must_use]
     pub fn is_io_failure(&self) -> bool {
         use Errno::{EIO, ENODEV, ENXIO, ESHUTDOWN};
-        self.io_kind() == Some(io::ErrorKind::NotConnected)
-            || self.has_errno(&[EIO, ENXIO, ENODEV, ESHUTDOWN])
+        self.io_kind() == Some(io::ErrorKind::NotConnected) || self.has_errno(&[EIO, ENXIO, ENODEV, ESHUTDOWN])
     }
 
     /// Whether the kernel reports corrupted data on a disk (`EUCLEAN`, or `EBADMSG` for a wrong checksum).

@@ -1,6 +1,6 @@
-//! Exclusive opens of block devices (`O_EXCL`), beside commands that are being started. A child process has copies of the
-//! open files of its parent until it executes its program. A copy that is closed last keeps the device busy, and mkfs,
-//! e2fsck or mount fail with `EBUSY`. An exclusive file is therefore closed while no command is being started.
+//! Exclusive opens of block devices (`O_EXCL`), beside commands that are being started. A child process has copies of
+//! the open files of its parent until it executes its program. A copy that is closed last keeps the device busy, and
+//! mkfs, e2fsck or mount fail with `EBUSY`. An exclusive file is therefore closed while no command is being started.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -29,12 +29,9 @@ pub(super) const MAX_STARTS: usize = 8;
 
 static STARTS: Semaphore = Semaphore::const_new(MAX_STARTS);
 
-/// Starts a command outside the runtime's thread: that takes until no exclusive file is being closed, and the child executes
-/// its program. `started` is called before that becomes known.
-pub(super) async fn start(
-    mut command: Command,
-    started: impl FnOnce(&Child) + Send + 'static,
-) -> io::Result<Child> {
+/// Starts a command outside the runtime's thread: that takes until no exclusive file is being closed, and the child
+/// executes its program. `started` is called before that becomes known.
+pub(super) async fn start(mut command: Command, started: impl FnOnce(&Child) + Send + 'static) -> io::Result<Child> {
     let permit = STARTS.acquire().await.map_err(io::Error::other)?;
     let start = spawn_blocking(move || {
         // Also if the caller does not wait any more.
@@ -48,17 +45,15 @@ pub(super) async fn start(
     start.await.map_err(io::Error::other)?
 }
 
-/// `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the kernel closes the
-/// child's copies of open files and then sets its new name (fs/exec.c, begin_new_exec).
+/// `spawn` returns as soon as the child no longer uses the memory of this process, slightly before the kernel closes
+/// the child's copies of open files and then sets its new name (fs/exec.c, begin_new_exec).
 fn wait_for_exec(child: &Child) {
     let name = |process: &str| fs::read(format!("/proc/{process}/comm")).ok();
     let own_name = name("thread-self");
     if let Some(id) = child.id() {
         let id = id.to_string();
         let start = Instant::now();
-        while name(&id).is_some_and(|name| Some(name) == own_name)
-            && start.elapsed() < CHILD_TIMEOUT
-        {
+        while name(&id).is_some_and(|name| Some(name) == own_name) && start.elapsed() < CHILD_TIMEOUT {
             thread::yield_now();
         }
     }

@@ -1,5 +1,5 @@
-//! Runs external commands without a shell. A command is killed at its deadline or when its future is dropped; errors contain
-//! its stderr.
+//! Runs external commands without a shell. A command is killed at its deadline or when its future is dropped; errors
+//! contain its stderr.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Debug};
@@ -161,10 +161,7 @@ impl Exec for ProcessExec {
             (None, Some(_)) => Stdio::piped(),
             (None, None) => Stdio::null(),
         };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the only place that starts processes"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "the only place that starts processes")]
         let mut process = tokio::process::Command::new(&command.program);
         process
             .args(&command.args)
@@ -190,8 +187,7 @@ impl Exec for ProcessExec {
             let _ = stdin.write_all(text.as_bytes()).await;
         }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let ended =
-            async { tokio::try_join!(child.wait(), read_limited(stdout), read_limited(stderr)) };
+        let ended = async { tokio::try_join!(child.wait(), read_limited(stdout), read_limited(stderr)) };
         let (status, stdout, stderr) = deadline
             .bound(ended)
             .await
@@ -205,8 +201,8 @@ impl Exec for ProcessExec {
     }
 }
 
-/// Limits the address space of a child, and makes the kernel terminate the child instead of the driver when the memory of
-/// the container is exhausted. Failures are logged: the child may have ended.
+/// Limits the address space of a child, and makes the kernel terminate the child instead of the driver when the memory
+/// of the container is exhausted. Failures are logged: the child may have ended.
 fn limit_memory(child: &Child, memory: Option<Bytes>) {
     let Some(id) = child.id() else { return };
     if let Err(error) = fs::write(format!("/proc/{id}/oom_score_adj"), OOM_SCORE) {
@@ -267,10 +263,7 @@ mod tests {
         let error = run(&Command::new("no-such-tool"), Duration::from_secs(5))
             .await
             .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`no-such-tool`: the program is not installed"
-        );
+        assert_eq!(error.to_string(), "`no-such-tool`: the program is not installed");
     }
 
     #[tokio::test]
@@ -285,11 +278,7 @@ mod tests {
         let command = Command::new("seq").arg("1000000");
         let output = run(&command, Duration::from_secs(30)).await.unwrap();
         assert!(output.stdout.starts_with("1\n2\n"));
-        assert!(
-            output.stdout.ends_with(" more bytes)"),
-            "{}",
-            output.stdout.len()
-        );
+        assert!(output.stdout.ends_with(" more bytes)"), "{}", output.stdout.len());
         assert!(output.stdout.len() < 20_000, "{}", output.stdout.len());
     }
 

@@ -13,20 +13,18 @@ pub enum CheckResult {
     Repaired,
     /// Errors remain, which an operator must repair.
     Damaged,
-    /// The check itself failed, which says nothing about the filesystem: the device was in use, memory ran out, or a signal
-    /// terminated it.
+    /// The check itself failed, which says nothing about the filesystem: the device was in use, memory ran out, or a
+    /// signal terminated it.
     Failed,
 }
 
-/// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands then
-/// reject a device that is in use, and those of xfs and btrfs also a device with content. mkfs.ext3 and mkfs.ext4 ask for
-/// confirmation instead, but only on a terminal. The caller must therefore prove with [`super::Host::content`] immediately
-/// before that the device is blank.
+/// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands
+/// then reject a device that is in use, and those of xfs and btrfs also a device with content. mkfs.ext3 and mkfs.ext4
+/// ask for confirmation instead, but only on a terminal. The caller must therefore prove with [`super::Host::content`]
+/// immediately before that the device is blank.
 #[must_use]
 pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Command {
-    Command::new(format!("mkfs.{filesystem}"))
-        .args(arguments)
-        .arg(device)
+    Command::new(format!("mkfs.{filesystem}")).args(arguments).arg(device)
 }
 
 /// Lists the features that mkfs knows, for [`crate::model::Tuning::mkfs_arguments`]: the usage text of mkfs.xfs, the
@@ -54,9 +52,7 @@ pub fn repair_command(filesystem: Filesystem, device: &Path) -> Command {
 /// Replays only the journal of an unmounted ext filesystem (e2fsck(8), `journal_only`).
 #[must_use]
 pub fn replay_journal(device: &Path) -> Command {
-    Command::new("e2fsck")
-        .args(["-p", "-E", "journal_only"])
-        .arg(device)
+    Command::new("e2fsck").args(["-p", "-E", "journal_only"]).arg(device)
 }
 
 /// Checks an unmounted ext filesystem completely, without changes.
@@ -65,8 +61,8 @@ pub fn check_read_only(device: &Path) -> Command {
     Command::new("e2fsck").args(["-f", "-n"]).arg(device)
 }
 
-/// Checks a filesystem before it is mounted, with the repairs that are safe without confirmation. `None` for filesystems
-/// that recover when they are mounted.
+/// Checks a filesystem before it is mounted, with the repairs that are safe without confirmation. `None` for
+/// filesystems that recover when they are mounted.
 #[must_use]
 pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     match filesystem {
@@ -75,8 +71,8 @@ pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     }
 }
 
-/// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8 and
-/// higher that the check could not be done.
+/// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8
+/// and higher that the check could not be done.
 #[must_use]
 pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
@@ -93,7 +89,8 @@ pub fn is_unsupported(output: &str) -> bool {
     output.contains("has unsupported feature(s)")
 }
 
-/// Grows an unmounted ext filesystem to the size of its device. The first command is the full check that resize2fs requires.
+/// Grows an unmounted ext filesystem to the size of its device. The first command is the full check that resize2fs
+/// requires.
 #[must_use]
 pub fn grow_unmounted(device: &Path) -> [Command; 2] {
     [
@@ -124,7 +121,8 @@ pub fn forget_btrfs_devices() -> Command {
 #[must_use]
 pub fn default_mount_options(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
-        // A filesystem that was created elsewhere may have `errors=continue`, with which damage spreads while pods write.
+        // A filesystem that was created elsewhere may have `errors=continue`, with which damage spreads while pods
+        // write.
         Filesystem::Ext4 | Filesystem::Ext3 => &["errors=remount-ro"],
         // A volume restored from a snapshot has the UUID of its source; both can be mounted on one node.
         Filesystem::Xfs => &["nouuid"],
@@ -146,14 +144,8 @@ mod tests {
         for filesystem in Filesystem::ALL {
             let arguments = Tuning::default().mkfs_arguments(filesystem, "").unwrap();
             let command = mkfs(filesystem, &arguments, Path::new("/dev/vdb")).to_string();
-            assert!(
-                !command.contains(" -F") && !command.contains(" -f"),
-                "{command}"
-            );
-            assert!(
-                command.starts_with(&format!("mkfs.{filesystem} ")),
-                "{command}"
-            );
+            assert!(!command.contains(" -F") && !command.contains(" -f"), "{command}");
+            assert!(command.starts_with(&format!("mkfs.{filesystem} ")), "{command}");
             assert!(command.ends_with(" /dev/vdb"), "{command}");
         }
     }

@@ -1,6 +1,6 @@
-//! Flushes devices, and checks whether the kernel still uses them. A filesystem can stay active after its last unmount: in
-//! another mount namespace, or while a process holds it open. A device is free if it can be opened exclusively (`O_EXCL`),
-//! as mkfs and mount do.
+//! Flushes devices, and checks whether the kernel still uses them. A filesystem can stay active after its last unmount:
+//! in another mount namespace, or while a process holds it open. A device is free if it can be opened exclusively
+//! (`O_EXCL`), as mkfs and mount do.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,9 +24,7 @@ pub enum FlushOutcome {
     Removed,
 }
 
-const FLAGS: OFlag = OFlag::O_NOFOLLOW
-    .union(OFlag::O_CLOEXEC)
-    .union(OFlag::O_NONBLOCK);
+const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK);
 
 /// Opens the device exclusively, and flushes its dirty pages.
 pub(super) fn flush_if_free(device: &Device) -> Result<FlushOutcome> {

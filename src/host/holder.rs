@@ -1,5 +1,5 @@
-//! The devices, mounts and swap areas that use a mount or a device. Only text of procfs and sysfs is read, never a file of
-//! the filesystem itself, which may hang. Processes are not searched: the plugin does not see those of pods.
+//! The devices, mounts and swap areas that use a mount or a device. Only text of procfs and sysfs is read, never a file
+//! of the filesystem itself, which may hang. Processes are not searched: the plugin does not see those of pods.
 
 use std::fs;
 use std::io;
@@ -94,10 +94,8 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
         found = names(&block.join(name).join("holders"))?;
     }
     let mounts = read_mounts(proc)?;
-    let is_on_it = |file: &Path| {
-        file == sought.node
-            || Mount::containing(&mounts, file).is_some_and(|mount| sought.is_of(mount))
-    };
+    let is_on_it =
+        |file: &Path| file == sought.node || Mount::containing(&mounts, file).is_some_and(|mount| sought.is_of(mount));
     if !block.is_dir() {
         return Err(io::ErrorKind::NotFound).io_context("list", &block);
     }
@@ -113,10 +111,7 @@ pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<St
     let areas = fs::read(&swaps).none_if(&[io::ErrorKind::NotFound]);
     let swaps = areas.io_context("read", &swaps)?.unwrap_or_default();
     let swaps = String::from_utf8_lossy(&swaps);
-    let mut areas = swaps
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split(' ').next());
+    let mut areas = swaps.lines().skip(1).filter_map(|line| line.split(' ').next());
     if areas.any(|area| is_on_it(Path::new(area))) {
         found.push("swap".to_owned());
     }
@@ -137,10 +132,7 @@ mod tests {
 
     fn sought(point: Option<&str>) -> Sought {
         Sought {
-            number: DeviceNumber {
-                major: 254,
-                minor: 16,
-            },
+            number: DeviceNumber { major: 254, minor: 16 },
             node: "/dev/vdb".into(),
             partitions: Vec::new(),
             point: point.map(PathBuf::from),
@@ -152,10 +144,7 @@ mod tests {
         let world = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("proc/self/mountinfo", VOLUME),
-            (
-                "proc/swaps",
-                "Filename\tType\tSize\n/target/swap file 4 0 -2\n",
-            ),
+            ("proc/swaps", "Filename\tType\tSize\n/target/swap file 4 0 -2\n"),
             ("sys/block/vdb/holders/dm-0", ""),
             ("sys/block/loop3/loop/backing_file", "/target/image\n"),
             ("sys/block/loop4/loop/backing_file", "/else/image\n"),
@@ -183,10 +172,7 @@ mod tests {
         fs::write(proc.join("self/mountinfo"), VOLUME).unwrap();
         devices(&proc, &sys, &sought(None)).unwrap_err();
         fs::create_dir_all(sys.join("block")).unwrap();
-        assert_eq!(
-            devices(&proc, &sys, &sought(None)).unwrap(),
-            Vec::<String>::new()
-        );
+        assert_eq!(devices(&proc, &sys, &sought(None)).unwrap(), Vec::<String>::new());
         fs::create_dir(proc.join("swaps")).unwrap();
         devices(&proc, &sys, &sought(None)).unwrap_err();
         fs::remove_dir(proc.join("swaps")).unwrap();

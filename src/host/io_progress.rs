@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Period in which the statistics are read.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Returns when no I/O of the whole device with this name is in flight, or one has completed; never if the device does not
-/// respond.
+/// Returns when no I/O of the whole device with this name is in flight, or one has completed; never if the device does
+/// not respond.
 #[expect(
     clippy::disallowed_methods,
     reason = "the kernel reports no event, and the thread is not one of the runtime"
@@ -57,9 +57,7 @@ impl IoStatistics {
 
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let fields = text
-            .split_whitespace()
-            .map_while(|field| field.parse().ok());
+        let fields = text.split_whitespace().map_while(|field| field.parse().ok());
         let fields: Vec<u64> = fields.collect();
         let field = |index: usize| fields.get(index).copied();
         let (discards, flushes) = (field(11).unwrap_or(0), field(15).unwrap_or(0));

@@ -1,5 +1,5 @@
-//! The host that the process runs on. Blocking calls run on threads outside the runtime, and callers wait for them until
-//! their deadline; a system call itself cannot be canceled.
+//! The host that the process runs on. Blocking calls run on threads outside the runtime, and callers wait for them
+//! until their deadline; a system call itself cannot be canceled.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use super::error::{HostError, Result};
 use super::exec::Exec;
 use super::serial::Serials;
 use super::{
-    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome,
-    Host, Link, Mount, MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content,
-    device_lock, entry, flush, holder, mount, mountinfo, search, vitals, walk, wipe,
+    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Host, Link, Mount,
+    MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content, device_lock, entry, flush, holder,
+    mount, mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
@@ -118,31 +118,22 @@ impl Linux {
 impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
         let key = &self.roots.sys;
-        self.read_devices(deadline, "list", key, None, DeviceReader::scan)
-            .await
+        self.read_devices(deadline, "list", key, None, DeviceReader::scan).await
     }
 
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
         let key = self.roots.sys.join("block").join(name);
         let wanted = name.to_owned();
         let read = move |reader: &DeviceReader| reader.read(&wanted);
-        self.read_devices(deadline, "stat", &key, Some(name), read)
-            .await
+        self.read_devices(deadline, "stat", &key, Some(name), read).await
     }
 
-    async fn search(
-        &self,
-        deadline: Deadline,
-        serial: &Serial,
-        directory: Option<&Path>,
-    ) -> Result<Candidates> {
+    async fn search(&self, deadline: Deadline, serial: &Serial, directory: Option<&Path>) -> Result<Candidates> {
         let (wanted, directory) = (serial.clone(), directory.map(Path::to_owned));
-        let search =
-            move |reader: &DeviceReader| search::search(reader, &wanted, directory.as_deref());
+        let search = move |reader: &DeviceReader| search::search(reader, &wanted, directory.as_deref());
         // The key is the disk, so that a search that hangs does not affect other volumes.
         let key = Path::new(serial.as_str());
-        self.read_devices(deadline, "search for", key, None, search)
-            .await
+        self.read_devices(deadline, "search for", key, None, search).await
     }
 
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>> {
@@ -188,11 +179,7 @@ impl Host for Linux {
         content::read(&*self.exec, device, deadline).await
     }
 
-    async fn lock_if_blank(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-    ) -> Result<Option<DeviceLock>> {
+    async fn lock_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<DeviceLock>> {
         device_lock::lock_if_blank(deadline, device).await
     }
 
@@ -220,18 +207,12 @@ impl Host for Linux {
     }
 
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
-        let read =
-            |roots: &Roots, device: &Device| Ok(btrfs::mounted(&roots.sys, device)?.is_some());
+        let read = |roots: &Roots, device: &Device| Ok(btrfs::mounted(&roots.sys, device)?.is_some());
         self.on_device(deadline, "read", device, read).await
     }
 
-    async fn btrfs_devices_with_same_uuid(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-    ) -> Result<Vec<String>> {
-        let read =
-            |roots: &Roots, device: &Device| btrfs::devices_with_same_uuid(&roots.sys, device);
+    async fn btrfs_devices_with_same_uuid(&self, deadline: Deadline, device: &Device) -> Result<Vec<String>> {
+        let read = |roots: &Roots, device: &Device| btrfs::devices_with_same_uuid(&roots.sys, device);
         self.on_device(deadline, "read", device, read).await
     }
 
@@ -290,9 +271,7 @@ impl Host for Linux {
         let flush = |Roots { proc, sys, .. }: &Roots, device: &Device| {
             let outcome = flush::flush_if_free(device)?;
             // A loop device does not claim the device of its backing file.
-            if outcome == FlushOutcome::Flushed
-                && !holder::devices(proc, sys, &Sought::device(device))?.is_empty()
-            {
+            if outcome == FlushOutcome::Flushed && !holder::devices(proc, sys, &Sought::device(device))?.is_empty() {
                 return Ok(FlushOutcome::InUse);
             }
             Ok(outcome)
@@ -300,27 +279,13 @@ impl Host for Linux {
         self.on_device(deadline, "flush", device, flush).await
     }
 
-    async fn block_setting(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        name: &str,
-    ) -> Result<Option<String>> {
+    async fn block_setting(&self, deadline: Deadline, device: &Device, name: &str) -> Result<Option<String>> {
         let dir = self.block_dir(device);
         // Not the key of calls that wait for the disk: statistics show whether it responds.
-        blocking(deadline, "read", &dir.join(name), |file| {
-            block_attribute::read(file)
-        })
-        .await
+        blocking(deadline, "read", &dir.join(name), block_attribute::read).await
     }
 
-    async fn set_block_setting(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        name: &str,
-        value: &str,
-    ) -> Result<()> {
+    async fn set_block_setting(&self, deadline: Deadline, device: &Device, name: &str, value: &str) -> Result<()> {
         let value = value.to_owned();
         let file = self.block_dir(device).join(name);
         blocking(deadline, "write", &file, move |file| {
@@ -330,18 +295,12 @@ impl Host for Linux {
     }
 
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
-        let read =
-            |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::read(sys, device, mount));
+        let read = |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::read(sys, device, mount));
         self.on_filesystem(deadline, "take statistics of", device, mount, read)
             .await
     }
 
-    async fn mounted_size(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        mount: &Mount,
-    ) -> Result<Option<Bytes>> {
+    async fn mounted_size(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
         self.on_filesystem(deadline, "read the size of", device, mount, vitals::size)
             .await
     }

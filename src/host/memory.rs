@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::model::Bytes;
 
-/// The limit of the process's control group, of version 2 or 1; `None` if there is none or it cannot be read. The limits
-/// of parent groups are not visible in a container.
+/// The limit of the process's control group, of version 2 or 1; `None` if there is none or it cannot be read. The
+/// limits of parent groups are not visible in a container.
 #[must_use]
 pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
     let groups = fs::read_to_string(proc.join("self/cgroup")).ok()?;
@@ -62,10 +62,7 @@ mod tests {
                 "3:cpu:/\n2:memory:/pod\n0::/\n",
                 "sys/fs/cgroup/memory/pod/memory.limit_in_bytes",
             ),
-            (
-                "2:memory:/pod\n",
-                "sys/fs/cgroup/memory/memory.limit_in_bytes",
-            ),
+            ("2:memory:/pod\n", "sys/fs/cgroup/memory/memory.limit_in_bytes"),
         ] {
             assert_eq!(limit_with(groups, &[(file, &text)]), max, "{groups:?}");
         }
@@ -73,15 +70,9 @@ mod tests {
 
     #[test]
     fn no_limit_is_none() {
-        assert_eq!(
-            limit_with("0::/\n", &[("sys/fs/cgroup/memory.max", "max\n")]),
-            None
-        );
+        assert_eq!(limit_with("0::/\n", &[("sys/fs/cgroup/memory.max", "max\n")]), None);
         let file = "sys/fs/cgroup/memory/memory.limit_in_bytes";
-        assert_eq!(
-            limit_with("2:memory:/\n", &[(file, "9223372036854771712\n")]),
-            None
-        );
+        assert_eq!(limit_with("2:memory:/\n", &[(file, "9223372036854771712\n")]), None);
         assert_eq!(limit_with("", &[]), None);
     }
 }

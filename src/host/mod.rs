@@ -82,17 +82,13 @@ pub trait Host: Debug + Send + Sync {
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>>;
 
     /// The devices that may be the disk with this serial. The directory may contain a link named after the serial.
-    async fn search(
-        &self,
-        deadline: Deadline,
-        serial: &Serial,
-        directory: Option<&Path>,
-    ) -> Result<Candidates>;
+    async fn search(&self, deadline: Deadline, serial: &Serial, directory: Option<&Path>) -> Result<Candidates>;
 
     /// udev's links of disks whose target does not exist.
     async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
 
-    /// Subscribes to devices that are added, removed or resized, which are polled if the fake cloud links them in a directory.
+    /// Subscribes to devices that are added, removed or resized, which are polled if the fake cloud links them in a
+    /// directory.
     fn changes(&self, polls_directory: bool) -> DeviceChanges;
 
     /// The mount table, in the kernel's order.
@@ -120,16 +116,12 @@ pub trait Host: Debug + Send + Sync {
     /// holder, such as a mkfs of an earlier process, or udev.
     async fn lock_device(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock>;
 
-    /// Locks a device without waiting if its superblock area is zero; `None` if it is not, or if the device is locked. This
-    /// does not prove that the device is blank.
-    async fn lock_if_blank(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-    ) -> Result<Option<DeviceLock>>;
+    /// Locks a device without waiting if its superblock area is zero; `None` if it is not, or if the device is locked.
+    /// This does not prove that the device is blank.
+    async fn lock_if_blank(&self, deadline: Deadline, device: &Device) -> Result<Option<DeviceLock>>;
 
-    /// Zeroes an unused device where [`Host::content`] reads it. The driver itself writes to devices only here: callers must
-    /// have proven that the content can be discarded.
+    /// Zeroes an unused device where [`Host::content`] reads it. The driver itself writes to devices only here: callers
+    /// must have proven that the content can be discarded.
     async fn wipe(&self, deadline: Deadline, device: &Device) -> Result<()>;
 
     /// The superblocks on a device, which may be mounted.
@@ -142,11 +134,7 @@ pub trait Host: Debug + Send + Sync {
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool>;
 
     /// The names of the devices of a mounted btrfs that has the UUID of the one on this device, which is a copy of it.
-    async fn btrfs_devices_with_same_uuid(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-    ) -> Result<Vec<String>>;
+    async fn btrfs_devices_with_same_uuid(&self, deadline: Deadline, device: &Device) -> Result<Vec<String>>;
 
     /// Bind-mounts a directory.
     async fn bind(&self, deadline: Deadline, source: &Path, target: &Path) -> Result<()>;
@@ -179,45 +167,23 @@ pub trait Host: Debug + Send + Sync {
     async fn flush_if_free(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;
 
     /// The value of a setting below `/sys/block/NAME`; `None` if the kernel does not have it.
-    async fn block_setting(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        name: &str,
-    ) -> Result<Option<String>>;
+    async fn block_setting(&self, deadline: Deadline, device: &Device, name: &str) -> Result<Option<String>>;
 
     /// `None` if the device was removed.
-    async fn io_statistics(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-    ) -> Result<Option<IoStatistics>> {
-        let text = self
-            .block_setting(deadline, device, IoStatistics::FILE)
-            .await?;
+    async fn io_statistics(&self, deadline: Deadline, device: &Device) -> Result<Option<IoStatistics>> {
+        let text = self.block_setting(deadline, device, IoStatistics::FILE).await?;
         Ok(text.and_then(|text| IoStatistics::parse(&text)))
     }
 
     /// Changes a setting below `/sys/block/NAME`.
-    async fn set_block_setting(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        name: &str,
-        value: &str,
-    ) -> Result<()>;
+    async fn set_block_setting(&self, deadline: Deadline, device: &Device, name: &str, value: &str) -> Result<()>;
 
     /// The state of the mounted filesystem of this device. While a call that timed out has not returned, others of the
     /// filesystem fail immediately with [`HostError::StillRunning`].
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
 
     /// The size of the mounted filesystem of this device; `None` if it has no superblock of its type.
-    async fn mounted_size(
-        &self,
-        deadline: Deadline,
-        device: &Device,
-        mount: &Mount,
-    ) -> Result<Option<Bytes>>;
+    async fn mounted_size(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Option<Bytes>>;
 
     /// The age of the node of this device.
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;

@@ -1,5 +1,5 @@
-//! Mounts by system call instead of mount(8): failures are errno values, `/etc/fstab` and mount helpers have no effect, and
-//! the device is checked immediately before.
+//! Mounts by system call instead of mount(8): failures are errno values, `/etc/fstab` and mount helpers have no effect,
+//! and the device is checked immediately before.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,9 +122,7 @@ fn translate(filesystem: Filesystem, options: &MountFlags, selinux: bool) -> (Ms
     let mut flags = MsFlags::empty();
     let mut data: Vec<&str> = filesystem::default_mount_options(filesystem).to_vec();
     for option in options.iter() {
-        let flag = FLAGS
-            .iter()
-            .find(|(on, off, _)| [*on, *off].contains(&option));
+        let flag = FLAGS.iter().find(|(on, off, _)| [*on, *off].contains(&option));
         match flag {
             Some((on, _, flag)) => flags.set(*flag, option == *on),
             // As mount(8) does: kernels without SELinux reject labels.
@@ -137,9 +135,8 @@ fn translate(filesystem: Filesystem, options: &MountFlags, selinux: bool) -> (Ms
 
 /// Whether the kernel has a policy of SELinux. Without one, the process has no label that contains colons.
 fn enforces_labels(proc: &Path) -> bool {
-    let contains = |file: &str, text: &str| {
-        fs::read_to_string(proc.join(file)).is_ok_and(|content| content.contains(text))
-    };
+    let contains =
+        |file: &str, text: &str| fs::read_to_string(proc.join(file)).is_ok_and(|content| content.contains(text));
     contains("filesystems", "selinuxfs") && contains("self/attr/current", ":")
 }
 
@@ -151,8 +148,7 @@ mod tests {
 
     #[test]
     fn options_are_split_between_the_kernel_and_the_filesystem() {
-        let flags =
-            "noatime,nodev,discard,dev,x-y=z,ro,nosymfollow,uquota,context=\"a:b:c:s0:c1,c2\"";
+        let flags = "noatime,nodev,discard,dev,x-y=z,ro,nosymfollow,uquota,context=\"a:b:c:s0:c1,c2\"";
         let flags = MountFlags::new([flags.to_owned()]).unwrap();
         let (bits, data) = translate(Filesystem::Xfs, &flags, false);
         let nosymfollow = MsFlags::from_bits_retain(256);
@@ -166,11 +162,7 @@ mod tests {
     #[test]
     fn labels_require_a_policy_of_selinux() {
         for (filesystems, label, expected) in [
-            (
-                "nodev\tselinuxfs\n",
-                "system_u:system_r:container_t:s0\0",
-                true,
-            ),
+            ("nodev\tselinuxfs\n", "system_u:system_r:container_t:s0\0", true),
             ("nodev\tselinuxfs\n", "kernel\0", false),
             ("\text4\n", "cri-containerd.apparmor.d (enforce)\n", false),
         ] {
@@ -186,15 +178,10 @@ mod tests {
     /// has no block device.
     fn replaced() -> Option<Device> {
         let nodes = fs::read_dir("/dev").unwrap().flatten();
-        let path = nodes
-            .map(|node| node.path())
-            .find(|path| number_of(path).is_ok());
+        let path = nodes.map(|node| node.path()).find(|path| number_of(path).is_ok());
         let Some(path) = path else {
             let why = "SKIPPED: the re-check before a mount, because /dev has no block device";
-            assert!(
-                std::env::var_os("CI").is_none_or(|ci| ci.is_empty()),
-                "{why}"
-            );
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci.is_empty()), "{why}");
             eprintln!("{why}");
             return None;
         };
@@ -232,20 +219,14 @@ mod tests {
             read_only: true,
         };
         let refused = mount_device(Path::new("/proc"), &request);
-        assert!(
-            matches!(refused, Err(HostError::DeviceChanged { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
     }
 
     #[test]
     fn a_device_whose_node_is_another_by_now_is_not_bound() {
         let Some(device) = replaced() else { return };
         let refused = bind_device(&device, Path::new("/nowhere/at/all"));
-        assert!(
-            matches!(refused, Err(HostError::DeviceChanged { .. })),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub struct Mount {
     pub source: PathBuf,
     /// Options of the filesystem, shared by all its mounts.
     pub super_options: String,
-    /// Whether it is a mount of the filesystem at `/dev`, whose files are device nodes. The tmpfs of a pod may contain files
-    /// with the same names.
+    /// Whether it is a mount of the filesystem at `/dev`, whose files are device nodes. The tmpfs of a pod may contain
+    /// files with the same names.
     pub is_of_dev: bool,
     /// Whether mounts below it propagate to its peer group (`shared:N`), such as from a container to the machine.
     pub is_shared: bool,
@@ -62,8 +62,9 @@ impl Mount {
         self.has_super_option("shutdown")
     }
 
-    /// Whether the kernel stopped writing after an error: the filesystem was mounted read-write and is read-only now. One
-    /// that was mounted read-only has that option at its mount, too. Since Linux 6.15 ext4 reports `emergency_ro` instead.
+    /// Whether the kernel stopped writing after an error: the filesystem was mounted read-write and is read-only now.
+    /// One that was mounted read-only has that option at its mount, too. Since Linux 6.15 ext4 reports `emergency_ro`
+    /// instead.
     #[must_use]
     pub fn was_remounted_read_only(&self) -> bool {
         self.has_super_option("emergency_ro") || self.is_super_read_only() && !self.has_option("ro")
@@ -91,10 +92,7 @@ impl Mount {
     #[must_use]
     pub fn mounted_part(&self, device: &Device) -> Device {
         let partition = self.partition_of(device);
-        partition.map_or_else(
-            || device.clone(),
-            |partition| device.as_partition(partition),
-        )
+        partition.map_or_else(|| device.clone(), |partition| device.as_partition(partition))
     }
 
     /// The partition of the device whose filesystem is mounted.
@@ -124,8 +122,8 @@ impl Mount {
         self.node_name().is_some() && self.root.to_string_lossy().ends_with(REMOVED)
     }
 
-    /// The name of the device whose node is mounted, even if the device was removed; `None` if the mount is not that of a
-    /// file in `/dev`.
+    /// The name of the device whose node is mounted, even if the device was removed; `None` if the mount is not that of
+    /// a file in `/dev`.
     #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let root = self.root.to_str()?.strip_prefix('/')?;
@@ -174,9 +172,7 @@ fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
 pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<Mount> {
     let mut mounts = read(table)?.into_iter();
     let topmost = mounts.rfind(|mount| mount.point == point);
-    topmost
-        .ok_or(io::ErrorKind::NotFound)
-        .io_context(step, point)
+    topmost.ok_or(io::ErrorKind::NotFound).io_context(step, point)
 }
 
 /// The mount table in a file, in the kernel's order.
@@ -188,8 +184,8 @@ pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
     })
 }
 
-/// Returns after a mount in this namespace has changed since the call, or at the deadline. The kernel reports a change as
-/// an exceptional condition of the table (proc(5), since Linux 2.6.15).
+/// Returns after a mount in this namespace has changed since the call, or at the deadline. The kernel reports a change
+/// as an exceptional condition of the table (proc(5), since Linux 2.6.15).
 pub(super) async fn wait_for_change(table: &Path, deadline: Deadline) -> Result<()> {
     const STEP: &str = "watch";
     // Opening a file of procfs does not block.
@@ -286,8 +282,7 @@ mod tests {
 
     #[test]
     fn optional_fields_are_skipped_and_escapes_undone() {
-        let table =
-            b"36 35 7:5 / /a\\040b\\134c rw,noatime shared:1 master:2 - ext4 /dev/loop5 ro,x=1\n\
+        let table = b"36 35 7:5 / /a\\040b\\134c rw,noatime shared:1 master:2 - ext4 /dev/loop5 ro,x=1\n\
             37 35 0:6 /loop5 /t rw - devtmpfs udev rw\n";
         let mounts = parse(table).unwrap();
         assert_eq!(mounts[0].point, Path::new("/a b\\c"));
@@ -321,12 +316,7 @@ mod tests {
     #[test]
     fn the_table_of_this_process_is_understood() {
         let table = std::fs::read("/proc/self/mountinfo").unwrap();
-        assert!(
-            parse(&table)
-                .unwrap()
-                .iter()
-                .any(|mount| mount.point == Path::new("/"))
-        );
+        assert!(parse(&table).unwrap().iter().any(|mount| mount.point == Path::new("/")));
     }
 
     fn escape(bytes: &[u8]) -> String {

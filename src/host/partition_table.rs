@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::exec::Command;
 
-/// Grows partition 1, the only one, to the end of the disk while its filesystem is mounted: first in the table, then in the
-/// kernel. sfdisk also moves the backup of a GPT to the end of the disk. It must not tell the kernel, because it would
-/// first remove the partition.
+/// Grows partition 1, the only one, to the end of the disk while its filesystem is mounted: first in the table, then in
+/// the kernel. sfdisk also moves the backup of a GPT to the end of the disk. It must not tell the kernel, because it
+/// would first remove the partition.
 #[must_use]
 pub fn grow(disk: &Path) -> [Command; 2] {
     [
@@ -14,8 +14,6 @@ pub fn grow(disk: &Path) -> [Command; 2] {
             .args(["--quiet", "--no-reread", "--no-tell-kernel", "-N", "1"])
             .arg(disk)
             .with_stdin(", +\n"),
-        Command::new("partx")
-            .args(["--update", "--nr", "1"])
-            .arg(disk),
+        Command::new("partx").args(["--update", "--nr", "1"]).arg(disk),
     ]
 }

@@ -1,8 +1,8 @@
 //! Records of the node that survive a restart of the process: one JSON file per record, `DIR/KIND/KEY.json`.
 //!
-//! Writes are not flushed to the disk. A record proves something only until a reboot, because it contains the incarnation
-//! of a device ([`DeviceIncarnation`](super::DeviceIncarnation)). After a reboot it only shows which volume a disk was;
-//! a record that a crash of the machine left empty is ignored.
+//! Writes are not flushed to the disk. A record proves something only until a reboot, because it contains the
+//! incarnation of a device ([`DeviceIncarnation`](super::DeviceIncarnation)). After a reboot it only shows which volume
+//! a disk was; a record that a crash of the machine left empty is ignored.
 
 use std::fs;
 use std::io::{self, ErrorKind::NotFound};
@@ -96,8 +96,8 @@ impl Records {
         .await
     }
 
-    /// Tests whether records can be written, with a file that is removed again. A missing directory is not created; then
-    /// the permissions of the nearest existing one are checked.
+    /// Tests whether records can be written, with a file that is removed again. A missing directory is not created;
+    /// then the permissions of the nearest existing one are checked.
     ///
     /// # Errors
     /// Records cannot be written.
@@ -197,10 +197,7 @@ mod tests {
         fs::create_dir(dir.path().join("kind")).unwrap();
         fs::write(dir.path().join("kind/d-bp1.json"), "x").unwrap();
         let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
-        assert!(
-            matches!(read, Err(HostError::UnexpectedFormat { .. })),
-            "{read:?}"
-        );
+        assert!(matches!(read, Err(HostError::UnexpectedFormat { .. })), "{read:?}");
         fs::write(dir.path().join("kind/d-bp1.json"), "").unwrap();
         let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
         assert!(matches!(read, Ok(None)), "{read:?}");

@@ -1,6 +1,6 @@
-//! The ranges of a device that must be zero if it is blank: the head, the tail, and samples between them. After the head
-//! was wiped, backup superblocks and files of a filesystem remain, and an unknown format may begin at any offset. Reading
-//! the whole disk would take minutes.
+//! The ranges of a device that must be zero if it is blank: the head, the tail, and samples between them. After the
+//! head was wiped, backup superblocks and files of a filesystem remain, and an unknown format may begin at any offset.
+//! Reading the whole disk would take minutes.
 
 use std::fs::File;
 use std::io;
@@ -54,12 +54,7 @@ pub(super) fn chunks(size: Bytes) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-pub(super) fn read_at(
-    file: &File,
-    start: u64,
-    length: u64,
-    buffer: &mut Vec<u8>,
-) -> io::Result<()> {
+pub(super) fn read_at(file: &File, start: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     buffer.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
     file.read_exact_at(buffer, start)
 }

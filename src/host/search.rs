@@ -58,11 +58,7 @@ pub struct Candidates {
 }
 
 /// Searches for the disk with this serial. The directory may contain a link named after the serial.
-pub(super) fn search(
-    reader: &DeviceReader,
-    serial: &Serial,
-    directory: Option<&Path>,
-) -> Result<Candidates> {
+pub(super) fn search(reader: &DeviceReader, serial: &Serial, directory: Option<&Path>) -> Result<Candidates> {
     let block = reader.block_dir()?;
     let all = names(&block)?;
     let mut wanted: Vec<&str> = Vec::new();

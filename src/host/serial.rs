@@ -1,6 +1,6 @@
-//! Serials of devices. virtio requests the serial from the disk each time its attribute is read, so a disk that does not
-//! respond would block every search for another one. Serials are therefore read by a call per device, before the search,
-//! once per incarnation, and callers wait for it only briefly.
+//! Serials of devices. virtio requests the serial from the disk each time its attribute is read, so a disk that does
+//! not respond would block every search for another one. Serials are therefore read by a call per device, before the
+//! search, once per incarnation, and callers wait for it only briefly.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -53,13 +53,7 @@ struct LastRead {
 impl Serials {
     /// Reads the serials that are not known yet, of the named device or of all, so that the following listing does not
     /// access the disks. `path` is the key of the listing.
-    pub(super) async fn refresh(
-        &self,
-        deadline: Deadline,
-        sys: &Path,
-        path: &Path,
-        only: Option<&str>,
-    ) -> Result<()> {
+    pub(super) async fn refresh(&self, deadline: Deadline, sys: &Path, path: &Path, only: Option<&str>) -> Result<()> {
         let (serials, block) = (self.clone(), sys.join("block"));
         let (dir, only) = (block.clone(), only.map(str::to_owned));
         let unknown = blocking(deadline, "list the devices for", path, move |_| {
@@ -100,9 +94,7 @@ impl Serials {
             let path = dir.join("serial");
             let (serials, device, asked) = (self.clone(), name.clone(), Instant::now());
             let deadline = deadline.at_most(TIMEOUT);
-            let read = blocking(deadline, "read", &path, move |_| {
-                serials.read(&dir, &device, asked)
-            });
+            let read = blocking(deadline, "read", &path, move |_| serials.read(&dir, &device, asked));
             let read = read.await;
             if let Err(HostError::TimedOut { .. }) = read {
                 tracing::warn!(device = name, "the disk does not report its serial");
@@ -125,11 +117,7 @@ impl Serials {
         };
         // Another device may have the name by now.
         if DeviceSequence::read(dir, name)? == sequence {
-            let read = LastRead {
-                sequence,
-                serial,
-                at,
-            };
+            let read = LastRead { sequence, serial, at };
             self.lock().insert(name.to_owned(), read);
         }
         Ok(())
@@ -165,8 +153,8 @@ impl Serials {
     }
 }
 
-/// The serial of an NVMe device is an attribute of its controller or, with multipath, of its subsystem. Reading it does not
-/// access the disk.
+/// The serial of an NVMe device is an attribute of its controller or, with multipath, of its subsystem. Reading it does
+/// not access the disk.
 fn at_controller(dir: &Path, name: &str) -> Result<Option<Serial>> {
     if !name.starts_with("nvme") {
         return Ok(None);
@@ -190,9 +178,7 @@ fn at_controller(dir: &Path, name: &str) -> Result<Option<Serial>> {
 }
 
 fn serial_in(dir: &Path) -> Result<Option<Serial>> {
-    Ok(attribute(&dir.join("serial"))?
-        .as_deref()
-        .and_then(Serial::new))
+    Ok(attribute(&dir.join("serial"))?.as_deref().and_then(Serial::new))
 }
 
 #[cfg(test)]
@@ -278,9 +264,7 @@ mod tests {
         file(&plain.join("device/serial"), "bp18um4r4f2fve24k7qz    \n");
         assert_eq!(of(&plain, "nvme1n1"), Serial::new("bp18um4r4f2fve24k7qz"));
 
-        let subsystem = sys
-            .path()
-            .join("devices/virtual/nvme-subsystem/nvme-subsys2");
+        let subsystem = sys.path().join("devices/virtual/nvme-subsystem/nvme-subsys2");
         file(&subsystem.join("serial"), "bp2\n");
         let head = subsystem.join("nvme2n1");
         fs::create_dir(&head).unwrap();

@@ -42,8 +42,8 @@ impl Superblocks {
         stated.map(|(_, size)| *size)
     }
 
-    /// The size of this filesystem, which is mounted, and of which statvfs(3) returned this total. The kernel writes the
-    /// superblock of a grown xfs later, and not through the page cache of the device.
+    /// The size of this filesystem, which is mounted, and of which statvfs(3) returned this total. The kernel writes
+    /// the superblock of a grown xfs later, and not through the page cache of the device.
     #[must_use]
     pub fn mounted_size(&self, filesystem: Filesystem, total: Bytes) -> Option<Bytes> {
         match (filesystem, self.xfs_log) {
@@ -144,8 +144,8 @@ fn ext_superblock(head: &[u8]) -> Option<&[u8]> {
     (le(sb, 56, 2)? == 0xEF53).then_some(sb)
 }
 
-/// struct ext4_super_block: s_blocks_count_lo at 4, s_log_block_size at 24, s_feature_incompat at 96, s_blocks_count_hi at
-/// 0x150 with the 64bit feature.
+/// struct ext4_super_block: s_blocks_count_lo at 4, s_log_block_size at 24, s_feature_incompat at 96, s_blocks_count_hi
+/// at 0x150 with the 64bit feature.
 fn ext_size(head: &[u8]) -> Option<u64> {
     const FEATURE_64BIT: u64 = 0x80;
     let sb = ext_superblock(head)?;
@@ -209,10 +209,7 @@ mod tests {
         assert_eq!(stated_size(Filesystem::Ext4, &ext), Some(5 * 4096));
         ext[1024 + 96] = 0x80;
         ext[1024 + 0x150] = 1;
-        assert_eq!(
-            stated_size(Filesystem::Ext4, &ext),
-            Some(((1 << 32) + 5) * 4096)
-        );
+        assert_eq!(stated_size(Filesystem::Ext4, &ext), Some(((1 << 32) + 5) * 4096));
         let mut xfs = b"XFSB\0\0\x10\0\0\0\0\0\0\0\0\x03".to_vec();
         assert_eq!(stated_size(Filesystem::Xfs, &xfs), Some(3 * 4096));
         xfs.truncate(12);

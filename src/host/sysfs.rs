@@ -56,7 +56,5 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
 fn is_not_found(error: &io::Error) -> bool {
     use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
     let code = error.raw_os_error();
-    [ENOENT, ENODEV, ENXIO]
-        .iter()
-        .any(|errno| code == Some(*errno as i32))
+    [ENOENT, ENODEV, ENXIO].iter().any(|errno| code == Some(*errno as i32))
 }

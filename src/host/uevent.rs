@@ -1,7 +1,8 @@
 //! Uevents: messages of the kernel about devices, over netlink.
 //!
 //! The kernel sends them to every network namespace that belongs to the initial user namespace, so a container does not
-//! need the network of the host. In other namespaces the socket can be opened, but receives nothing (`uevent_net_init`).
+//! need the network of the host. In other namespaces the socket can be opened, but receives nothing
+//! (`uevent_net_init`).
 
 use std::fs;
 use std::io;
@@ -9,9 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
-};
+use nix::sys::socket::{AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -87,11 +86,7 @@ fn is_of_kernel(sender: Option<NetlinkAddr>) -> bool {
 
 /// Whether the message is about a whole block device, which was added, removed or changed, such as resized.
 fn is_of_disk(message: &[u8]) -> bool {
-    let has = |wanted: &[u8]| {
-        message
-            .split(|&byte| byte == 0)
-            .any(|field| field == wanted)
-    };
+    let has = |wanted: &[u8]| message.split(|&byte| byte == 0).any(|field| field == wanted);
     has(b"SUBSYSTEM=block") && has(b"DEVTYPE=disk")
 }
 
@@ -113,8 +108,7 @@ mod tests {
     #[test]
     fn messages_about_whole_disks_count_and_others_do_not() {
         let come = b"add@/devices/x/block/vdb\0ACTION=add\0SUBSYSTEM=block\0DEVTYPE=disk\0";
-        let partition =
-            b"add@/devices/x/block/vdb/vdb1\0ACTION=add\0SUBSYSTEM=block\0DEVTYPE=partition\0";
+        let partition = b"add@/devices/x/block/vdb/vdb1\0ACTION=add\0SUBSYSTEM=block\0DEVTYPE=partition\0";
         let queue = b"add@/devices/virtual/bdi/254:16\0ACTION=add\0SUBSYSTEM=bdi\0";
         let lies = b"add@/devices/SUBSYSTEM=block\0XSUBSYSTEM=block\0DEVTYPE=disk\0";
         for (message, counts) in [
@@ -126,12 +120,7 @@ mod tests {
             (&b""[..], false),
             (&b"\0\0\xff\xfe"[..], false),
         ] {
-            assert_eq!(
-                is_of_disk(message),
-                counts,
-                "{}",
-                String::from_utf8_lossy(message)
-            );
+            assert_eq!(is_of_disk(message), counts, "{}", String::from_utf8_lossy(message));
         }
     }
 

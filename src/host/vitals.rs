@@ -24,8 +24,8 @@ pub struct Vitals {
     /// A description of the errors that it has recorded.
     pub errors: Option<String>,
     /// Whether an error since the mount made the kernel reject all writes. Between Linux 6.12 and 6.15, and in stable
-    /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after filesystem
-    /// errors").
+    /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after
+    /// filesystem errors").
     pub rejects_writes: bool,
 }
 
@@ -112,8 +112,7 @@ fn usage(path: &Path) -> Result<Usage> {
 /// which the mount table does not repeat.
 fn has_ext_stopped(errors: Option<&str>, mount: &Mount, by_default: bool) -> bool {
     let is_ext = mount.kind.parse().is_ok_and(Filesystem::is_ext);
-    let stops = mount.has_super_option("errors=remount-ro")
-        || by_default && !mount.has_super_option("errors=continue");
+    let stops = mount.has_super_option("errors=remount-ro") || by_default && !mount.has_super_option("errors=continue");
     // A filesystem that was mounted read-only keeps the errors of its last writable mount.
     is_ext && stops && errors.is_some() && !mount.is_super_read_only()
 }
@@ -134,9 +133,7 @@ fn ext_errors(dir: &Path, mounted: Option<Duration>) -> Option<String> {
         "" => "a function that it does not name",
         function => function,
     };
-    Some(format!(
-        "{count} errors since its last check, the last in {function}"
-    ))
+    Some(format!("{count} errors since its last check, the last in {function}"))
 }
 
 /// The counts of btrfs last until an operator resets them.
@@ -210,10 +207,7 @@ mod tests {
         }
         let errors = |name| btrfs_errors(dir.path(), &crate::host::fake::disk(name, 16, "bp1"));
         let found = errors("vdc");
-        assert_eq!(
-            found.as_deref(),
-            Some("write_errs 3 since they were last set to 0")
-        );
+        assert_eq!(found.as_deref(), Some("write_errs 3 since they were last set to 0"));
         assert_eq!(errors("vdb"), None);
         assert_eq!(errors("vdd"), None);
     }

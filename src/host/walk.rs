@@ -1,5 +1,5 @@
-//! Opens paths that pods can modify with `openat2` and `RESOLVE_NO_SYMLINKS`. They are used through the descriptor: if a pod
-//! replaces a directory by a symlink meanwhile, nothing is mounted, created or removed elsewhere.
+//! Opens paths that pods can modify with `openat2` and `RESOLVE_NO_SYMLINKS`. They are used through the descriptor: if
+//! a pod replaces a directory by a symlink meanwhile, nothing is mounted, created or removed elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -56,9 +56,7 @@ pub(super) fn make_file(path: &Path) -> Result<()> {
     let directory = make(STEP, parent)?;
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
     let mode = Mode::from_bits_truncate(0o640);
-    openat(&directory, name, flags, mode)
-        .map(drop)
-        .io_context(STEP, path)
+    openat(&directory, name, flags, mode).map(drop).io_context(STEP, path)
 }
 
 /// The directory with all symlinks resolved; unchanged if it does not exist.
@@ -73,8 +71,8 @@ fn split<'a>(step: &'static str, path: &'a Path) -> Result<(&'a Path, &'a OsStr)
     parts.ok_or(Errno::EINVAL).io_context(step, path)
 }
 
-/// Opens a path for its descriptor only (`O_PATH`); of a mount point, the topmost mount. With `O_NOFOLLOW`, the path itself
-/// may be a symlink.
+/// Opens a path for its descriptor only (`O_PATH`); of a mount point, the topmost mount. With `O_NOFOLLOW`, the path
+/// itself may be a symlink.
 pub(super) fn open(step: &'static str, path: &Path, flags: OFlag) -> Result<OwnedFd> {
     let is_parent = |part| part == Component::ParentDir;
     if !path.is_absolute() || path.components().any(is_parent) {

@@ -12,7 +12,8 @@ use super::exclusive::ExclusiveFile;
 use super::samples::{chunks, read_at};
 use crate::model::Bytes;
 
-/// Zeroes the nonzero bytes in the ranges that are read to prove that a disk is blank. The device is opened exclusively.
+/// Zeroes the nonzero bytes in the ranges that are read to prove that a disk is blank. The device is opened
+/// exclusively.
 pub(super) fn wipe(device: &Device) -> Result<()> {
     check_number(device)?;
     let mut options = OpenOptions::new();

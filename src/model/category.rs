@@ -80,12 +80,7 @@ impl Category {
     ];
 
     /// The categories that `ModifyDiskSpec` changes into one another.
-    pub const CONVERTIBLE: [Self; 4] = [
-        Self::CloudEssd,
-        Self::CloudAuto,
-        Self::CloudSsd,
-        Self::CloudEfficiency,
-    ];
+    pub const CONVERTIBLE: [Self; 4] = [Self::CloudEssd, Self::CloudAuto, Self::CloudSsd, Self::CloudEfficiency];
 
     /// The name in the API.
     #[must_use]
@@ -342,9 +337,6 @@ mod tests {
         }
         let known = Category::KNOWN.into_iter();
         let ephemeral: Vec<_> = known.filter(Category::is_ephemeral).collect();
-        assert_eq!(
-            ephemeral,
-            [Category::EphemeralStandard, Category::EphemeralPremium]
-        );
+        assert_eq!(ephemeral, [Category::EphemeralStandard, Category::EphemeralPremium]);
     }
 }

@@ -48,10 +48,7 @@ pub const MKFS_OPTIONS: &str = "mkfsOptions";
 
 /// The value under a key, whose name compares without case. None where it is absent or empty.
 #[must_use]
-pub fn get<'a>(
-    map: impl IntoIterator<Item = (&'a String, &'a String)>,
-    key: &str,
-) -> Option<&'a str> {
+pub fn get<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>, key: &str) -> Option<&'a str> {
     map.into_iter()
         .find(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_empty())
         .map(|(_, value)| value.as_str())

@@ -180,14 +180,8 @@ mod tests {
 
     #[test]
     fn an_unknown_status_keeps_its_word() {
-        assert_eq!(
-            "Frozen".parse(),
-            Ok(DiskStatus::Unknown("Frozen".to_owned()))
-        );
+        assert_eq!("Frozen".parse(), Ok(DiskStatus::Unknown("Frozen".to_owned())));
         assert_eq!("In_use".parse(), Ok(DiskStatus::InUse));
-        assert_eq!(
-            "In_Use".parse(),
-            Ok(DiskStatus::Unknown("In_Use".to_owned()))
-        );
+        assert_eq!("In_Use".parse(), Ok(DiskStatus::Unknown("In_Use".to_owned())));
     }
 }

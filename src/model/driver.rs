@@ -65,18 +65,11 @@ mod tests {
 
     #[test]
     fn a_name_is_one_of_a_domain_in_lower_case() {
-        for text in [
-            "diskplugin.csi.example",
-            "a",
-            "second-disk.example.com",
-            "0.1",
-        ] {
+        for text in ["diskplugin.csi.example", "a", "second-disk.example.com", "0.1"] {
             assert_eq!(text.parse::<DriverName>().unwrap().as_str(), text);
         }
         let long = "a".repeat(64);
-        for text in [
-            "", ".a", "a.", "a..b", "-a", "a-", "A.b", "a/b", "a b", &long,
-        ] {
+        for text in ["", ".a", "a.", "a..b", "-a", "a-", "A.b", "a/b", "a b", &long] {
             assert!(text.parse::<DriverName>().is_err(), "{text}");
         }
         assert_eq!(DriverName::default(), DRIVER.parse().unwrap());

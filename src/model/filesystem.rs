@@ -54,9 +54,7 @@ impl FromStr for Filesystem {
         Self::ALL
             .into_iter()
             .find(|filesystem| filesystem.as_str().eq_ignore_ascii_case(name))
-            .ok_or_else(|| UnknownFilesystem {
-                given: name.to_owned(),
-            })
+            .ok_or_else(|| UnknownFilesystem { given: name.to_owned() })
     }
 }
 

@@ -57,8 +57,7 @@ impl Document {
     /// # Errors
     /// If it is not JSON, or has no types.
     pub fn read(text: &str) -> Result<Self> {
-        let document: Value =
-            serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
+        let document: Value = serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
         let fields = object("the document", document)?;
         let mut skipped = Vec::new();
         unknown("the document", &fields, &[TYPES], &mut skipped);
@@ -74,11 +73,7 @@ impl Document {
                 Err(error) => skipped.push(error.to_string()),
             }
         }
-        Ok(Self {
-            fields,
-            types,
-            skipped,
-        })
+        Ok(Self { fields, types, skipped })
     }
 
     /// What of it is understood.
@@ -234,10 +229,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut types = InstanceTypes::default();
-        for (name, categories) in [
-            ("ecs.g6.large", Vec::new()),
-            ("ecs.g7.large", Category::KNOWN.to_vec()),
-        ] {
+        for (name, categories) in [("ecs.g6.large", Vec::new()), ("ecs.g7.large", Category::KNOWN.to_vec())] {
             let limits = AttachLimits {
                 disk_quantity: 17,
                 categories,
@@ -254,10 +246,7 @@ mod tests {
             ("instanceTypes: {}", "invalid JSON: "),
             ("[]", "the document is []; wanted is an object"),
             ("{}", "instanceTypes is missing"),
-            (
-                r#"{"instanceTypes": []}"#,
-                "instanceTypes is []; wanted is an object",
-            ),
+            (r#"{"instanceTypes": []}"#, "instanceTypes is []; wanted is an object"),
         ] {
             let refused = Document::read(text).unwrap_err().to_string();
             assert!(refused.starts_with(expected), "{refused}");
@@ -294,8 +283,7 @@ mod tests {
             ),
             ("3", "a is 3; wanted is an object", None, 0),
         ] {
-            let text =
-                format!(r#"{{"instanceTypes": {{"a": {row}, "b": {{"diskQuantity": 9}}}}}}"#);
+            let text = format!(r#"{{"instanceTypes": {{"a": {row}, "b": {{"diskQuantity": 9}}}}}}"#);
             let document = Document::read(&text).unwrap();
             let wanted = format!("instanceTypes.{skipped}");
             assert_eq!(document.skipped().len(), 1, "{document:?}");
@@ -321,10 +309,7 @@ mod tests {
 
     fn types(rows: &[(&str, AttachLimits)]) -> InstanceTypes {
         let rows = rows.iter().cloned();
-        InstanceTypes(
-            rows.map(|(name, limits)| (name.to_owned(), limits))
-                .collect(),
-        )
+        InstanceTypes(rows.map(|(name, limits)| (name.to_owned(), limits)).collect())
     }
 
     #[test]
@@ -333,10 +318,7 @@ mod tests {
             ("ecs.a", takes_of(9, &["cloud_essd"])),
             ("ecs.b", takes_of(9, &["cloud_essd"])),
         ]);
-        let new = types(&[
-            ("ecs.b", takes_of(17, &[])),
-            ("ecs.c", takes_of(5, &["cloud_auto"])),
-        ]);
+        let new = types(&[("ecs.b", takes_of(17, &[])), ("ecs.c", takes_of(5, &["cloud_auto"]))]);
         let wanted = types(&[
             ("ecs.a", takes_of(9, &["cloud_essd"])),
             ("ecs.b", takes_of(17, &["cloud_essd"])),

@@ -32,9 +32,7 @@ pub use driver::{DriverName, InvalidDriverName};
 pub use failure::{Failure, FailureKind};
 pub use filesystem::{Filesystem, UnknownFilesystem};
 pub use health::{DiskHealth, HealthEvent};
-pub use id::{
-    ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotGroupId, SnapshotId, TaskId, ZoneId,
-};
+pub use id::{ClusterId, DiskId, InstanceId, InvalidId, RegionId, SnapshotGroupId, SnapshotId, TaskId, ZoneId};
 pub use instance::{Instance, InstanceStatus, InstanceType};
 pub use mount_flags::{InvalidMountFlag, MountFlags};
 pub use performance::{Performance, Throughput};

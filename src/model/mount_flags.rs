@@ -1,5 +1,5 @@
-//! Mount options. The kernel decides which options a filesystem has. This list denies those that endanger data, the node or
-//! another volume.
+//! Mount options. The kernel decides which options a filesystem has. This list denies those that endanger data, the
+//! node or another volume.
 
 use std::fmt;
 
@@ -34,10 +34,7 @@ const DENIED: [(&[&str], &str); 14] = [
         "an error of one volume would stop the node",
     ),
     (&["abort"], "it aborts the journal"),
-    (
-        &["sb"],
-        "another superblock is for the repair of a filesystem",
-    ),
+    (&["sb"], "another superblock is for the repair of a filesystem"),
     (
         &["device", "logdev", "rtdev", "journal_dev", "journal_path"],
         "it names another device than the volume's",
@@ -72,20 +69,11 @@ const DENIED: [(&[&str], &str); 14] = [
         ],
         "mount propagation is a setting of the pod",
     ),
-    (
-        &["loop", "offset", "sizelimit"],
-        "the volume is the whole device",
-    ),
+    (&["loop", "offset", "sizelimit"], "the volume is the whole device"),
 ];
 
 /// Harmless values of denied options.
-const ALLOWED: [&str; 5] = [
-    "barrier",
-    "barrier=1",
-    "subvol=/",
-    "subvolid=5",
-    "subvolid=0",
-];
+const ALLOWED: [&str; 5] = ["barrier", "barrier=1", "subvol=/", "subvolid=5", "subvolid=0"];
 
 /// Options that skip the replay of the journal.
 const UNREPLAYED: [&str; 6] = [
@@ -99,8 +87,7 @@ const UNREPLAYED: [&str; 6] = [
 
 /// Options that mount(8) does not pass to the kernel, besides `x-*` and `X-*`.
 const USERSPACE: [&str; 10] = [
-    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "nouser", "nousers", "noowner",
-    "nogroup",
+    "defaults", "auto", "noauto", "nofail", "_netdev", "comment", "nouser", "nousers", "noowner", "nogroup",
 ];
 
 /// Options that mount(8) replaces: what a user may mount is restricted.
@@ -132,8 +119,7 @@ impl MountFlags {
                     _ => "",
                 };
                 let contradicts = options.iter().any(|given| given == opposite);
-                let contradiction =
-                    contradicts.then_some("\"ro\" and \"rw\" contradict each other");
+                let contradiction = contradicts.then_some("\"ro\" and \"rw\" contradict each other");
                 if let Some(reason) = contradiction.or_else(|| defect(option)) {
                     return Err(refused(option, reason));
                 }
@@ -206,10 +192,7 @@ fn name(option: &str) -> &str {
 }
 
 fn is_userspace(option: &str) -> bool {
-    option.is_empty()
-        || option.starts_with("x-")
-        || option.starts_with("X-")
-        || USERSPACE.contains(&name(option))
+    option.is_empty() || option.starts_with("x-") || option.starts_with("X-") || USERSPACE.contains(&name(option))
 }
 
 fn defect(option: &str) -> Option<&'static str> {
@@ -225,9 +208,7 @@ fn defect(option: &str) -> Option<&'static str> {
     }
     let denies = |name_or_option: &&str| [option, name(option)].contains(name_or_option);
     let denied = DENIED.iter().find(|(list, _)| list.iter().any(&denies));
-    denied
-        .filter(|_| !ALLOWED.contains(&option))
-        .map(|(_, reason)| *reason)
+    denied.filter(|_| !ALLOWED.contains(&option)).map(|(_, reason)| *reason)
 }
 
 fn refused(option: &str, reason: &'static str) -> InvalidMountFlag {
@@ -251,9 +232,7 @@ mod tests {
 
     fn flags(list: &[&str]) -> Result<String, String> {
         let flags = MountFlags::new(list.iter().map(|&flag| flag.to_owned()));
-        flags
-            .map(|flags| flags.to_string())
-            .map_err(|error| error.to_string())
+        flags.map(|flags| flags.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -287,10 +266,7 @@ mod tests {
             assert_eq!(flags(&[option]).as_deref(), Ok(option));
         }
         let several = ["noatime,nodiratime", &format!("{LABEL},discard"), "nodev,"];
-        assert_eq!(
-            flags(&several),
-            Ok(format!("noatime,nodiratime,{LABEL},discard,nodev"))
-        );
+        assert_eq!(flags(&several), Ok(format!("noatime,nodiratime,{LABEL},discard,nodev")));
     }
 
     #[test]

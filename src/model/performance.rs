@@ -1,6 +1,6 @@
-//! The performance of a disk by category, level and size: the formulas of the ECS page "Block storage performance", also in
-//! the parameter tables of CreateDisk (`ProvisionedIops`) and ModifyDiskSpec. The limits of the instance type apply in
-//! addition and are not included.
+//! The performance of a disk by category, level and size: the formulas of the ECS page "Block storage performance",
+//! also in the parameter tables of CreateDisk (`ProvisionedIops`) and ModifyDiskSpec. The limits of the instance type
+//! apply in addition and are not included.
 
 use std::fmt;
 
@@ -57,43 +57,20 @@ impl Performance {
     /// The performance of a disk without bursts; `None` if the cloud documents no formula. The level is that of a
     /// `cloud_essd` (default PL1), the IOPS are the provisioned ones of a `cloud_auto`.
     #[must_use]
-    pub fn of(
-        category: &Category,
-        level: Option<PerformanceLevel>,
-        provisioned_iops: u32,
-        size: Gib,
-    ) -> Option<Self> {
+    pub fn of(category: &Category, level: Option<PerformanceLevel>, provisioned_iops: u32, size: Gib) -> Option<Self> {
         let same = |iops: Linear, throughput: Linear| {
             let (iops, throughput) = (iops.at(size), throughput.at(size));
             Some(Self::new(iops, iops, throughput, throughput))
         };
         match category {
-            Category::CloudEfficiency => same(
-                Linear::new(1800, 8, 5000),
-                Linear::new(100_000, 150, 140_000),
-            ),
-            Category::CloudEssdEntry => same(
-                Linear::new(1800, 8, 6000),
-                Linear::new(100_000, 150, 150_000),
-            ),
-            Category::CloudSsd => same(
-                Linear::new(1800, 30, 25_000),
-                Linear::new(120_000, 500, 300_000),
-            ),
+            Category::CloudEfficiency => same(Linear::new(1800, 8, 5000), Linear::new(100_000, 150, 140_000)),
+            Category::CloudEssdEntry => same(Linear::new(1800, 8, 6000), Linear::new(100_000, 150, 150_000)),
+            Category::CloudSsd => same(Linear::new(1800, 30, 25_000), Linear::new(120_000, 500, 300_000)),
             Category::CloudEssd => match level.unwrap_or(PerformanceLevel::Pl1) {
-                PerformanceLevel::Pl0 => same(
-                    Linear::new(1800, 12, 10_000),
-                    Linear::new(100_000, 250, 180_000),
-                ),
+                PerformanceLevel::Pl0 => same(Linear::new(1800, 12, 10_000), Linear::new(100_000, 250, 180_000)),
                 PerformanceLevel::Pl1 => same(PL1_IOPS, PL1_THROUGHPUT),
-                PerformanceLevel::Pl2 => same(
-                    Linear::new(1800, 50, 100_000),
-                    Linear::new(120_000, 500, 750_000),
-                ),
-                PerformanceLevel::Pl3 => same(
-                    Linear::new(1800, 50, 1_000_000),
-                    Linear::new(120_000, 500, 4_000_000),
-                ),
+                PerformanceLevel::Pl2 => same(Linear::new(1800, 50, 100_000), Linear::new(120_000, 500, 750_000)),
+                PerformanceLevel::Pl3 => same(Linear::new(1800, 50, 1_000_000), Linear::new(120_000, 500, 4_000_000)),
             },
             Category::CloudRegionalDiskAuto => same(PL1_IOPS, PL1_THROUGHPUT),
             Category::CloudAuto => {
@@ -116,10 +93,7 @@ impl Performance {
                 Linear::new(0, 1600, 4_096_000).at(size),
                 Linear::new(0, 1000, 2_048_000).at(size),
             )),
-            Category::Cloud
-            | Category::CloudEssdXc0
-            | Category::CloudEssdXc1
-            | Category::Other(_) => None,
+            Category::Cloud | Category::CloudEssdXc0 | Category::CloudEssdXc1 | Category::Other(_) => None,
         }
     }
 

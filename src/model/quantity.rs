@@ -92,9 +92,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_rejected_with_the_units() {
-        for text in [
-            "", "Gi", "-1Gi", "35 Gi", "35GiB", "1.2.3", "8Ei", "1e40", "ten",
-        ] {
+        for text in ["", "Gi", "-1Gi", "35 Gi", "35GiB", "1.2.3", "8Ei", "1e40", "ten"] {
             let refused = text.parse::<Bytes>().unwrap_err().to_string();
             assert!(refused.contains(&format!("{text:?}")), "{refused}");
         }

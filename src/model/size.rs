@@ -10,9 +10,7 @@ const BYTES_PER_GIB: u64 = 1 << 30;
 pub struct Bytes(pub u64);
 
 /// A number of GiB (2^30 bytes), the unit of the cloud's disk API.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Gib(pub u32);
 
@@ -80,11 +78,7 @@ impl fmt::Display for SizeRange {
             (Some(required), None) => write!(f, "required_bytes {}", required.0),
             (None, Some(limit)) => write!(f, "limit_bytes {}", limit.0),
             (Some(required), Some(limit)) => {
-                write!(
-                    f,
-                    "required_bytes {} with limit_bytes {}",
-                    required.0, limit.0
-                )
+                write!(f, "required_bytes {} with limit_bytes {}", required.0, limit.0)
             }
         }
     }
@@ -100,11 +94,7 @@ impl SizeRange {
             range: self,
             allowed: allowed.clone(),
         };
-        let wanted = self
-            .required
-            .unwrap_or_default()
-            .gib_ceil()
-            .ok_or_else(refuse)?;
+        let wanted = self.required.unwrap_or_default().gib_ceil().ok_or_else(refuse)?;
         let size = wanted.max(*allowed.start());
         if size > *allowed.end() || !self.admits(size) {
             return Err(refuse());
@@ -115,8 +105,7 @@ impl SizeRange {
     /// Whether a disk of this size satisfies the request.
     #[must_use]
     pub fn admits(self, size: Gib) -> bool {
-        self.required
-            .is_none_or(|required| size.bytes() >= required)
+        self.required.is_none_or(|required| size.bytes() >= required)
             && self.limit.is_none_or(|limit| size.bytes() <= limit)
     }
 }
@@ -138,10 +127,7 @@ mod tests {
     fn a_size_is_rounded_up_to_whole_gib_and_to_the_minimum() {
         assert_eq!(range(None, None).resolve(ALLOWED), Ok(Gib(20)));
         assert_eq!(range(Some(1), None).resolve(ALLOWED), Ok(Gib(20)));
-        assert_eq!(
-            range(Some((30 << 30) + 1), None).resolve(ALLOWED),
-            Ok(Gib(31))
-        );
+        assert_eq!(range(Some((30 << 30) + 1), None).resolve(ALLOWED), Ok(Gib(31)));
     }
 
     #[test]

@@ -35,11 +35,7 @@ words!(TaskStatus: Processing = "Processing", Finished = "Finished", Failed = "F
 /// How far it is, for an operator.
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "task {} of {} is {}",
-            self.id, self.resource, self.status
-        )
+        write!(f, "task {} of {} is {}", self.id, self.resource, self.status)
     }
 }
 
@@ -49,10 +45,7 @@ mod tests {
 
     #[test]
     fn an_unknown_status_keeps_its_word() {
-        assert_eq!(
-            "Cancelled".parse(),
-            Ok(TaskStatus::Unknown("Cancelled".to_owned()))
-        );
+        assert_eq!("Cancelled".parse(), Ok(TaskStatus::Unknown("Cancelled".to_owned())));
         assert_eq!("Finished".parse(), Ok(TaskStatus::Finished));
     }
 }

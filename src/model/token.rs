@@ -18,13 +18,7 @@ impl ClientToken {
             digest.update(part.len().to_be_bytes());
             digest.update(part.as_bytes());
         }
-        Self(
-            digest
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
-        )
+        Self(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     #[must_use]

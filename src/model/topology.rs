@@ -1,7 +1,7 @@
 //! Topology segments: the standard zone key, and a key for each disk category that a node supports.
 //!
-//! Each category has its own key, all with the same value, because the scheduler compares labels individually: a volume has
-//! the key of its category, a node those of all categories that it supports.
+//! Each category has its own key, all with the same value, because the scheduler compares labels individually: a volume
+//! has the key of its category, a node those of all categories that it supports.
 
 use super::category::Category;
 

@@ -52,10 +52,7 @@ impl InstanceTypeLimits {
     /// # Errors
     /// The file cannot be read or is invalid, and no limits are recorded.
     pub(super) async fn attach_limits(&self) -> Result<Option<AttachLimits>> {
-        let InstanceTypeSource {
-            file,
-            instance_type,
-        } = &self.source;
+        let InstanceTypeSource { file, instance_type } = &self.source;
         if file.is_none() {
             return Ok(None);
         }
@@ -175,11 +172,7 @@ impl InstanceTypeLimits {
         if !is_key(instance_type) {
             return;
         }
-        if let Err(error) = self
-            .records
-            .put(quick(), KIND, instance_type, &record)
-            .await
-        {
+        if let Err(error) = self.records.put(quick(), KIND, instance_type, &record).await {
             let error = error_chain(&error);
             tracing::warn!(error, "cannot record the attachment limits");
         }
@@ -251,10 +244,7 @@ mod tests {
         let text = r#"{"format": 2, "instanceTypes": {
             "ecs.small": {"diskQuantity": 9, "slots": 1, "categories": ["cloud_next", "cloud_essd"]},
             "ecs.other": {"quantity": 4}}}"#;
-        let limits = limits_with(state_dir.path(), Some(text))
-            .attach_limits()
-            .await
-            .unwrap();
+        let limits = limits_with(state_dir.path(), Some(text)).attach_limits().await.unwrap();
         let limits = limits.unwrap();
         assert_eq!((limits.disk_quantity, limits.categories.len()), (9, 1));
     }
@@ -283,10 +273,7 @@ mod tests {
             (Some("{"), Some("ecs.small")),
         ] {
             let (first, more) = logged(text, instance_type).await;
-            assert!(
-                (1..=2).contains(&first),
-                "{text:?} {instance_type:?}: {first}"
-            );
+            assert!((1..=2).contains(&first), "{text:?} {instance_type:?}: {first}");
             assert_eq!(more, 0, "{text:?} {instance_type:?}");
         }
     }
@@ -297,10 +284,7 @@ mod tests {
         for instance_type in ["../escape", ".hidden", ""] {
             let mut limits = limits_with(state_dir.path(), Some(&text(instance_type, 9)));
             limits.source.instance_type = Some(instance_type.to_owned());
-            assert_eq!(
-                limits.attach_limits().await.unwrap().unwrap().disk_quantity,
-                9
-            );
+            assert_eq!(limits.attach_limits().await.unwrap().unwrap().disk_quantity, 9);
         }
         assert_eq!(std::fs::read_dir(state_dir.path()).unwrap().count(), 0);
     }

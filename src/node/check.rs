@@ -1,8 +1,8 @@
 //! Checks a filesystem before it is mounted, according to the class's `fsck` policy.
 //!
-//! `preen`, the default, runs `e2fsck -p`. `journal` only replays the journal, which the kernel does on mount: `e2fsck -n`
-//! does not replay it and reports changes that are not written back yet as damage, and `-E journal_only` does no more
-//! than the mount. It checks the error flag that kernel and e2fsck set in the superblock.
+//! `preen`, the default, runs `e2fsck -p`. `journal` only replays the journal, which the kernel does on mount: `e2fsck
+//! -n` does not replay it and reports changes that are not written back yet as damage, and `-E journal_only` does no
+//! more than the mount. It checks the error flag that kernel and e2fsck set in the superblock.
 
 use super::observe::{CallContext, quick};
 use super::tools::{self, Tools};
@@ -51,12 +51,7 @@ async fn check_error_flag(
 
 /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a
 /// read-only check comes first, so that the full check has nothing to repair.
-pub(super) async fn grow_unmounted(
-    tools: &Tools,
-    call: CallContext<'_>,
-    fsck: Fsck,
-    device: &Device,
-) -> Result<()> {
+pub(super) async fn grow_unmounted(tools: &Tools, call: CallContext<'_>, fsck: Fsck, device: &Device) -> Result<()> {
     let path = &device.path;
     if fsck != Fsck::Preen {
         preen(tools, call, device, &filesystem::replay_journal(path)).await?;
@@ -82,12 +77,7 @@ pub(super) async fn grow_unmounted(
 }
 
 /// Runs a check that repairs what is safe to repair.
-async fn preen(
-    tools: &Tools,
-    call: CallContext<'_>,
-    device: &Device,
-    command: &Command,
-) -> Result<()> {
+async fn preen(tools: &Tools, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
     let output = tools.output(call, STEP, command).await?;
     let output_text = output_text(&output);
     match filesystem::check_result(output.code) {
@@ -98,8 +88,7 @@ async fn preen(
         }
         CheckResult::Damaged => {
             let code = output.code.unwrap_or_default();
-            let reason =
-                format!("`{command}` exited with code {code}; run e2fsck manually: {output_text}");
+            let reason = format!("`{command}` exited with code {code}; run e2fsck manually: {output_text}");
             Err(damaged(call, device, &reason))
         }
         // The kernel may be newer than the tool; if it is not, the mount fails.

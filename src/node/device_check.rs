@@ -19,18 +19,12 @@ pub(super) async fn verify(host: &dyn Host, call: CallContext<'_>, device: &Devi
     Err(call.device_changed(device, reason))
 }
 
-/// Whether the device, a whole one, was removed after it was chosen. The device of a disk that was detached while in use
-/// disappears with its last user. Its data can no longer be written.
-pub(super) async fn is_removed(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    device: &Device,
-) -> Result<bool> {
+/// Whether the device, a whole one, was removed after it was chosen. The device of a disk that was detached while in
+/// use disappears with its last user. Its data can no longer be written.
+pub(super) async fn is_removed(host: &dyn Host, call: CallContext<'_>, device: &Device) -> Result<bool> {
     let now = host.device(quick(), &device.name).await;
     let same = |now: Device| {
-        now.number == device.number
-            && now.sequence == device.sequence
-            && now.backing_file == device.backing_file
+        now.number == device.number && now.sequence == device.sequence && now.backing_file == device.backing_file
     };
     let removed = !now.map_err(call.failed())?.is_some_and(same);
     if removed {

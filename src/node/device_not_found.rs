@@ -62,9 +62,7 @@ impl ExistingDevices {
             let list: Vec<String> = listed.chain(more).collect();
             parts.push(format!("existing devices: {}", list.join(", ")));
             if !self.has_nodes {
-                parts.push(
-                    "none of them has a device node: check that /dev is the host's".to_owned(),
-                );
+                parts.push("none of them has a device node: check that /dev is the host's".to_owned());
             }
         }
         if let Some(unidentified) = disks.first().filter(|device| is_unidentified(device)) {
@@ -77,9 +75,7 @@ impl ExistingDevices {
         if let Some(link) = self.dangling.first() {
             let count = self.dangling.len();
             let example = link.path.display();
-            parts.push(format!(
-                "dangling links of disks: {count}, such as {example}"
-            ));
+            parts.push(format!("dangling links of disks: {count}, such as {example}"));
         }
         parts.join("; ")
     }
@@ -160,10 +156,7 @@ mod tests {
     fn a_long_list_of_disks_is_truncated() {
         let disks = (0..100).map(|index| disk(&format!("vd{index}"), index, "bp2"));
         let message = describe_devices(disks.collect());
-        assert!(
-            message.ends_with(", 92 more") && message.len() < 500,
-            "{message}"
-        );
+        assert!(message.ends_with(", 92 more") && message.len() < 500, "{message}");
     }
 
     #[test]

@@ -114,9 +114,7 @@ pub enum Error {
         partition: String,
         tolerance: Bytes,
     },
-    #[error(
-        "volume {volume}: {device} has {size}, at most {limit} are allowed, and disks are never shrunk"
-    )]
+    #[error("volume {volume}: {device} has {size}, at most {limit} are allowed, and disks are never shrunk")]
     TooLarge {
         volume: DiskId,
         device: String,
@@ -145,9 +143,7 @@ pub enum Error {
         #[source]
         source: ExecError,
     },
-    #[error(
-        "volume {volume}: the filesystem on {device} is damaged and is not repaired automatically: {reason}"
-    )]
+    #[error("volume {volume}: the filesystem on {device} is damaged and is not repaired automatically: {reason}")]
     FilesystemDamaged {
         volume: DiskId,
         device: String,

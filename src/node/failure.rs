@@ -19,9 +19,7 @@ impl Error {
             Self::DeviceInUse { .. } => Failure::DeviceInUse,
             Self::Plan { source, .. } => plan_failure(source),
             Self::VolumeNotFound { .. } => Failure::NoSuchResource,
-            Self::DeviceNotResized { .. } | Self::PartitionNotGrown { .. } => {
-                Failure::DeviceNotResized
-            }
+            Self::DeviceNotResized { .. } | Self::PartitionNotGrown { .. } => Failure::DeviceNotResized,
             Self::TooLarge { .. } => Failure::OutOfRange,
             Self::Host { source, .. } => match source {
                 HostError::TimedOut { .. } | HostError::StillRunning { .. } => Failure::HostTimeout,
@@ -63,15 +61,13 @@ fn plan_failure(error: &PlanError) -> Failure {
         | PlanError::NotSinglePartition { .. } => Failure::ForeignData,
         PlanError::FormatInterrupted { .. } => Failure::FormatInterrupted,
         PlanError::DeviceInUse { .. } | PlanError::MountedElsewhere { .. } => Failure::DeviceInUse,
-        PlanError::BlankReadOnly { .. } | PlanError::GrowReadOnly { .. } => {
-            Failure::ReadOnlyUnsupported
-        }
+        PlanError::BlankReadOnly { .. } | PlanError::GrowReadOnly { .. } => Failure::ReadOnlyUnsupported,
         PlanError::PathInUse { .. } | PlanError::WrongPathType { .. } => Failure::TargetConflict,
         PlanError::NotStaged { .. } => Failure::NotStaged,
         PlanError::RemountedReadOnly { .. } => Failure::RemountedReadOnly,
         PlanError::FilesystemShutDown { .. } => Failure::FilesystemShutDown,
-        PlanError::StagedReadOnly { .. }
-        | PlanError::AlreadyPublished { .. }
-        | PlanError::MixedAccess { .. } => Failure::AccessModeConflict,
+        PlanError::StagedReadOnly { .. } | PlanError::AlreadyPublished { .. } | PlanError::MixedAccess { .. } => {
+            Failure::AccessModeConflict
+        }
     }
 }

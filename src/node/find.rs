@@ -36,10 +36,7 @@ pub enum Lookup {
 ///
 /// # Errors
 /// If more than one device has the serial, or a link points to another disk.
-pub fn resolve_device(
-    serial: &Serial,
-    candidates: &Candidates,
-) -> std::result::Result<Lookup, ResolveError> {
+pub fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::Result<Lookup, ResolveError> {
     let linked = linked_device(serial, candidates)?;
     let is_match = |device: &&Device| {
         device.serial.as_ref() == Some(serial)
@@ -142,11 +139,7 @@ pub(super) struct DeviceFinder {
 
 impl DeviceFinder {
     /// Waits for the volume's device until the deadline.
-    pub(super) async fn wait_for_device(
-        &self,
-        volume: &Volume,
-        deadline: Deadline,
-    ) -> Result<Device> {
+    pub(super) async fn wait_for_device(&self, volume: &Volume, deadline: Deadline) -> Result<Device> {
         let call = CallContext::new(volume, "finding its device");
         let start = Instant::now();
         // The error, with the devices that exist, must reach the caller in time.
@@ -193,20 +186,13 @@ impl DeviceFinder {
 
     /// Waits until the next lookup is due; false if the deadline leaves no time to wait. The first call subscribes to
     /// changes and returns immediately: only a lookup after that misses no change.
-    pub(super) async fn await_change(
-        &self,
-        changes: &mut Option<DeviceChanges>,
-        deadline: Deadline,
-    ) -> bool {
+    pub(super) async fn await_change(&self, changes: &mut Option<DeviceChanges>, deadline: Deadline) -> bool {
         let Some(changes) = changes else {
             *changes = Some(self.host.changes(self.device_dir.is_some()));
             return true;
         };
         let remaining = deadline.remaining().saturating_sub(MARGIN);
-        Deadline::after(remaining)
-            .bound(changes.next())
-            .await
-            .is_ok()
+        Deadline::after(remaining).bound(changes.next()).await.is_ok()
     }
 
     /// The volume's device, if it exists now.
@@ -348,9 +334,7 @@ mod tests {
     #[test]
     fn a_dangling_link_can_precede_its_device() {
         let lookup = resolve_bp1(&with_device_link(&[])).unwrap();
-        assert!(
-            matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("which does not exist"))
-        );
+        assert!(matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("which does not exist")));
     }
 
     #[test]
@@ -358,10 +342,7 @@ mod tests {
         let find = |file| resolve_bp1(&with_device_link(&[loop_device("loop3", 3, file)]));
         assert!(matches!(find("/images/bp1.img"), Ok(Lookup::Found(_))));
         for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
-            assert!(
-                matches!(find(other), Err(ResolveError::StaleLink { .. })),
-                "{other}"
-            );
+            assert!(matches!(find(other), Err(ResolveError::StaleLink { .. })), "{other}");
         }
     }
 

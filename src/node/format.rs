@@ -47,9 +47,7 @@ impl Formatter {
         };
         self.records.put(device, filesystem, call).await?;
         let command = filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(&lock);
-        self.tools
-            .run(call, "create the filesystem", &command)
-            .await?;
+        self.tools.run(call, "create the filesystem", &command).await?;
         let flushed = self.tools.host.flush(Deadline::never(), device).await;
         if flushed.map_err(call.failed())? == FlushOutcome::Removed {
             return Err(call.device_changed(device, "it was removed while it was formatted"));
@@ -63,10 +61,7 @@ impl Formatter {
             return Ok(String::new());
         };
         // mkfs.xfs prints its usage with exit code 1, because no device is given.
-        let output = self
-            .tools
-            .output(call, "list the features of mkfs", &command)
-            .await?;
+        let output = self.tools.output(call, "list the features of mkfs", &command).await?;
         Ok(output.stdout + &output.stderr)
     }
 
@@ -91,8 +86,8 @@ impl Formatter {
         wiped.map_err(call.failed())
     }
 
-    /// Wipes a disk on which a mkfs of this driver was interrupted, before the disk is released: on another node, nothing
-    /// proves that its content can be discarded. A disk that cannot be read or written is released as it is.
+    /// Wipes a disk on which a mkfs of this driver was interrupted, before the disk is released: on another node,
+    /// nothing proves that its content can be discarded. A disk that cannot be read or written is released as it is.
     ///
     /// # Errors
     /// The mkfs still runs at the deadline, or the content is unclear.

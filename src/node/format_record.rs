@@ -82,12 +82,7 @@ impl FormatRecords {
 
     /// Writes the record before mkfs starts on a blank device. A loop device on a kernel
     /// before 5.15 has no incarnation, so a record would prove nothing, and none is written.
-    pub(super) async fn put(
-        &self,
-        device: &Device,
-        filesystem: Filesystem,
-        call: CallContext<'_>,
-    ) -> Result<()> {
+    pub(super) async fn put(&self, device: &Device, filesystem: Filesystem, call: CallContext<'_>) -> Result<()> {
         let Some(incarnation) = incarnation(&*self.host, call, device).await? else {
             return Ok(());
         };

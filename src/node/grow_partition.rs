@@ -28,22 +28,14 @@ pub(super) async fn grow(tools: &Tools, call: CallContext<'_>, partition: &Devic
 ///
 /// # Errors
 /// The partition table cannot address the end of the disk.
-pub(super) async fn check_grown(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    partition: &Device,
-) -> Result<()> {
+pub(super) async fn check_grown(host: &dyn Host, call: CallContext<'_>, partition: &Device) -> Result<()> {
     match parent_disk(host, call, partition).await? {
         Some(disk) if plan::partition_has_room(&disk) => Err(not_grown(call, partition)),
         Some(_) | None => Ok(()),
     }
 }
 
-async fn parent_disk(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    partition: &Device,
-) -> Result<Option<Device>> {
+async fn parent_disk(host: &dyn Host, call: CallContext<'_>, partition: &Device) -> Result<Option<Device>> {
     let Some(name) = &partition.partition_of else {
         return Ok(None);
     };

@@ -33,11 +33,7 @@ impl HealthReporter {
     ///
     /// # Errors
     /// If the volume is not on this node.
-    pub async fn health(
-        &self,
-        request: &HealthRequest,
-        deadline: Deadline,
-    ) -> Result<Vec<HealthIssue>> {
+    pub async fn health(&self, request: &HealthRequest, deadline: Deadline) -> Result<Vec<HealthIssue>> {
         let volume = &self.staged.volume(&request.volume, OPERATION).await?;
         let call = CallContext::new(volume, OPERATION);
         let device = self.finder.lookup_device(call).await?;
@@ -127,8 +123,7 @@ impl HealthReporter {
     ) -> Result<VolumeStats> {
         let mounts = self.observer.mounts(call).await?;
         let recovery = self.recovery(call.id(), device, mount).await;
-        let mut health_issues: Vec<HealthIssue> =
-            read_only(device, &mounts, &recovery).into_iter().collect();
+        let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts, &recovery).into_iter().collect();
         let shut_down = || HealthIssue::FilesystemShutDown {
             device: device.to_string(),
             recovery: recovery.clone(),
@@ -194,12 +189,8 @@ impl HealthReporter {
                 let staged = self.staged.get(volume.as_str()).await;
                 match staged.and_then(|staged| staged.fsck).unwrap_or_default() {
                     Fsck::Preen => Recovery::Preen,
-                    Fsck::Journal => Recovery::ManualRepair {
-                        command: command(ext),
-                    },
-                    Fsck::None => Recovery::ManualCheck {
-                        command: command(ext),
-                    },
+                    Fsck::Journal => Recovery::ManualRepair { command: command(ext) },
+                    Fsck::None => Recovery::ManualCheck { command: command(ext) },
                 }
             }
             Ok(Filesystem::Btrfs) => Recovery::ManualCheck {
@@ -217,9 +208,8 @@ impl HealthReporter {
             devices.iter().find(|device| device.name == name)
         } else if mount.kind.parse::<Filesystem>().is_ok() {
             let name = mount.source.file_name().and_then(|name| name.to_str());
-            let is_part = |device: &Device| {
-                name.is_some_and(|name| device.partitions.iter().any(|part| part.name == name))
-            };
+            let is_part =
+                |device: &Device| name.is_some_and(|name| device.partitions.iter().any(|part| part.name == name));
             if devices.iter().any(is_part) {
                 return Ok(false);
             }

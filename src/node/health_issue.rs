@@ -66,9 +66,7 @@ impl HealthIssue {
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::DeviceGone { .. }
-            | Self::FilesystemHangs { .. }
-            | Self::FilesystemShutDown { .. } => true,
+            Self::DeviceGone { .. } | Self::FilesystemHangs { .. } | Self::FilesystemShutDown { .. } => true,
             Self::RemountedReadOnly { .. }
             | Self::DeviceReadOnly { .. }
             | Self::DeviceTooSmall { .. }

@@ -80,9 +80,7 @@ mod tests {
         let path = Path::new("/staging");
         let change = |issues: &[HealthIssue]| health_log.change(&volume, path, issues);
         assert_eq!(change(&[]), None);
-        assert!(
-            matches!(change(&[hangs(5)]), Some(Change::Unhealthy(message)) if message.contains("5 s"))
-        );
+        assert!(matches!(change(&[hangs(5)]), Some(Change::Unhealthy(message)) if message.contains("5 s")));
         assert_eq!(change(&[hangs(65)]), None);
         assert!(health_log.change(&other, path, &[hangs(65)]).is_some());
         let gone = HealthIssue::DeviceGone { path: path.into() };
@@ -95,9 +93,7 @@ mod tests {
     fn a_stale_mount_next_to_a_healthy_one_causes_no_repeated_logs() {
         let (health_log, volume) = (HealthLog::default(), "d-bp1".parse().unwrap());
         let (stale, good) = (Path::new("/stale"), Path::new("/good"));
-        let changed = |path: &Path, issues: &[HealthIssue]| {
-            health_log.change(&volume, path, issues).is_some()
-        };
+        let changed = |path: &Path, issues: &[HealthIssue]| health_log.change(&volume, path, issues).is_some();
         assert!(changed(stale, &[hangs(5)]));
         assert!(!changed(good, &[]) && !changed(stale, &[hangs(5)]) && !changed(good, &[]));
     }

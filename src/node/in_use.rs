@@ -12,12 +12,7 @@ use crate::host::{Host, Sought, holder};
 pub(super) const SEARCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Searches for the users of a resource.
-pub(super) async fn in_use(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    resource: String,
-    sought: &Sought,
-) -> Error {
+pub(super) async fn in_use(host: &dyn Host, call: CallContext<'_>, resource: String, sought: &Sought) -> Error {
     let by = match host.users(Deadline::after(SEARCH_TIMEOUT), sought).await {
         Ok(users) => holder::list(&users, sought),
         Err(error) => format!("an unknown user ({})", error_chain(&error)),

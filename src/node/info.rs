@@ -59,10 +59,7 @@ impl NodeInfoReporter {
             Some(limits) if self.settings.categories.is_empty() => limits.categories,
             _ => self.settings.categories.clone(),
         };
-        *self
-            .reported_categories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = categories.clone();
+        *self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
         Ok(NodeInfo {
             id: self.settings.id.clone(),
             zone: self.settings.zone.clone(),
@@ -80,10 +77,7 @@ impl NodeInfoReporter {
     /// The categories in the last NodeGetInfo response.
     #[must_use]
     pub fn reported_categories(&self) -> Vec<Category> {
-        let reported = self
-            .reported_categories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let reported = self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner);
         reported.clone()
     }
 
@@ -166,21 +160,15 @@ enum DiskUser {
 }
 
 /// The user of a disk: this driver, if it is recorded as staged or mounted in the driver's staging directory.
-fn disk_user(
-    device: &Device,
-    mounts: &[Mount],
-    staged: &[StagedRecord],
-    staged_at: &str,
-) -> DiskUser {
+fn disk_user(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_at: &str) -> DiskUser {
     let is_recorded = |record: &StagedRecord| {
         let serial = device.serial.as_ref();
         serial.is_some_and(|serial| serial.as_str() == record.serial)
     };
     let is_of_device = |mount: &&Mount| mount.is_of(device) || mount.is_node_of(device);
     let is_staged = |mount: &Mount| mount.point.to_string_lossy().contains(staged_at);
-    let is_used = mounts.iter().any(|mount| is_of_device(&mount))
-        || !device.partitions.is_empty()
-        || !device.holders.is_empty();
+    let is_used =
+        mounts.iter().any(|mount| is_of_device(&mount)) || !device.partitions.is_empty() || !device.holders.is_empty();
     if staged.iter().any(is_recorded) || mounts.iter().filter(is_of_device).any(is_staged) {
         DiskUser::Driver
     } else if is_used {
@@ -213,11 +201,7 @@ mod tests {
 
     const FILE: &str = "/config/types.json";
 
-    async fn node_info(
-        state: State,
-        max_volumes: Option<u32>,
-        instance_type: Option<&str>,
-    ) -> Result<NodeInfo> {
+    async fn node_info(state: State, max_volumes: Option<u32>, instance_type: Option<&str>) -> Result<NodeInfo> {
         let dir = tempfile::tempdir().unwrap();
         let settings = Settings {
             id: "i-1".parse().unwrap(),
@@ -233,13 +217,7 @@ mod tests {
             state_dir: dir.path().to_owned(),
         };
         let fake = Arc::new(FakeHost::new(state));
-        let node = NodeServices::new(
-            Arc::clone(&fake) as _,
-            fake,
-            settings,
-            DriverName::default(),
-            None,
-        );
+        let node = NodeServices::new(Arc::clone(&fake) as _, fake, settings, DriverName::default(), None);
         // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
         let call = CallContext::new(&volume, "staging");
@@ -264,10 +242,7 @@ mod tests {
     }
 
     async fn limit(state: State) -> Option<u32> {
-        node_info(state, None, Some("ecs.small"))
-            .await
-            .unwrap()
-            .max_volumes
+        node_info(state, None, Some("ecs.small")).await.unwrap().max_volumes
     }
 
     #[tokio::test]
@@ -280,10 +255,7 @@ mod tests {
         let foreign = disk("vdc", 32, "bp2");
         let path = "/k/plugins/kubernetes.io/csi/diskplugin.csi.example/abc/globalmount";
         let mut state = small(9);
-        state.mounts = vec![
-            mount_of(&staged, path, "rw"),
-            mount_of(&foreign, "/data", "rw"),
-        ];
+        state.mounts = vec![mount_of(&staged, path, "rw"), mount_of(&foreign, "/data", "rw")];
         let unused = disk("vde", 64, "bp3");
         let attached = disk("vdf", 80, "bp4");
         let local = Device {
@@ -328,11 +300,9 @@ mod tests {
         assert_eq!(limit(state).await, Some(16));
         let mut state = small(17);
         state.devices = vec![formatted(nvme("nvme2n1", 80, CLOUD_NVME_MODEL))];
-        state.devices.push(nvme(
-            "nvme3n1",
-            96,
-            "Alibaba Cloud Elastic Block Storage     ",
-        ));
+        state
+            .devices
+            .push(nvme("nvme3n1", 96, "Alibaba Cloud Elastic Block Storage     "));
         state.devices.extend(local);
         assert_eq!(limit(state).await, Some(15));
     }
@@ -361,19 +331,13 @@ mod tests {
         assert_eq!(limit(small(17)).await, Some(16));
         assert_eq!(limit(small(1)).await, Some(1));
         let mut state = small(2);
-        state.devices = vec![
-            disk("vda", 0, "a"),
-            disk("vdb", 16, "b"),
-            disk("vdc", 32, "c"),
-        ];
+        state.devices = vec![disk("vda", 0, "a"), disk("vdb", 16, "b"), disk("vdc", 32, "c")];
         assert_eq!(limit(state).await, Some(1));
     }
 
     #[tokio::test]
     async fn settings_take_precedence_over_the_file() {
-        let info = node_info(small(17), Some(5), Some("ecs.small"))
-            .await
-            .unwrap();
+        let info = node_info(small(17), Some(5), Some("ecs.small")).await.unwrap();
         assert_eq!(info.max_volumes, Some(5));
         assert_eq!(info.categories, ["cloud_essd".parse().unwrap()]);
     }
@@ -389,12 +353,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_invalid_file_is_an_error_with_file_and_field() {
-        let error = node_info(with("{}"), None, Some("ecs.small"))
-            .await
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "/config/types.json: instanceTypes is missing"
-        );
+        let error = node_info(with("{}"), None, Some("ecs.small")).await.unwrap_err();
+        assert_eq!(error.to_string(), "/config/types.json: instanceTypes is missing");
     }
 }

@@ -1,5 +1,5 @@
-//! Observes whether the device of a volume completes I/O, by its statistics in sysfs. A call that waits for a device that
-//! does not respond blocks in the kernel, where even SIGKILL does not end it.
+//! Observes whether the device of a volume completes I/O, by its statistics in sysfs. A call that waits for a device
+//! that does not respond blocks in the kernel, where even SIGKILL does not end it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -67,7 +67,8 @@ impl IoWatch {
         }
     }
 
-    /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for it.
+    /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for
+    /// it.
     ///
     /// # Errors
     /// [`Error::DiskHung`] shortly before the deadline.
@@ -116,8 +117,8 @@ impl IoWatch {
         Ok(())
     }
 
-    /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with [`Error::DiskHung`] while the
-    /// device does not respond. `slot` is released early if that lasts.
+    /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with [`Error::DiskHung`] while
+    /// the device does not respond. `slot` is released early if that lasts.
     ///
     /// # Errors
     /// Those of the steps; [`Error::DiskHung`] if a call timed out because the device does not respond.
@@ -161,9 +162,7 @@ impl IoWatch {
         };
         let blocked = match &error {
             HostError::StillRunning { since, .. } => Some(*since),
-            HostError::TimedOut { .. } => observed
-                .and_then(|seen| seen.in_flight)
-                .map(|since| since.elapsed()),
+            HostError::TimedOut { .. } => observed.and_then(|seen| seen.in_flight).map(|since| since.elapsed()),
             _ => None,
         };
         if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)
@@ -206,9 +205,7 @@ impl IoWatch {
     }
 
     fn unresponsive(&self) -> MutexGuard<'_, HashMap<DiskId, (u64, Instant)>> {
-        self.unresponsive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.unresponsive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -62,8 +62,8 @@ pub use path::{InvalidPath, VolumePath};
 pub use plan::PlanError;
 pub use prerequisites::Prerequisites;
 pub use request::{
-    Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest,
-    UnpublishRequest, UnstageRequest, Volume,
+    Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest, UnpublishRequest, UnstageRequest,
+    Volume,
 };
 pub use resolve_error::ResolveError;
 pub use services::NodeServices;

@@ -21,8 +21,8 @@ pub(super) struct MountIdentifier {
 pub(super) enum OwnedMount {
     /// A mount of the volume's device.
     Device(Box<Device>),
-    /// A mount whose filesystem can no longer write. With the volume's device if the filesystem has shut down, without if
-    /// the device was removed.
+    /// A mount whose filesystem can no longer write. With the volume's device if the filesystem has shut down, without
+    /// if the device was removed.
     Dead(Option<Box<Device>>),
 }
 
@@ -90,21 +90,13 @@ impl MountIdentifier {
         Ok(devices.into_iter().find(|device| {
             Some(device.number) == number
                 || device.name == name
-                || device
-                    .partitions
-                    .iter()
-                    .any(|partition| partition.name == name)
+                || device.partitions.iter().any(|partition| partition.name == name)
         }))
     }
 
     /// Whether the kernel uses the device of another disk. A bind mount of a device node does not use the device. A
     /// device whose state is unknown may be in use.
-    async fn is_in_use(
-        &self,
-        device: Option<&Device>,
-        identity: Identity,
-        path_state: &PathState,
-    ) -> bool {
+    async fn is_in_use(&self, device: Option<&Device>, identity: Identity, path_state: &PathState) -> bool {
         match (device, identity, path_state.entry) {
             (None, _, _) | (_, _, Entry::BlockDevice(_)) => true,
             (_, Identity::Volume | Identity::Unknown, _) => true,

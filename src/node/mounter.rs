@@ -13,11 +13,7 @@ use crate::model::Filesystem;
 ///
 /// # Errors
 /// The kernel rejects the filesystem or its options, or mounts another device. Then nothing stays mounted.
-pub(super) async fn mount(
-    tools: &Tools,
-    call: CallContext<'_>,
-    request: &MountDevice,
-) -> Result<()> {
+pub(super) async fn mount(tools: &Tools, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
     let host = &*tools.host;
     match host.mount(Deadline::never(), request).await {
         Ok(()) => {}
@@ -40,11 +36,7 @@ pub(super) async fn mount(
 
 /// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
 /// mounted, the kernel forgets it on request.
-async fn mount_after_forget(
-    tools: &Tools,
-    call: CallContext<'_>,
-    request: &MountDevice,
-) -> Result<()> {
+async fn mount_after_forget(tools: &Tools, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
     let (host, device) = (&*tools.host, &request.device);
     let mounted = host.btrfs_devices_with_same_uuid(quick(), device).await;
     let mounted = mounted.map_err(call.failed())?;
@@ -57,14 +49,12 @@ async fn mount_after_forget(
         return Err(duplicate(mounted.join(", ")));
     }
     let forget = filesystem::forget_btrfs_devices();
-    tools
-        .run(call, "forget unmounted btrfs devices", &forget)
-        .await?;
+    tools.run(call, "forget unmounted btrfs devices", &forget).await?;
     match host.mount(Deadline::never(), request).await {
         Ok(()) => Ok(()),
-        Err(error) if is_duplicate(request, &error) => Err(duplicate(
-            "a device that the kernel has registered".to_owned(),
-        )),
+        Err(error) if is_duplicate(request, &error) => {
+            Err(duplicate("a device that the kernel has registered".to_owned()))
+        }
         Err(error) => Err(explain(host, call, request, error).await),
     }
 }
@@ -87,23 +77,17 @@ fn is_duplicate(request: &MountDevice, error: &HostError) -> bool {
 }
 
 /// Maps the error of mount(2). EINVAL means an unsupported mount option or an unsupported feature of the filesystem.
-async fn explain(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    request: &MountDevice,
-    error: HostError,
-) -> Error {
+async fn explain(host: &dyn Host, call: CallContext<'_>, request: &MountDevice, error: HostError) -> Error {
     let volume = call.id().clone();
     let device = request.device.to_string();
     let filesystem = request.filesystem;
     let Some(kind) = error.io_kind() else {
         return call.failed()(error);
     };
-    // The kernel cannot mount a filesystem with a dirty journal from a read-only device, not even read-only. For btrfs, it
-    // reports EIO.
+    // The kernel cannot mount a filesystem with a dirty journal from a read-only device, not even read-only. For btrfs,
+    // it reports EIO.
     if request.read_only
-        && (kind == ErrorKind::ReadOnlyFilesystem
-            || error.is_eio() && has_btrfs_log(host, &request.device).await)
+        && (kind == ErrorKind::ReadOnlyFilesystem || error.is_eio() && has_btrfs_log(host, &request.device).await)
     {
         let option = match filesystem {
             Filesystem::Ext4 | Filesystem::Ext3 => "noload",

@@ -1,5 +1,5 @@
-//! Observations of the host, with shared errors and timeouts. Paths are restricted to kubelet's directory: its own path may
-//! contain symlinks; below it none are followed.
+//! Observations of the host, with shared errors and timeouts. Paths are restricted to kubelet's directory: its own path
+//! may contain symlinks; below it none are followed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,11 +92,7 @@ pub(super) struct Observer {
 
 impl Observer {
     /// Reads the mount table, and observes a path.
-    pub(super) async fn observe(
-        &self,
-        path: &VolumePath,
-        call: CallContext<'_>,
-    ) -> Result<(Vec<Mount>, PathState)> {
+    pub(super) async fn observe(&self, path: &VolumePath, call: CallContext<'_>) -> Result<(Vec<Mount>, PathState)> {
         let mounts = self.mounts(call).await?;
         let state = self.path_state(path, &mounts, call).await?;
         Ok((mounts, state))
@@ -132,11 +128,7 @@ impl Observer {
     }
 
     /// The path as in the mount table.
-    pub(super) async fn resolve_path(
-        &self,
-        path: &VolumePath,
-        call: CallContext<'_>,
-    ) -> Result<PathBuf> {
+    pub(super) async fn resolve_path(&self, path: &VolumePath, call: CallContext<'_>) -> Result<PathBuf> {
         let given = &self.kubelet_dir;
         let real = self.host.real(quick(), given).await;
         let real = real.map_err(call.failed())?;
@@ -149,11 +141,7 @@ impl Observer {
     }
 
     /// Resolves the path of an RPC that only reads or expands: a volume does not exist outside the directory.
-    pub(super) async fn find_path(
-        &self,
-        path: &VolumePath,
-        call: CallContext<'_>,
-    ) -> Result<PathBuf> {
+    pub(super) async fn find_path(&self, path: &VolumePath, call: CallContext<'_>) -> Result<PathBuf> {
         let resolved = self.resolve_path(path, call).await;
         resolved.map_err(|error| match error {
             Error::PathNotAllowed { directory, .. } => {
@@ -165,22 +153,16 @@ impl Observer {
         })
     }
 
-    /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond is
-    /// not checked.
+    /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond
+    /// is not checked.
     pub(super) async fn rejects_writes(&self, device: &Device, path_state: &PathState) -> bool {
         let mount = path_state.mount.as_ref();
-        let Some(mount) =
-            mount.filter(|mount| mount.is_of(device) && mount.kind.starts_with("ext"))
-        else {
+        let Some(mount) = mount.filter(|mount| mount.is_of(device) && mount.kind.starts_with("ext")) else {
             return false;
         };
         let vitals = self
             .host
-            .vitals(
-                Deadline::after(FILESYSTEM_TIMEOUT),
-                &mount.mounted_part(device),
-                mount,
-            )
+            .vitals(Deadline::after(FILESYSTEM_TIMEOUT), &mount.mounted_part(device), mount)
             .await;
         vitals.is_ok_and(|vitals| vitals.rejects_writes)
     }
@@ -210,10 +192,7 @@ pub(super) fn device_node_mounts(device: &Device, mounts: &[Mount], except: &Pat
 
 /// The path below the real directory, if it is below the directory by its given or real path.
 fn below(path: &Path, given: &Path, real: &Path) -> Option<PathBuf> {
-    let rest = path
-        .strip_prefix(given)
-        .or_else(|_| path.strip_prefix(real))
-        .ok()?;
+    let rest = path.strip_prefix(given).or_else(|_| path.strip_prefix(real)).ok()?;
     (rest != Path::new("")).then(|| real.join(rest))
 }
 

@@ -1,5 +1,5 @@
-//! Prerequisites of the node plugin: the kernel, capabilities, device nodes, mounts that propagate to kubelet, and a writable
-//! state directory.
+//! Prerequisites of the node plugin: the kernel, capabilities, device nodes, mounts that propagate to kubelet, and a
+//! writable state directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,8 +78,8 @@ impl Prerequisites {
         Ok(missing(Capability::SysResource).then(|| message(Capability::SysResource, consequence)))
     }
 
-    /// Checks that the devices can be listed, and that `/dev` has the nodes of the disks in `/sys`: a container without the
-    /// host's `/dev` has others or none.
+    /// Checks that the devices can be listed, and that `/dev` has the nodes of the disks in `/sys`: a container without
+    /// the host's `/dev` has others or none.
     ///
     /// # Errors
     /// Describes the problem.
@@ -89,11 +89,7 @@ impl Prerequisites {
         if self.device_dir.is_some() {
             return Ok(());
         }
-        let is_disk = |device: &&Device| {
-            ["vd", "nvme"]
-                .iter()
-                .any(|prefix| device.name.starts_with(prefix))
-        };
+        let is_disk = |device: &&Device| ["vd", "nvme"].iter().any(|prefix| device.name.starts_with(prefix));
         for device in devices.iter().filter(is_disk) {
             let entry = self.host.entry(quick(), &device.path).await;
             let problem = match entry.map_err(failed)? {
@@ -104,10 +100,7 @@ impl Prerequisites {
             };
             // A disk that was detached meanwhile has no node.
             let now = self.host.device(quick(), &device.name).await;
-            if now
-                .map_err(failed)?
-                .is_some_and(|now| now.number == device.number)
-            {
+            if now.map_err(failed)?.is_some_and(|now| now.number == device.number) {
                 return Err(format!(
                     "{} {problem}, but /sys lists it as device {}",
                     device.path.display(),
@@ -118,8 +111,8 @@ impl Prerequisites {
         Ok(())
     }
 
-    /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write to
-    /// the directory underneath the mount.
+    /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write
+    /// to the directory underneath the mount.
     ///
     /// # Errors
     /// Describes the problem and its solution.
@@ -178,9 +171,7 @@ mod tests {
     }
 
     async fn check(mounts: &[(&str, bool)]) -> Result<(), String> {
-        let mounts = mounts
-            .iter()
-            .map(|(point, is_shared)| at(point, *is_shared));
+        let mounts = mounts.iter().map(|(point, is_shared)| at(point, *is_shared));
         let state = State {
             mounts: mounts.collect(),
             entries: [("/k".into(), Entry::Directory)].into(),
@@ -200,11 +191,7 @@ mod tests {
             // Of two mounts at one path, the later is on top.
             &[("/", false), ("/k", false), ("/k", true)],
             // A mounted volume does not contain the directory.
-            &[
-                ("/", true),
-                ("/k/pods/uid/volumes/x/mount", false),
-                ("/kk", false),
-            ],
+            &[("/", true), ("/k/pods/uid/volumes/x/mount", false), ("/kk", false)],
         ] {
             assert_eq!(check(mounts).await, Ok(()), "{mounts:?}");
         }
@@ -223,25 +210,15 @@ mod tests {
             ),
         ] {
             let error = check(mounts).await.unwrap_err();
-            assert!(
-                error.contains(problem) && error.contains("Bidirectional"),
-                "{error}"
-            );
+            assert!(error.contains(problem) && error.contains("Bidirectional"), "{error}");
         }
     }
 
     #[tokio::test]
     async fn a_missing_kubelet_directory_is_reported_with_its_flag() {
         let (_, node) = world_below("/k", State::default());
-        let error = node
-            .prerequisites
-            .check_mount_propagation()
-            .await
-            .unwrap_err();
-        assert!(
-            error.starts_with("--kubelet-dir /k is not a directory"),
-            "{error}"
-        );
+        let error = node.prerequisites.check_mount_propagation().await.unwrap_err();
+        assert!(error.starts_with("--kubelet-dir /k is not a directory"), "{error}");
     }
 
     #[tokio::test]
@@ -302,10 +279,7 @@ mod tests {
         };
         let number = disk("vdb", 16, "").number;
         assert_eq!(check(Entry::BlockDevice(number)).await, Ok(()));
-        let other = DeviceNumber {
-            minor: 32,
-            ..number
-        };
+        let other = DeviceNumber { minor: 32, ..number };
         for (entry, problem) in [
             (
                 Entry::Missing,

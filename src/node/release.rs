@@ -40,9 +40,7 @@ impl Unmounter {
         loop {
             // The last unmount of a filesystem writes all dirty pages, however long that takes.
             let unmount = self.host.unmount(Deadline::never(), path);
-            let unmount = self
-                .io
-                .observe_host(call, device, unmounting(path), unmount);
+            let unmount = self.io.observe_host(call, device, unmounting(path), unmount);
             let unmounted = unmount.in_phase(Phase::Unmount).await;
             if !is_busy(&unmounted) {
                 return unmounted;
@@ -75,9 +73,7 @@ impl Unmounter {
         let unmount = self.host.unmount(Deadline::never(), path);
         let unmounted = match device {
             Some(device) => {
-                let unmount = self
-                    .io
-                    .observe_host(call, device, unmounting(path), unmount);
+                let unmount = self.io.observe_host(call, device, unmounting(path), unmount);
                 unmount.in_phase(Phase::Unmount).await
             }
             None => {
@@ -110,12 +106,7 @@ impl Unmounter {
     }
 
     /// Writes the cached data of a device, which other mounts may keep in use.
-    pub(super) async fn flush(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(super) async fn flush(&self, call: CallContext<'_>, device: &Device, deadline: Deadline) -> Result<()> {
         self.io.check_responds(call, device, deadline).await?;
         let flush = self.host.flush(Deadline::never(), device);
         let flush = self.io.observe_host(call, device, flushing(device), flush);
@@ -124,12 +115,7 @@ impl Unmounter {
 
     /// Waits until nothing in the kernel uses the device and all data is written. The filesystem may still be mounted
     /// in another mount namespace; unwritten data would be lost when the disk is detached.
-    pub(super) async fn wait_released(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(super) async fn wait_released(&self, call: CallContext<'_>, device: &Device, deadline: Deadline) -> Result<()> {
         // Also while the device is in use.
         let _step = self.io.operations.step(call.id(), flushing(device));
         loop {
@@ -144,7 +130,8 @@ impl Unmounter {
                 FlushOutcome::Flushed => return Ok(()),
                 // The filesystem may still be mounted elsewhere, and it is unknown whether all data is written.
                 FlushOutcome::Removed => {
-                    let reason = "the device still exists in sysfs, but its node is missing or belongs to another device";
+                    let reason =
+                        "the device still exists in sysfs, but its node is missing or belongs to another device";
                     return Err(call.device_changed(device, reason));
                 }
                 FlushOutcome::InUse => {}
@@ -161,10 +148,7 @@ impl Unmounter {
         if deadline.remaining() <= SEARCH_TIMEOUT {
             return Ok(false);
         }
-        let changed = self
-            .host
-            .mounts_change(deadline.at_most(RETRY_INTERVAL))
-            .await;
+        let changed = self.host.mounts_change(deadline.at_most(RETRY_INTERVAL)).await;
         changed.map(|()| true).map_err(call.failed())
     }
 }

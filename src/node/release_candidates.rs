@@ -1,6 +1,6 @@
 //! The devices that may be a volume's disk, for unstage. A contradiction between links and serials does not
-//! matter here: every device that may be the disk must be free. But a device that cannot be identified is never taken as
-//! the absence of the disk, which would be detached while its filesystem is mounted.
+//! matter here: every device that may be the disk must be free. But a device that cannot be identified is never taken
+//! as the absence of the disk, which would be detached while its filesystem is mounted.
 
 use super::Result;
 use super::find::DeviceFinder;
@@ -12,8 +12,8 @@ use crate::host::{Device, Link};
 /// All devices that are the volume's. Empty if no device of the node can be the disk.
 ///
 /// # Errors
-/// [`DeviceUnidentified`](super::Error::DeviceUnidentified) if none is the volume's, but one may be: it has not reported its
-/// serial, or udev linked it to the serial and no other volume is recorded for it.
+/// [`DeviceUnidentified`](super::Error::DeviceUnidentified) if none is the volume's, but one may be: it has not
+/// reported its serial, or udev linked it to the serial and no other volume is recorded for it.
 pub(super) async fn release_candidates(
     finder: &DeviceFinder,
     staged: &StagedRecords,

@@ -72,23 +72,15 @@ impl StepRunner {
         let tools = &self.tools;
         device_check::verify(&*tools.host, call, device).await?;
         match step {
-            DeviceStep::SetReadOnly(read_only) => {
-                set_read_only(tools, call, device, *read_only).await
-            }
+            DeviceStep::SetReadOnly(read_only) => set_read_only(tools, call, device, *read_only).await,
             DeviceStep::Wipe => self.formatter.wipe(call, device).await,
             DeviceStep::RemoveFormatRecord => self.formatter.records.remove(call).await,
             DeviceStep::Format { filesystem, tuning } => {
                 let blank = blank.take();
-                self.formatter
-                    .format(call, device, *filesystem, tuning, blank)
-                    .await
+                self.formatter.format(call, device, *filesystem, tuning, blank).await
             }
-            DeviceStep::Check(filesystem, fsck) => {
-                check::check(tools, call, *filesystem, *fsck, device).await
-            }
-            DeviceStep::GrowUnmounted(_, fsck) => {
-                check::grow_unmounted(tools, call, *fsck, device).await
-            }
+            DeviceStep::Check(filesystem, fsck) => check::check(tools, call, *filesystem, *fsck, device).await,
+            DeviceStep::GrowUnmounted(_, fsck) => check::grow_unmounted(tools, call, *fsck, device).await,
             DeviceStep::GrowPartition => grow_partition::grow(tools, call, device).await,
             DeviceStep::GrowMounted {
                 filesystem,
@@ -138,14 +130,10 @@ impl StepRunner {
         grown
     }
 
-    /// Reverts the completed steps in reverse order, and nothing else. A filesystem that was created, checked or grown is
-    /// kept for the retry. The next stage or publish sets the read-only flag of the device again. Failures are logged only:
-    /// the caller receives the original error, and its retry starts from the current state.
-    async fn roll_back(
-        &self,
-        call: CallContext<'_>,
-        completed: impl DoubleEndedIterator<Item = &Step> + Send,
-    ) {
+    /// Reverts the completed steps in reverse order, and nothing else. A filesystem that was created, checked or grown
+    /// is kept for the retry. The next stage or publish sets the read-only flag of the device again. Failures are
+    /// logged only: the caller receives the original error, and its retry starts from the current state.
+    async fn roll_back(&self, call: CallContext<'_>, completed: impl DoubleEndedIterator<Item = &Step> + Send) {
         let host = &self.tools.host;
         for step in completed.rev() {
             let reverted = format!("rolling back \"{step}\"");
@@ -178,7 +166,5 @@ pub(super) async fn set_read_only(
 ) -> Result<()> {
     let flag = if read_only { "--setro" } else { "--setrw" };
     let command = Command::new("blockdev").arg(flag).arg(&device.path);
-    tools
-        .run(call, "set the read-only flag of the device", &command)
-        .await
+    tools.run(call, "set the read-only flag of the device", &command).await
 }

@@ -159,22 +159,14 @@ impl Stager {
     }
 
     /// The slot that the tools of the steps need.
-    async fn tool_kind(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        steps: &[Step],
-    ) -> Result<Option<ToolKind>> {
+    async fn tool_kind(&self, call: CallContext<'_>, device: &Device, steps: &[Step]) -> Result<Option<ToolKind>> {
         let kind = ToolKind::of(steps, true);
         if kind != Some(ToolKind::FullCheck) {
             return Ok(kind);
         }
         let superblocks = self.host.superblocks(quick(), device).await;
         let superblocks = superblocks.map_err(call.failed())?;
-        Ok(ToolKind::of(
-            steps,
-            superblocks.demands_full_check(self.clock.now()),
-        ))
+        Ok(ToolKind::of(steps, superblocks.demands_full_check(self.clock.now())))
     }
 
     async fn observe(
@@ -185,9 +177,7 @@ impl Stager {
         deadline: Deadline,
     ) -> Result<(StageObservation, Option<DeviceLock>)> {
         let device = match request.access {
-            Access::Mount { .. } if request.tuning.partition => {
-                plan::single_partition(disk).map_err(call.refused())?
-            }
+            Access::Mount { .. } if request.tuning.partition => plan::single_partition(disk).map_err(call.refused())?,
             Access::Mount { .. } | Access::Block => disk.clone(),
         };
         let (mounts, staging) = self.observer.observe(&request.staging, call).await?;
@@ -236,9 +226,9 @@ impl Stager {
         Ok((seen, blank))
     }
 
-    /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could be
-    /// locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and skips locked
-    /// ones.
+    /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could
+    /// be locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and
+    /// skips locked ones.
     async fn content(
         &self,
         device: &Device,

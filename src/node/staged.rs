@@ -1,6 +1,6 @@
 //! Records of staged volumes. They identify attached disks as volumes of this driver while no pod uses them, and store
-//! the incarnation of the device at the time of the mount. They also store the serial of the publish context for calls that
-//! carry only the volume ID. Mounts are never derived from these records.
+//! the incarnation of the device at the time of the mount. They also store the serial of the publish context for calls
+//! that carry only the volume ID. Mounts are never derived from these records.
 
 use std::sync::Arc;
 
@@ -59,12 +59,7 @@ impl StagedRecords {
     /// # Errors
     /// If the record cannot be written and the serial cannot be derived from the ID, so that later calls would not find
     /// the disk. For other volumes a failure is logged, and staging continues.
-    pub(super) async fn put(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        fsck: Option<Fsck>,
-    ) -> Result<()> {
+    pub(super) async fn put(&self, call: CallContext<'_>, device: &Device, fsck: Option<Fsck>) -> Result<()> {
         let record = StagedRecord {
             serial: call.volume.serial.to_string(),
             incarnation: incarnation(&*self.host, call, device).await.ok().flatten(),
@@ -122,10 +117,7 @@ impl StagedRecords {
     async fn keys(&self) -> Vec<String> {
         let keys = self.records.keys(quick(), KIND).await;
         keys.unwrap_or_else(|error| {
-            tracing::warn!(
-                error = error_chain(&error),
-                "cannot list the staging records"
-            );
+            tracing::warn!(error = error_chain(&error), "cannot list the staging records");
             Vec::new()
         })
     }
@@ -136,8 +128,7 @@ impl StagedRecords {
         let staged = self.get(call.id().as_str()).await;
         let then = staged.and_then(|staged| staged.incarnation);
         let now = incarnation(&*self.host, call, device).await;
-        then.zip(now.ok().flatten())
-            .is_some_and(|(then, now)| then != now)
+        then.zip(now.ok().flatten()).is_some_and(|(then, now)| then != now)
     }
 
     /// The device on which the volume was staged, if it still is the same incarnation and does
@@ -151,21 +142,15 @@ impl StagedRecords {
         let is_same = |device: &Device| {
             let now = DeviceIncarnation::new(&boot, device);
             let serial = device.serial.as_ref();
-            now.is_some()
-                && now == staged.incarnation
-                && serial.is_none_or(|serial| serial.as_str() == staged.serial)
+            now.is_some() && now == staged.incarnation && serial.is_none_or(|serial| serial.as_str() == staged.serial)
         };
         Ok(devices.into_iter().find(is_same))
     }
 
-    /// Identifies a device as the volume's without a search, for calls that release the device. The serial decides. A device
-    /// that does not report one is identified by its recorded incarnation. A device whose serial is pending is never another
-    /// disk's by default: only a record of that disk proves it.
-    pub(super) async fn identify(
-        &self,
-        device: &Device,
-        call: CallContext<'_>,
-    ) -> Result<Identity> {
+    /// Identifies a device as the volume's without a search, for calls that release the device. The serial decides. A
+    /// device that does not report one is identified by its recorded incarnation. A device whose serial is pending is
+    /// never another disk's by default: only a record of that disk proves it.
+    pub(super) async fn identify(&self, device: &Device, call: CallContext<'_>) -> Result<Identity> {
         let reported = device.serial.as_ref().map(Serial::as_str);
         if let Some(serial) = reported.or(device.backing_serial()) {
             return Ok(match serial == call.volume.serial.as_str() {
@@ -181,11 +166,7 @@ impl StagedRecords {
     }
 
     /// Whether this incarnation of the device is recorded for the volume or for another one; `None` without a record.
-    pub(super) async fn recorded(
-        &self,
-        device: &Device,
-        call: CallContext<'_>,
-    ) -> Result<Option<Identity>> {
+    pub(super) async fn recorded(&self, device: &Device, call: CallContext<'_>) -> Result<Option<Identity>> {
         let Some(now) = incarnation(&*self.host, call, device).await? else {
             return Ok(None);
         };

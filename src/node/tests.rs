@@ -37,14 +37,8 @@ fn world(state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
     world_below("/", state)
 }
 
-pub(super) fn world_below(
-    kubelet_dir: &str,
-    mut state: State,
-) -> (Arc<FakeHost>, Arc<NodeServices>) {
-    let kept = state
-        .state_dir
-        .take()
-        .unwrap_or_else(|| tempfile::tempdir().unwrap());
+pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
+    let kept = state.state_dir.take().unwrap_or_else(|| tempfile::tempdir().unwrap());
     let state_dir = kept.path().to_owned();
     state.state_dir = Some(kept);
     let fake = Arc::new(FakeHost::new(state));

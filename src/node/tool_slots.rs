@@ -1,6 +1,6 @@
-//! Limits how many filesystem tools run at once: twenty volumes are staged in parallel after a restart of the node. A full
-//! check reads the whole filesystem, for hours if it is large, and may need much memory. Full checks have slots of their
-//! own, so that mkfs and checks of clean filesystems never wait for them.
+//! Limits how many filesystem tools run at once: twenty volumes are staged in parallel after a restart of the node. A
+//! full check reads the whole filesystem, for hours if it is large, and may need much memory. Full checks have slots of
+//! their own, so that mkfs and checks of clean filesystems never wait for them.
 
 use std::sync::Arc;
 
@@ -26,17 +26,13 @@ pub(super) enum ToolKind {
 }
 
 impl ToolKind {
-    /// The slot for the steps; `None` if they run no such tool. `demands_full_check` states whether the superblock demands a
-    /// full check.
+    /// The slot for the steps; `None` if they run no such tool. `demands_full_check` states whether the superblock
+    /// demands a full check.
     pub(super) fn of(steps: &[Step], demands_full_check: bool) -> Option<Self> {
         let kinds = steps.iter().filter_map(|step| match step {
             Step::Device(DeviceStep::GrowUnmounted(..)) => Some(Self::FullCheck),
-            Step::Device(DeviceStep::Check(_, Fsck::Preen)) if demands_full_check => {
-                Some(Self::FullCheck)
-            }
-            Step::Device(DeviceStep::Check(_, Fsck::Preen) | DeviceStep::Format { .. }) => {
-                Some(Self::Quick)
-            }
+            Step::Device(DeviceStep::Check(_, Fsck::Preen)) if demands_full_check => Some(Self::FullCheck),
+            Step::Device(DeviceStep::Check(_, Fsck::Preen) | DeviceStep::Format { .. }) => Some(Self::Quick),
             Step::Path(_) | Step::Device(_) => None,
         });
         kinds.max_by_key(|kind| *kind == Self::FullCheck)
@@ -125,11 +121,7 @@ mod tests {
             (vec![check(Fsck::Preen)], true, Some(ToolKind::FullCheck)),
             (vec![check(Fsck::Journal)], true, None),
             (vec![format()], false, Some(ToolKind::Quick)),
-            (
-                vec![check(Fsck::Preen), grow],
-                false,
-                Some(ToolKind::FullCheck),
-            ),
+            (vec![check(Fsck::Preen), grow], false, Some(ToolKind::FullCheck)),
             (vec![DeviceStep::Wipe.into()], false, None),
         ] {
             assert_eq!(ToolKind::of(&steps, is_demanded), kind, "{steps:?}");

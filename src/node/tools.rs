@@ -9,8 +9,8 @@ use crate::base::Deadline;
 use crate::host::{Command, Exec, ExecError, Host, Output};
 use crate::model::Bytes;
 
-/// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated from
-/// its beginning takes as long again. Meanwhile, calls of the volume fail with [`Error::OperationPending`].
+/// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated
+/// from its beginning takes as long again. Meanwhile, calls of the volume fail with [`Error::OperationPending`].
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
     /// The host of the devices that the tools work on.
@@ -23,24 +23,14 @@ pub(super) struct Tools {
 
 impl Tools {
     /// Runs a tool whose exit code must be 0. `step` is the purpose of the tool.
-    pub(super) async fn run(
-        &self,
-        call: CallContext<'_>,
-        step: &'static str,
-        command: &Command,
-    ) -> Result<()> {
+    pub(super) async fn run(&self, call: CallContext<'_>, step: &'static str, command: &Command) -> Result<()> {
         let output = self.output(call, step, command).await?;
         let checked = command.check_exit_code(output);
         checked.map(drop).map_err(failed(call, step))
     }
 
     /// Runs a tool, and returns its output with any exit code.
-    pub(super) async fn output(
-        &self,
-        call: CallContext<'_>,
-        step: &'static str,
-        command: &Command,
-    ) -> Result<Output> {
+    pub(super) async fn output(&self, call: CallContext<'_>, step: &'static str, command: &Command) -> Result<Output> {
         let _step = self.operations.step(call.id(), command.to_string());
         let command = command.clone().with_memory(self.memory);
         let output = self.exec.run(&command, Deadline::never()).await;

@@ -60,13 +60,10 @@ impl Unpublisher {
                         .await?;
                 }
                 OwnedMount::Device(device) => {
-                    self.unmounter
-                        .unmount(call, &device, &state.path, deadline)
-                        .await?;
+                    self.unmounter.unmount(call, &device, &state.path, deadline).await?;
                     if matches!(state.entry, Entry::BlockDevice(_)) {
                         let others = device_node_mounts(&device, &mounts, &state.path);
-                        self.release_node(&device, others.is_empty(), call, deadline)
-                            .await?;
+                        self.release_node(&device, others.is_empty(), call, deadline).await?;
                     }
                 }
             }

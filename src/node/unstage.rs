@@ -67,8 +67,8 @@ impl Unstager {
             let discard = self.formatter.discard_incomplete(call, device, deadline);
             io.observe(call, device, None, discard).await?;
         }
-        // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount, and writes its dirty
-        // pages, however long that takes.
+        // The removal also unmounts the filesystem in mount namespaces that hold a copy of the mount, and writes its
+        // dirty pages, however long that takes.
         let step = format!("removing {}", state.path.display());
         let step = self.operations.step(call.id(), step);
         let removed = match devices.first() {
@@ -81,9 +81,7 @@ impl Unstager {
         drop(step);
         match removed {
             // The staging directory belongs to kubelet, and its content is not part of the volume.
-            Err(Error::Host { source, .. })
-                if source.io_kind() == Some(ErrorKind::DirectoryNotEmpty) =>
-            {
+            Err(Error::Host { source, .. }) if source.io_kind() == Some(ErrorKind::DirectoryNotEmpty) => {
                 tracing::info!(disk.id = %call.id(), "the staging directory is not empty and is kept");
             }
             other => other?,
@@ -128,9 +126,7 @@ impl Unstager {
                     // The last unmount writes all dirty pages.
                     let io = &self.unmounter.io;
                     io.check_responds(call, &device, deadline).await?;
-                    self.unmounter
-                        .unmount(call, &device, &state.path, deadline)
-                        .await?;
+                    self.unmounter.unmount(call, &device, &state.path, deadline).await?;
                     if !devices.contains(&device) {
                         devices.push(*device);
                     }

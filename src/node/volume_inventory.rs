@@ -36,12 +36,7 @@ impl HealthReporter {
         let device = self.finder.lookup_device(call).await;
         let device = device.ok().flatten();
         let io = match &device {
-            Some(device) => self
-                .host
-                .io_statistics(deadline, device)
-                .await
-                .ok()
-                .flatten(),
+            Some(device) => self.host.io_statistics(deadline, device).await.ok().flatten(),
             None => None,
         };
         let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
@@ -79,10 +74,7 @@ impl HealthReporter {
         };
         let is_of = |mount: &&crate::host::Mount| mount.is_of(device) || mount.is_node_of(device);
         match mounts.iter().rfind(is_of) {
-            Some(mount) => {
-                self.check_health(volume, Some(device), mount, deadline)
-                    .await
-            }
+            Some(mount) => self.check_health(volume, Some(device), mount, deadline).await,
             None => Ok(None),
         }
     }

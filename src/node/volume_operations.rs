@@ -1,5 +1,5 @@
-//! Runs at most one operation of a volume at a time, to its end even if the caller gives up. The errors of calls at their
-//! deadline, and of calls during the operation, state its current step and how long it has been running.
+//! Runs at most one operation of a volume at a time, to its end even if the caller gives up. The errors of calls at
+//! their deadline, and of calls during the operation, state its current step and how long it has been running.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -64,18 +64,13 @@ impl Drop for StepGuard<'_> {
 }
 
 impl VolumeOperations {
-    /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline. Large futures
-    /// are boxed by the caller.
+    /// Runs an operation that changes the volume's state on this node, and waits for it until the deadline. Large
+    /// futures are boxed by the caller.
     ///
     /// # Errors
     /// [`Error::OperationPending`] or [`Error::DiskHung`] if another operation of the volume is running, or if this one
     /// continues after the deadline.
-    pub(super) async fn run<F, T>(
-        &self,
-        call: CallContext<'_>,
-        deadline: Deadline,
-        operation: F,
-    ) -> Result<T>
+    pub(super) async fn run<F, T>(&self, call: CallContext<'_>, deadline: Deadline, operation: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
@@ -205,9 +200,7 @@ mod tests {
         let error = again.unwrap_err();
         assert_eq!(error.failure(), crate::model::Failure::DiskHung);
         assert!(
-            error
-                .to_string()
-                .contains("/dev/vdb has completed no I/O for 37 s"),
+            error.to_string().contains("/dev/vdb has completed no I/O for 37 s"),
             "{error}"
         );
         tokio::time::sleep(Duration::from_secs(1000)).await;

@@ -39,9 +39,7 @@ pub(crate) async fn look(callers: &Callers, lag: Duration) {
                 }
                 Err(status) => {
                     if !is_transient(&status) {
-                        callers
-                            .recorder
-                            .incorrect(&format!("ListVolumes failed: {status}"));
+                        callers.recorder.incorrect(&format!("ListVolumes failed: {status}"));
                     }
                     break false;
                 }

@@ -3,10 +3,7 @@
 //!
 //! `CHAOS_SEED=7 cargo test --test chaos` runs with the seeds from 7 on.
 #![cfg(feature = "mock-cloud")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a helper as in a test, a failure fails the test"
-)]
+#![expect(clippy::unwrap_used, reason = "in a helper as in a test, a failure fails the test")]
 
 #[path = "../common/expected.rs"]
 mod expected;

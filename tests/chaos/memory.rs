@@ -23,10 +23,7 @@ const RETRY_POLICY: RetryPolicy = RetryPolicy {
 /// A run in this weather. Everything drawn follows from the seed.
 async fn over_memory(seed: u64, weather: Weather) -> Outcome {
     let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
-    let flags = [
-        format!("--nodes={}", nodes.join(",")),
-        format!("--seed={seed}"),
-    ];
+    let flags = [format!("--nodes={}", nodes.join(",")), format!("--seed={seed}")];
     let delays = [
         "--create-delay=500ms",
         "--attach-delay=2s",

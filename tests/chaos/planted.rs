@@ -35,10 +35,7 @@ fn leaks_duplicates_lost_disks_and_unwanted_attachments_are_detected() {
     assert!(findings(true, &[disk("d-1", &[])]).is_clean());
     assert_eq!(findings(false, &[disk("d-1", &[])]).leaked.len(), 1);
     let duplicated = findings(true, &[disk("d-1", &[]), disk("d-2", &[])]);
-    assert_eq!(
-        (duplicated.duplicated.len(), duplicated.leaked.len()),
-        (1, 1)
-    );
+    assert_eq!((duplicated.duplicated.len(), duplicated.leaked.len()), (1, 1));
     assert_eq!(findings(true, &[]).unexpected.len(), 1);
     assert_eq!(findings(true, &[disk("d-1", &["i-1"])]).unexpected.len(), 1);
 }

@@ -39,8 +39,7 @@ pub(crate) enum Weather {
 
 impl Weather {
     fn faults(self) -> Value {
-        let share =
-            |percent: u8, kind: &str| json!({"action": "*", "percent": percent, "kind": kind});
+        let share = |percent: u8, kind: &str| json!({"action": "*", "percent": percent, "kind": kind});
         match self {
             Self::Calm | Self::Stale => json!([]),
             Self::Faults | Self::Both => json!([
@@ -116,9 +115,7 @@ pub(crate) async fn run(
         state_reader,
     };
     let nodes: Vec<String> = cloud.nodes().iter().map(|n| n.id.to_string()).collect();
-    let plans = (0..volumes)
-        .map(|number| Plan::of(number, &nodes))
-        .collect();
+    let plans = (0..volumes).map(|number| Plan::of(number, &nodes)).collect();
     let start = Instant::now();
     let looking = lists::look(&callers, weather.lag());
     let living = callers.run_all(plans, AT_A_TIME);

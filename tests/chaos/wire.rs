@@ -45,10 +45,7 @@ async fn volumes_survive_faults_and_stale_reads_over_http() {
         listener,
     );
     let cloud = cloud.await.unwrap();
-    let key = Credentials::new(
-        options.access_key_id.expose(),
-        options.access_key_secret.expose(),
-    );
+    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
     let client = Client::new(Settings {
         server: cloud.endpoint().unwrap().parse().unwrap(),
         region: options.region.parse().unwrap(),

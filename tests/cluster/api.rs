@@ -109,8 +109,7 @@ impl Api {
 
     /// Deletes without grace period, as an operator does if kubelet is unavailable.
     pub(crate) async fn delete_by_force(&self, path: &str) {
-        self.delete_with(path, &json!({"gracePeriodSeconds": 0}))
-            .await;
+        self.delete_with(path, &json!({"gracePeriodSeconds": 0})).await;
     }
 
     async fn delete_with(&self, path: &str, options: &Value) {
@@ -128,12 +127,7 @@ impl Api {
     }
 
     /// One call, retried while the API server is unavailable or requests it.
-    async fn send(
-        &self,
-        method: &Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, Refused> {
+    async fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, Refused> {
         let end = Instant::now() + AWAY;
         loop {
             let failure = match self.once(method, path, body).await {
@@ -153,10 +147,7 @@ impl Api {
         body: Option<&Value>,
     ) -> Result<Result<Value, Refused>, reqwest::Error> {
         let url = format!("{}{path}", self.server);
-        let mut request = self
-            .http
-            .request(method.clone(), url)
-            .bearer_auth(&self.token);
+        let mut request = self.http.request(method.clone(), url).bearer_auth(&self.token);
         if let Some(body) = body {
             let kind = match *method {
                 Method::PATCH => "application/merge-patch+json",

@@ -8,13 +8,8 @@ use crate::wait::until;
 
 /// A ReadWriteOnce volume is attached to another node only after it was detached from the first one.
 pub(crate) async fn moved(scene: &Scene<'_>) {
-    let (one, two) = (
-        scene.machine("one", "a").await,
-        scene.machine("two", "a").await,
-    );
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let (one, two) = (scene.machine("one", "a").await, scene.machine("two", "a").await);
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
     scene.pod("first", &["data"], at(&one.name)).await;
@@ -57,12 +52,8 @@ pub(crate) async fn shared(scene: &Scene<'_>) {
 pub(crate) async fn limit(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     assert!(machine.volumes > 0, "{machine:?} tells no limit");
-    let class = scene
-        .class("few", json!({"type": "cloud_essd"}), json!({}))
-        .await;
-    let names: Vec<String> = (0..=machine.volumes)
-        .map(|number| format!("p{number}"))
-        .collect();
+    let class = scene.class("few", json!({"type": "cloud_essd"}), json!({})).await;
+    let names: Vec<String> = (0..=machine.volumes).map(|number| format!("p{number}")).collect();
     let (last, fit) = names.split_last().unwrap();
     for name in fit {
         scene.claim(name, &class, json!({})).await;
@@ -81,10 +72,7 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
         let pod = scene.api.get(&path).await?;
         let conditions = pod["status"]["conditions"].as_array()?;
         let refused = |c: &serde_json::Value| {
-            c["reason"] == "Unschedulable"
-                && c["message"]
-                    .as_str()
-                    .is_some_and(|m| m.contains("max volume count"))
+            c["reason"] == "Unschedulable" && c["message"].as_str().is_some_and(|m| m.contains("max volume count"))
         };
         conditions.iter().any(refused).then_some(())
     })
@@ -94,20 +82,13 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
     scene.attached(&volume, &[&machine]).await;
     volumes.push(volume);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    scene
-        .close(&names, &names, &volumes.iter().collect::<Vec<_>>())
-        .await;
+    scene.close(&names, &names, &volumes.iter().collect::<Vec<_>>()).await;
 }
 
 /// A volume of a deleted node and instance is attached to another node.
 pub(crate) async fn node_deleted(scene: &Scene<'_>) {
-    let (one, two) = (
-        scene.machine("one", "a").await,
-        scene.machine("two", "a").await,
-    );
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let (one, two) = (scene.machine("one", "a").await, scene.machine("two", "a").await);
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
     scene.pod("first", &["data"], at(&one.name)).await;

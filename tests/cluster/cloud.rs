@@ -36,9 +36,7 @@ pub(crate) async fn disk(cloud: &Fake, id: &str) -> Option<Value> {
 
 /// The IDs of the instances to which the disk is attached, attaching or detaching.
 pub(crate) fn holders(disk: &Value) -> Vec<String> {
-    let held = disk["attachments"]
-        .as_array()
-        .expect("a disk has attachments");
+    let held = disk["attachments"].as_array().expect("a disk has attachments");
     let ids = held.iter().filter_map(|held| held["instance"].as_str());
     ids.map(str::to_owned).collect()
 }

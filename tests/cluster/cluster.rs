@@ -32,9 +32,7 @@ impl Cluster {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
         let release = Release::install(&plane, &cloud, &ORDER).await;
         let first = release.start(&plane, 0).await;
-        let types = plane
-            .directory("instance-types")
-            .join("instance-types.json");
+        let types = plane.directory("instance-types").join("instance-types.json");
         let cluster = Self {
             plane,
             cloud,
@@ -47,17 +45,14 @@ impl Cluster {
         cluster
     }
 
-    /// Waits until the controller has published the attachment limits of the first machines, and writes them where kubelet
-    /// mounts them into the pods of all later ones.
+    /// Waits until the controller has published the attachment limits of the first machines, and writes them where
+    /// kubelet mounts them into the pods of all later ones.
     async fn wait_for_instance_types(&self) {
         let mut first = Vec::new();
         for (name, kind) in [("first-plain", PLAIN), ("first-sharing", SHARING)] {
             first.push(Machine::join((self, &self.release), "none", name, ("a", kind)).await);
         }
-        let path = core(
-            NAMESPACE,
-            &format!("configmaps/{RELEASE}-diskplugin-instance-types"),
-        );
+        let path = core(NAMESPACE, &format!("configmaps/{RELEASE}-diskplugin-instance-types"));
         let content = until("the ConfigMap says what both types take", async || {
             let map = self.plane.api.get(&path).await?;
             let content = map["data"]["instance-types.json"].as_str()?;

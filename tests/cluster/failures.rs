@@ -13,9 +13,7 @@ use crate::wait::until;
 /// A restart of the API server does not change the outcome.
 pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     for name in ["before", "after"] {
         scene.claim(name, &class, json!({})).await;
     }
@@ -33,16 +31,12 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         created_once(scene, volume).await;
     }
     scene
-        .close(
-            &["before", "after"],
-            &["before", "after"],
-            &[&volumes[0], &volumes[1]],
-        )
+        .close(&["before", "after"], &["before", "after"], &[&volumes[0], &volumes[1]])
         .await;
 }
 
-/// If the access key is disabled, the event of the claim has the advice; a new key in the Secret takes effect in the running
-/// pod.
+/// If the access key is disabled, the event of the claim has the advice; a new key in the Secret takes effect in the
+/// running pod.
 pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let machine = scene.machine("one", "c").await;
@@ -54,13 +48,8 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
             .expect("the metadata service gives all three")
             .to_owned()
     };
-    cluster
-        .cloud
-        .configure(json!({"inactive_keys": [KEY]}))
-        .await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    cluster.cloud.configure(json!({"inactive_keys": [KEY]})).await;
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
     // The class waits for its pod, which is scheduled although the stock cannot be queried.
@@ -91,11 +80,7 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
-    assert_eq!(
-        replica.container("diskplugin").ends(),
-        ends,
-        "it was started again"
-    );
+    assert_eq!(replica.container("diskplugin").ends(), ends, "it was started again");
 }
 
 /// Asserts that the cloud created one disk for the volume despite all retries.

@@ -52,11 +52,7 @@ impl Pair {
 /// If the leader is stopped gracefully, a claim that is created at this moment is provisioned by the other pod.
 pub(crate) async fn leader_stopped(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let Pair {
-        first,
-        second,
-        watch,
-    } = Pair::start(cluster).await;
+    let Pair { first, second, watch } = Pair::start(cluster).await;
     let machine = scene.pod_with_claim().await;
     let begun = Instant::now();
     let (name, socket) = (second.name.clone(), second.socket());
@@ -72,15 +68,11 @@ pub(crate) async fn leader_stopped(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// If the pod of the leader is killed during an attach, the other pod completes the attach, and the disk is attached once.
-/// The clock of the killed machine was an hour ahead.
+/// If the pod of the leader is killed during an attach, the other pod completes the attach, and the disk is attached
+/// once. The clock of the killed machine was an hour ahead.
 pub(crate) async fn leader_killed(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let Pair {
-        first,
-        second,
-        watch,
-    } = Pair::start(cluster).await;
+    let Pair { first, second, watch } = Pair::start(cluster).await;
     let delay = async |delay: &str| {
         let delays = json!({"delays": {"attach": delay}});
         cluster.cloud.configure(delays).await;
@@ -113,11 +105,7 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
 /// If all containers of both pods are killed at once and restarted, one of the pods becomes the leader.
 pub(crate) async fn pods_restarted(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let Pair {
-        first,
-        second,
-        watch,
-    } = Pair::start(cluster).await;
+    let Pair { first, second, watch } = Pair::start(cluster).await;
     let begun = Instant::now();
     for replica in [&first, &second] {
         replica.kill_containers();
@@ -135,11 +123,7 @@ pub(crate) async fn pods_restarted(scene: &Scene<'_>) {
 /// If the API server is away for a minute, no pod serves at its end, and one of them does soon after its return.
 pub(crate) async fn apiserver_away(scene: &Scene<'_>) {
     let cluster = scene.cluster;
-    let Pair {
-        first,
-        second,
-        watch,
-    } = Pair::start(cluster).await;
+    let Pair { first, second, watch } = Pair::start(cluster).await;
     let (one, other) = (first.socket(), second.socket());
     let away = async {
         sleep(Duration::from_secs(55)).await;
@@ -154,10 +138,7 @@ pub(crate) async fn apiserver_away(scene: &Scene<'_>) {
         taken = serves(&one, begun) => taken,
         taken = serves(&other, begun) => taken,
     };
-    println!(
-        "after the return of the API server: {:.1} s",
-        taken.as_secs_f64()
-    );
+    println!("after the return of the API server: {:.1} s", taken.as_secs_f64());
     assert!(taken <= CRASHED, "{taken:?}");
     finish(cluster, (first, second), watch).await;
 }
@@ -176,10 +157,7 @@ async fn finish(cluster: &Cluster, (first, second): (Replica, Replica), watch: S
 
 /// Waits until Probe on the socket reports ready, and returns the time since `begun`.
 async fn serves(socket: &Path, begun: Instant) -> Duration {
-    until("the pod serves", async || {
-        is_serving(socket).await.then_some(())
-    })
-    .await;
+    until("the pod serves", async || is_serving(socket).await.then_some(())).await;
     begun.elapsed()
 }
 

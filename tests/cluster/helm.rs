@@ -11,8 +11,7 @@ pub(crate) async fn packaged_chart(plane: &Plane) -> String {
     let package = directory.join(concat!("diskplugin-", env!("CARGO_PKG_VERSION"), ".tgz"));
     if !package.exists() {
         let script = Start::with_pdeathsig(&file("scripts/package-chart"));
-        let Ended { code, stderr, .. } =
-            script.args([directory.display().to_string()]).ended().await;
+        let Ended { code, stderr, .. } = script.args([directory.display().to_string()]).ended().await;
         assert_eq!(code, Some(0), "scripts/package-chart: {stderr}");
     }
     package.display().to_string()
@@ -28,12 +27,7 @@ pub(crate) fn file(path: &str) -> String {
 pub(crate) fn start(plane: &Plane, namespace: &str, args: &[impl AsRef<str>]) -> Start {
     let home = plane.directory("helm");
     let mut start = Start::with_pdeathsig(&file("tests/helm/bin/helm"));
-    for name in [
-        "HOME",
-        "HELM_CONFIG_HOME",
-        "HELM_CACHE_HOME",
-        "HELM_DATA_HOME",
-    ] {
+    for name in ["HOME", "HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"] {
         start = start.env(name, &home);
     }
     let kubeconfig = plane.kubeconfig();
@@ -43,20 +37,9 @@ pub(crate) fn start(plane: &Plane, namespace: &str, args: &[impl AsRef<str>]) ->
 }
 
 /// Runs Helm in a namespace, which must succeed, and returns its output.
-pub(crate) async fn helm<A: AsRef<str>>(
-    plane: &Plane,
-    namespace: &str,
-    args: impl IntoIterator<Item = A>,
-) -> String {
-    let args: Vec<String> = args
-        .into_iter()
-        .map(|arg| arg.as_ref().to_owned())
-        .collect();
-    let Ended {
-        code,
-        stdout,
-        stderr,
-    } = start(plane, namespace, &args).ended().await;
+pub(crate) async fn helm<A: AsRef<str>>(plane: &Plane, namespace: &str, args: impl IntoIterator<Item = A>) -> String {
+    let args: Vec<String> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+    let Ended { code, stdout, stderr } = start(plane, namespace, &args).ended().await;
     assert_eq!(code, Some(0), "helm {args:?}: {stdout}{stderr}");
     stdout
 }

@@ -76,13 +76,7 @@ impl Keys {
     }
 
     /// Writes a kubeconfig with another namespace, and returns its path.
-    pub(crate) fn kubeconfig_in(
-        &self,
-        namespace: &str,
-        name: &str,
-        server: &str,
-        token: &str,
-    ) -> String {
+    pub(crate) fn kubeconfig_in(&self, namespace: &str, name: &str, server: &str, token: &str) -> String {
         let config: Value = json!({
             "apiVersion": "v1",
             "kind": "Config",

@@ -32,8 +32,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Creates an instance of this type in a zone and joins it to the cluster for one scenario, with the node plugin of a
-    /// release.
+    /// Creates an instance of this type in a zone and joins it to the cluster for one scenario, with the node plugin of
+    /// a release.
     pub(crate) async fn join(
         (cluster, release): (&Cluster, &Release),
         scenario: &str,
@@ -52,18 +52,12 @@ impl Machine {
         let (volumes, segments) = machine.node_info(cluster, release).await;
         machine.volumes = volumes;
         let driver = release.driver.as_str();
-        machine
-            .register(cluster, (scenario, kind, driver), &segments)
-            .await;
+        machine.register(cluster, (scenario, kind, driver), &segments).await;
         machine
     }
 
     /// The volume limit and topology that the node plugin of a release reports.
-    pub(crate) async fn node_info(
-        &self,
-        cluster: &Cluster,
-        release: &Release,
-    ) -> (i64, Map<String, Value>) {
+    pub(crate) async fn node_info(&self, cluster: &Cluster, release: &Release) -> (i64, Map<String, Value>) {
         let directory = cluster.plane.directory(&self.name);
         let socket = directory.join("csi.sock");
         let node = node(cluster, &release.node, &directory, &self.instance);
@@ -120,11 +114,8 @@ impl Machine {
             "allocatable": room,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         }});
-        api.change(
-            &cluster_scoped(&format!("nodes/{}/status", self.name)),
-            &status,
-        )
-        .await;
+        api.change(&cluster_scoped(&format!("nodes/{}/status", self.name)), &status)
+            .await;
     }
 
     /// Deletes Node and instance.
@@ -136,8 +127,7 @@ impl Machine {
 
     /// Updates the heartbeat, if the Node exists.
     pub(crate) async fn heartbeat(&self, api: &Api, number: u64) {
-        let heartbeat =
-            json!({"metadata": {"annotations": {"example.com/beat": number.to_string()}}});
+        let heartbeat = json!({"metadata": {"annotations": {"example.com/beat": number.to_string()}}});
         api.change_if_exists(&self.path(), &heartbeat).await;
     }
 
@@ -150,11 +140,8 @@ impl Machine {
 /// The container of the DaemonSet as a process, with its paths below a directory.
 fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -> Start {
     let spec = &template["spec"]["containers"][0];
-    let args = spec["args"]
-        .as_array()
-        .expect("the container has arguments");
-    let below =
-        |arg: &str, path: &str| arg.replacen(path, &format!("{}{path}", directory.display()), 1);
+    let args = spec["args"].as_array().expect("the container has arguments");
+    let below = |arg: &str, path: &str| arg.replacen(path, &format!("{}{path}", directory.display()), 1);
     let args = args.iter().filter_map(|arg| {
         let arg = arg.as_str().expect("an argument is a text");
         let (flag, _) = arg.split_once('=').unwrap_or((arg, ""));
@@ -172,8 +159,7 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
     for path in ["var/lib/kubelet", "var/lib/diskplugin"] {
         std::fs::create_dir_all(directory.join(path)).expect("the directory can be written");
     }
-    tied(of_driver(spec)).args(args).args([
-        endpoint(&directory.join("csi.sock")),
-        cluster.cloud.metadata(instance),
-    ])
+    tied(of_driver(spec))
+        .args(args)
+        .args([endpoint(&directory.join("csi.sock")), cluster.cloud.metadata(instance)])
 }

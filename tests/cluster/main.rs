@@ -1,5 +1,5 @@
-//! The driver in a real Kubernetes without kubelet: control plane and sidecars on loopback, the chart installed by Helm,
-//! `diskplugin controller` on the fake cloud, and nodes that are API objects only.
+//! The driver in a real Kubernetes without kubelet: control plane and sidecars on loopback, the chart installed by
+//! Helm, `diskplugin controller` on the fake cloud, and nodes that are API objects only.
 //!
 //! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time; the last one checks which
 //! permissions were used. Requires the programs that `scripts/setup test` builds with Go.

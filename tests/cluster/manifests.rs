@@ -41,12 +41,12 @@ async fn accepted(scene: &Scene<'_>, folder: &str, least: usize) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The manifests without what this cluster lacks: the CRDs of the Prometheus Operator (tests/helm decodes its objects into
-/// the operator's types), the namespace of a monitoring system, and the ServiceAccount of a chart that is not installed.
+/// The manifests without what this cluster lacks: the CRDs of the Prometheus Operator (tests/helm decodes its objects
+/// into the operator's types), the namespace of a monitoring system, and the ServiceAccount of a chart that is not
+/// installed.
 fn applicable(manifests: &str) -> String {
     let documents = manifests.split("\n---\n");
-    let known =
-        documents.filter(|document| !document.contains("apiVersion: monitoring.coreos.com/"));
+    let known = documents.filter(|document| !document.contains("apiVersion: monitoring.coreos.com/"));
     let known: Vec<&str> = known.collect();
     let text = known
         .join("\n---\n")
@@ -122,9 +122,7 @@ fn metric() -> Vec<String> {
     const PAGE: &str = "docs/reference/health.md";
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
     let page = page.expect("the page is there");
-    let (_, rest) = page
-        .split_once("## Metrics")
-        .expect("the page tells of metrics");
+    let (_, rest) = page.split_once("## Metrics").expect("the page tells of metrics");
     let (section, _) = rest.split_once("\n## ").unwrap_or((rest, ""));
     let words = section.split('`').skip(1).step_by(2);
     let words = words.filter(|word| word.contains('_') && !word.contains('.'));

@@ -15,17 +15,14 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
     let larger = json!({"spec": {"resources": {"requests": {"storage": "45Gi"}}}});
     scene.api.change(&path, &larger).await;
     let grown = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
-    until(
-        "the volume is larger, and its filesystem is to follow",
-        async || {
-            let (volume, claim) = (scene.api.get(&grown).await?, scene.api.get(&path).await?);
-            let conditions = claim["status"]["conditions"].as_array()?;
-            let waits = conditions
-                .iter()
-                .any(|c| c["type"] == "FileSystemResizePending" && c["status"] == "True");
-            (volume["spec"]["capacity"]["storage"] == "45Gi" && waits).then_some(())
-        },
-    )
+    until("the volume is larger, and its filesystem is to follow", async || {
+        let (volume, claim) = (scene.api.get(&grown).await?, scene.api.get(&path).await?);
+        let conditions = claim["status"]["conditions"].as_array()?;
+        let waits = conditions
+            .iter()
+            .any(|c| c["type"] == "FileSystemResizePending" && c["status"] == "True");
+        (volume["spec"]["capacity"]["storage"] == "45Gi" && waits).then_some(())
+    })
     .await;
     assert_eq!(scene.disk(&volume).await["size"], 45);
     scene.close(&["app"], &["data"], &[&volume]).await;
@@ -34,9 +31,7 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
 /// Another VolumeAttributesClass modifies the disk; an infeasible one is rejected permanently and can be reverted.
 pub(crate) async fn modified(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
-    let class = scene
-        .class("auto", json!({"type": "cloud_auto"}), json!({}))
-        .await;
+    let class = scene.class("auto", json!({"type": "cloud_auto"}), json!({})).await;
     scene.claim("data", &class, named("normal")).await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
@@ -75,9 +70,7 @@ async fn current(scene: &Scene<'_>, path: &str, class: &str) {
     until(&format!("the volume is of class {class}"), async || {
         let claim = scene.api.get(path).await?;
         let status = &claim["status"];
-        (status["currentVolumeAttributesClassName"] == class
-            && status["modifyVolumeStatus"].is_null())
-        .then_some(())
+        (status["currentVolumeAttributesClassName"] == class && status["modifyVolumeStatus"].is_null()).then_some(())
     })
     .await;
 }

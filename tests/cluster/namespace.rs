@@ -102,8 +102,7 @@ pub(crate) fn claim(name: &str, class: &str) -> Value {
 
 /// Adds claims to a pod with one container, each mounted at `/NAME`.
 pub(crate) fn mount(pod: &mut Value, claims: &[&str]) {
-    let volume =
-        |claim: &&str| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}});
+    let volume = |claim: &&str| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}});
     let place = |claim: &&str| json!({"name": claim, "mountPath": format!("/{claim}")});
     let spec = &mut pod["spec"];
     spec["volumes"] = claims.iter().map(volume).collect();

@@ -68,11 +68,7 @@ impl Plane {
         while !self.api.is_ready().await {
             let mut apiserver = self.apiserver.lock().await;
             let logs = || apiserver_end(&apiserver);
-            assert!(
-                Instant::now() < end,
-                "no API server after {START:?}: {}",
-                logs()
-            );
+            assert!(Instant::now() < end, "no API server after {START:?}: {}", logs());
             assert!(
                 !apiserver.is_over(),
                 "the API server ended: {}",
@@ -100,10 +96,7 @@ impl Plane {
             "--kube-api-qps=200",
             "--kube-api-burst=400",
             &format!("--kubeconfig={}", user("system:kube-controller-manager")),
-            &format!(
-                "--service-account-private-key-file={}",
-                self.keys.path("accounts.key")
-            ),
+            &format!("--service-account-private-key-file={}", self.keys.path("accounts.key")),
             &format!("--root-ca-file={}", self.keys.path("ca.crt")),
         ]);
         let scheduler = kube("kube-scheduler").args([
@@ -136,15 +129,8 @@ impl Plane {
 
     /// `kubectl apply`, as the server does it.
     pub(crate) async fn apply(&self, args: &[&str]) {
-        let ended = self
-            .kubectl(["apply", "--server-side"].iter().chain(args))
-            .await;
-        assert_eq!(
-            ended.code,
-            Some(0),
-            "kubectl apply {args:?}: {}",
-            ended.stderr
-        );
+        let ended = self.kubectl(["apply", "--server-side"].iter().chain(args)).await;
+        assert_eq!(ended.code, Some(0), "kubectl apply {args:?}: {}", ended.stderr);
     }
 
     /// The administrator's.
@@ -212,9 +198,7 @@ fn apiserver_end(process: &Process) -> String {
 }
 
 fn directory() -> TempDir {
-    let new = tempfile::Builder::new()
-        .prefix("diskplugin-cluster.")
-        .tempdir();
+    let new = tempfile::Builder::new().prefix("diskplugin-cluster.").tempdir();
     new.expect("there is a place for temporary files")
 }
 
@@ -259,10 +243,7 @@ fn serve(server: &str, etcd: &str, keys: &Keys, directory: &Path) -> Start {
         &format!("--tls-private-key-file={}", keys.path("server.key")),
         &format!("--token-auth-file={}", keys.path("tokens.csv")),
         &format!("--service-account-issuer={server}"),
-        &format!(
-            "--service-account-signing-key-file={}",
-            keys.path("accounts.key")
-        ),
+        &format!("--service-account-signing-key-file={}", keys.path("accounts.key")),
         &format!("--service-account-key-file={}", keys.path("accounts.pub")),
         "--service-cluster-ip-range=10.96.0.0/16",
         // It would publish an address of a loopback device.

@@ -14,7 +14,8 @@ pub(crate) fn built(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A component of Kubernetes. All of them are one binary; with `KUBERNETES=oldest` that of the oldest supported version.
+/// A component of Kubernetes. All of them are one binary; with `KUBERNETES=oldest` that of the oldest supported
+/// version.
 pub(crate) fn kube(component: &str) -> Start {
     let binary = match std::env::var("KUBERNETES").as_deref() {
         Err(_) | Ok("") => "kube",

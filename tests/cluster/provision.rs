@@ -9,9 +9,7 @@ use crate::scene::Scene;
 pub(crate) async fn immediate(scene: &Scene<'_>) {
     scene.machine("one", "a").await;
     let at_once = json!({"volumeBindingMode": "Immediate"});
-    let class = scene
-        .class("now", json!({"type": "cloud_essd"}), at_once)
-        .await;
+    let class = scene.class("now", json!({"type": "cloud_essd"}), at_once).await;
     scene.claim("data", &class, json!({})).await;
     let volume = scene.bound("data").await;
     let disk = scene.disk(&volume).await;
@@ -23,8 +21,8 @@ pub(crate) async fn immediate(scene: &Scene<'_>) {
     scene.close(&[], &["data"], &[&volume]).await;
 }
 
-/// A claim of the chart's class waits for its pod; the disk is created in the zone of the pod's machine, attached there, and
-/// tagged with the names of claim and cluster.
+/// A claim of the chart's class waits for its pod; the disk is created in the zone of the pod's machine, attached
+/// there, and tagged with the names of claim and cluster.
 pub(crate) async fn first_consumer(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     scene.claim("data", "plain", json!({})).await;
@@ -45,9 +43,7 @@ pub(crate) async fn first_consumer(scene: &Scene<'_>) {
 
 /// Pods in different zones get disks in their zones.
 pub(crate) async fn three_zones(scene: &Scene<'_>) {
-    let class = scene
-        .class("zonal", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let class = scene.class("zonal", json!({"type": "cloud_essd"}), json!({})).await;
     let mut volumes = Vec::new();
     for letter in ["a", "b", "c"] {
         let machine = scene.machine(letter, letter).await;

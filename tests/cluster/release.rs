@@ -102,13 +102,7 @@ impl Release {
     pub(crate) async fn uninstall(&self, plane: &Plane) {
         let file = self.manifest(plane).await;
         helm(plane, &self.namespace, ["uninstall", &self.name]).await;
-        let look = [
-            "get",
-            "--output=name",
-            "--ignore-not-found",
-            "--filename",
-            &file,
-        ];
+        let look = ["get", "--output=name", "--ignore-not-found", "--filename", &file];
         until("nothing is left of the release", async || {
             let logs = plane.kubectl(look).await;
             assert_eq!(logs.code, Some(0), "{}", logs.stderr);
@@ -158,8 +152,7 @@ impl Release {
                 // The test marks the pods as ready; until then the old ones remain.
                 for pod in pods.iter().filter(|pod| is_new(pod)) {
                     let path = format!("pods/{}/status", text(pod, "/metadata/name"));
-                    let ready =
-                        json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+                    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
                     let path = core(&self.namespace, &path);
                     plane.api.change_if_exists(&path, &ready).await;
                 }
@@ -196,9 +189,7 @@ impl Release {
 /// A kubeconfig with a token of the ServiceAccount, which has only the permissions that the chart grants.
 async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
     let token = token(plane, namespace, account).await;
-    plane
-        .keys
-        .kubeconfig_in(namespace, account, &plane.server, &token)
+    plane.keys.kubeconfig_in(namespace, account, &plane.server, &token)
 }
 
 /// A token of the ServiceAccount, as kubelet requests it for a pod.

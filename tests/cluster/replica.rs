@@ -63,12 +63,8 @@ impl Replica {
     /// Starts the containers of a pod.
     pub(crate) fn start(pod: &Value, place: &Place<'_>) -> Self {
         let name = text(pod, "/metadata/name").to_owned();
-        let specs = pod["spec"]["containers"]
-            .as_array()
-            .expect("a pod has containers");
-        let containers = specs
-            .iter()
-            .map(|spec| Arc::new(Container::new(pod, spec, place)));
+        let specs = pod["spec"]["containers"].as_array().expect("a pod has containers");
+        let containers = specs.iter().map(|spec| Arc::new(Container::new(pod, spec, place)));
         let containers: Vec<_> = containers.collect();
         let mut tasks = JoinSet::new();
         for container in &containers {
@@ -88,10 +84,7 @@ impl Replica {
     }
 
     pub(crate) fn container(&self, name: &str) -> &Container {
-        let found = self
-            .containers
-            .iter()
-            .find(|container| container.name == name);
+        let found = self.containers.iter().find(|container| container.name == name);
         found.unwrap_or_else(|| panic!("no container {name} in {}", self.name))
     }
 
@@ -223,10 +216,7 @@ fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
     let mounts = list(spec, "volumeMounts").map(|mount| {
         let place = directory.join(text(mount, "/name"));
         std::fs::create_dir_all(&place).expect("the directory can be written");
-        (
-            text(mount, "/mountPath").to_owned(),
-            place.display().to_string(),
-        )
+        (text(mount, "/mountPath").to_owned(), place.display().to_string())
     });
     let mut mounts: Vec<_> = mounts.collect();
     mounts.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
@@ -236,10 +226,7 @@ fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
 /// The argument, with mount paths replaced by directories.
 fn at(arg: &str, volumes: &[(String, String)]) -> String {
     let found = volumes.iter().find(|(path, _)| arg.contains(path.as_str()));
-    found.map_or_else(
-        || arg.to_owned(),
-        |(path, place)| arg.replacen(path, place, 1),
-    )
+    found.map_or_else(|| arg.to_owned(), |(path, place)| arg.replacen(path, place, 1))
 }
 
 /// The value of an environment variable, including pod fields.

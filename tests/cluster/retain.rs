@@ -15,18 +15,11 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
     let kept = json!({"reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"});
     let class = scene
-        .class(
-            "kept",
-            json!({"type": "cloud_essd", "zoneId": "cn-beijing-a"}),
-            kept,
-        )
+        .class("kept", json!({"type": "cloud_essd", "zoneId": "cn-beijing-a"}), kept)
         .await;
     scene.claim("data", &class, json!({})).await;
     let volume = scene.bound("data").await;
-    scene
-        .api
-        .delete(&scene.path("persistentvolumeclaims", "data"))
-        .await;
+    scene.api.delete(&scene.path("persistentvolumeclaims", "data")).await;
     let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
     until(&format!("{} is released", volume.name), async || {
         let volume = scene.api.get(&path).await?;
@@ -38,11 +31,7 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
         scene.api.get(&path).await.is_none().then_some(())
     })
     .await;
-    assert!(
-        cloud::disk(&scene.cluster.cloud, &volume.disk)
-            .await
-            .is_some()
-    );
+    assert!(cloud::disk(&scene.cluster.cloud, &volume.disk).await.is_some());
     let back = static_volume(scene, "back", &volume.disk).await;
     scene.pod("app", &["back"], json!({})).await;
     scene.attached(&back, &[&machine]).await;
@@ -57,9 +46,7 @@ pub(crate) async fn by_id(scene: &Scene<'_>) {
     drop(running);
     let channel = try_connect(&socket).await.expect("the driver serves");
     // Without topology it is created in the controller's zone, `a`.
-    let disk = create(&channel, "made-elsewhere")
-        .await
-        .expect("a disk can be made");
+    let disk = create(&channel, "made-elsewhere").await.expect("a disk can be made");
     let volume = static_volume(scene, "static", &disk).await;
     scene.pod("app", &["static"], json!({})).await;
     scene.attached(&volume, &[&machine]).await;
@@ -71,18 +58,12 @@ async fn static_volume(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
     let name = format!("{}-{claim}", scene.name);
     scene
         .api
-        .create(
-            "/api/v1/persistentvolumes",
-            &volume(&name, &scene.name, claim, disk),
-        )
+        .create("/api/v1/persistentvolumes", &volume(&name, &scene.name, claim, disk))
         .await;
     let wanted = json!({"spec": {"storageClassName": "", "volumeName": name}});
     scene.claim(claim, "", wanted).await;
     let bound = scene.bound(claim).await;
-    assert_eq!(
-        (bound.name.as_str(), bound.disk.as_str()),
-        (name.as_str(), disk)
-    );
+    assert_eq!((bound.name.as_str(), bound.disk.as_str()), (name.as_str(), disk));
     bound
 }
 

@@ -55,10 +55,7 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
             let logs = logs.await;
             let who = format!("system:serviceaccount:{NAMESPACE}:{account}");
             let refused = logs.stderr.contains("Forbidden") && logs.stderr.contains(&who);
-            assert!(
-                logs.code == Some(1) && refused,
-                "{account}: {wanted:?}: {logs:?}"
-            );
+            assert!(logs.code == Some(1) && refused, "{account}: {wanted:?}: {logs:?}");
         }
     }
     // The review distinguishes: permitted requests are not denied.
@@ -68,39 +65,22 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
         .plane
         .kubectl(["auth", "can-i", "patch", "volumeattachments", &who])
         .await;
-    assert_eq!(
-        (logs.stdout.trim(), logs.code),
-        ("yes", Some(0)),
-        "{logs:?}"
-    );
+    assert_eq!((logs.stdout.trim(), logs.code), ("yes", Some(0)), "{logs:?}");
 }
 
-/// No API call was denied, and each sidecar used only its own role. Unused permissions are printed and must be explained in
-/// the reference.
+/// No API call was denied, and each sidecar used only its own role. Unused permissions are printed and must be
+/// explained in the reference.
 pub(crate) async fn used(scene: &Scene<'_>) {
-    let common = rules(
-        scene,
-        &grouped(RBAC, NAMESPACE, &format!("roles/{CONTROLLER}")),
-    )
-    .await;
+    let common = rules(scene, &grouped(RBAC, NAMESPACE, &format!("roles/{CONTROLLER}"))).await;
     let calls = calls(&scene.cluster.plane.audit());
     assert!(calls.len() > 100, "only {} calls were logged", calls.len());
     let mut wrong = BTreeSet::new();
     let mut unused = Vec::new();
     let mut common_used = BTreeSet::new();
-    for sidecar in [
-        "provisioner",
-        "attacher",
-        "resizer",
-        "snapshotter",
-        "driver",
-    ] {
+    for sidecar in ["provisioner", "attacher", "resizer", "snapshotter", "driver"] {
         let own = rules(
             scene,
-            &group(
-                RBAC,
-                &format!("clusterroles/{NAMESPACE}-tier1-diskplugin-{sidecar}"),
-            ),
+            &group(RBAC, &format!("clusterroles/{NAMESPACE}-tier1-diskplugin-{sidecar}")),
         )
         .await;
         let mut used = BTreeSet::new();
@@ -121,17 +101,10 @@ pub(crate) async fn used(scene: &Scene<'_>) {
         }
         unused.extend(own.difference(&used).map(|right| (sidecar, right.clone())));
     }
-    unused.extend(
-        common
-            .difference(&common_used)
-            .map(|right| (COMMON, right.clone())),
-    );
+    unused.extend(common.difference(&common_used).map(|right| (COMMON, right.clone())));
     let reasons = reasons();
     for (who, (verb, resource)) in &unused {
-        if !reasons
-            .iter()
-            .any(|reason| reason.explains(who, verb, resource))
-        {
+        if !reasons.iter().any(|reason| reason.explains(who, verb, resource)) {
             println!("not used, and {PAGE} does not say why it stays: {who}: {verb} {resource}");
         }
     }
@@ -158,9 +131,7 @@ impl Reason {
 fn reasons() -> Vec<Reason> {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
     let page = page.expect("the page is there");
-    let (_, rest) = page
-        .split_once("<!-- unused -->")
-        .expect("the page has the mark");
+    let (_, rest) = page.split_once("<!-- unused -->").expect("the page has the mark");
     let (table, _) = rest
         .split_once("<!-- end of unused -->")
         .expect("the page has the mark of the end");
@@ -201,10 +172,7 @@ fn calls(log: &str) -> Vec<Call> {
             None => String::new(),
         };
         let verb = event["verb"].as_str()?.to_owned();
-        let resource = named(
-            &format!("{}{subresource}", part("resource")),
-            &part("apiGroup"),
-        );
+        let resource = named(&format!("{}{subresource}", part("resource")), &part("apiGroup"));
         Some(Call {
             // Requests of the driver without a user agent.
             by: agent
@@ -228,25 +196,15 @@ async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Right> {
         .get(path)
         .await
         .unwrap_or_else(|| panic!("the chart has no {path}"));
-    let texts = |value: &Value| -> Vec<String> {
-        serde_json::from_value(value.clone()).expect("a rule has lists of texts")
-    };
+    let texts =
+        |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).expect("a rule has lists of texts") };
     let rules = role["rules"].as_array().expect("a role has rules").iter();
     let rights = rules.flat_map(|rule| {
         let (groups, verbs) = (texts(&rule["apiGroups"]), texts(&rule["verbs"]));
         let resources = texts(&rule["resources"]).into_iter();
-        let named = resources.flat_map(move |resource| {
-            groups
-                .clone()
-                .into_iter()
-                .map(move |group| named(&resource, &group))
-        });
-        named.flat_map(move |resource| {
-            verbs
-                .clone()
-                .into_iter()
-                .map(move |verb| (verb, resource.clone()))
-        })
+        let named =
+            resources.flat_map(move |resource| groups.clone().into_iter().map(move |group| named(&resource, &group)));
+        named.flat_map(move |resource| verbs.clone().into_iter().map(move |verb| (verb, resource.clone())))
     });
     rights.collect()
 }

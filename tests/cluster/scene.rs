@@ -51,17 +51,11 @@ impl<'a> Scene<'a> {
 
     /// Adds a machine of this type.
     pub(crate) async fn machine_of(&self, name: &str, letter: &str, kind: &str) -> Machine {
-        self.machine_for(&self.cluster.release, name, (letter, kind))
-            .await
+        self.machine_for(&self.cluster.release, name, (letter, kind)).await
     }
 
     /// Adds a machine with the node plugin of another release.
-    pub(crate) async fn machine_for(
-        &self,
-        release: &Release,
-        name: &str,
-        kind: (&str, &str),
-    ) -> Machine {
+    pub(crate) async fn machine_for(&self, release: &Release, name: &str, kind: (&str, &str)) -> Machine {
         let name = format!("{}-{name}", self.name);
         let machine = Machine::join((self.cluster, release), &self.name, &name, kind).await;
         self.machines.lock().unwrap().push(machine.clone());
@@ -79,9 +73,7 @@ impl<'a> Scene<'a> {
             "volumeBindingMode": "WaitForFirstConsumer",
             "allowVolumeExpansion": true,
         });
-        self.api
-            .create(&storage("storageclasses"), &with(class, more))
-            .await;
+        self.api.create(&storage("storageclasses"), &with(class, more)).await;
         name
     }
 
@@ -95,9 +87,7 @@ impl<'a> Scene<'a> {
     /// Creates a machine, and the pod `app` there, which uses the new claim `data`.
     pub(crate) async fn pod_with_claim(&self) -> Machine {
         let machine = self.machine("one", "a").await;
-        let class = self
-            .class("one", json!({"type": "cloud_essd"}), json!({}))
-            .await;
+        let class = self.class("one", json!({"type": "cloud_essd"}), json!({})).await;
         self.claim("data", &class, json!({})).await;
         self.pod("app", &["data"], json!({})).await;
         machine
@@ -115,9 +105,7 @@ impl<'a> Scene<'a> {
             },
         });
         namespace::mount(&mut pod, claims);
-        self.api
-            .create(&core(&self.name, "pods"), &with(pod, more))
-            .await;
+        self.api.create(&core(&self.name, "pods"), &with(pod, more)).await;
     }
 
     /// Deletes a pod immediately: there is no kubelet to terminate it.
@@ -132,9 +120,7 @@ impl<'a> Scene<'a> {
             .iter()
             .filter(|a| a["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
         let there = of.filter(|a| a["status"]["attached"] == true);
-        there
-            .map(|a| text(a, "/spec/nodeName").to_owned())
-            .collect()
+        there.map(|a| text(a, "/spec/nodeName").to_owned()).collect()
     }
 
     /// Waits until the volume is attached to exactly these machines, in Kubernetes and in the cloud.
@@ -169,9 +155,7 @@ impl<'a> Scene<'a> {
             self.end(pod).await;
         }
         for claim in claims {
-            self.api
-                .delete(&self.path("persistentvolumeclaims", claim))
-                .await;
+            self.api.delete(&self.path("persistentvolumeclaims", claim)).await;
         }
         for volume in volumes {
             self.gone(volume).await;
@@ -185,16 +169,14 @@ impl<'a> Scene<'a> {
         let mut polls = 0;
         until(&what, async || {
             self.heartbeat(&mut polls).await;
-            let there = cloud::disk(&self.cluster.cloud, &volume.disk)
-                .await
-                .is_some();
+            let there = cloud::disk(&self.cluster.cloud, &volume.disk).await.is_some();
             (!there && self.api.get(&path).await.is_none()).then_some(())
         })
         .await;
     }
 
-    /// Sends kubelet's periodic status: a heartbeat, and that no volume is in use. Without it after an attach, Kubernetes
-    /// delays a detach for six minutes.
+    /// Sends kubelet's periodic status: a heartbeat, and that no volume is in use. Without it after an attach,
+    /// Kubernetes delays a detach for six minutes.
     async fn heartbeat(&self, polls: &mut u64) {
         *polls += 1;
         if !polls.is_multiple_of(BEAT) {

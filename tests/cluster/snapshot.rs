@@ -15,9 +15,7 @@ const CLASS: &str = "plain";
 /// A snapshot of a volume in use is restored into a larger volume, and deleted in the cloud.
 pub(crate) async fn restored(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
@@ -31,10 +29,7 @@ pub(crate) async fn restored(scene: &Scene<'_>) {
     });
     scene
         .api
-        .create(
-            &grouped(SNAPSHOTS, &scene.name, "volumesnapshots"),
-            &snapshot,
-        )
+        .create(&grouped(SNAPSHOTS, &scene.name, "volumesnapshots"), &snapshot)
         .await;
     usable(scene, SNAPSHOTS, "volumesnapshots", "now").await;
     from(
@@ -68,9 +63,7 @@ pub(crate) async fn restored(scene: &Scene<'_>) {
 /// The snapshots of a group are created together, can be restored, and are deleted with the group.
 pub(crate) async fn group(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     let of = json!({"metadata": {"labels": {"app": "both"}}});
     for name in ["data", "log"] {
         scene.claim(name, &class, of.clone()).await;
@@ -88,18 +81,13 @@ pub(crate) async fn group(scene: &Scene<'_>) {
     });
     scene
         .api
-        .create(
-            &grouped(GROUPS, &scene.name, "volumegroupsnapshots"),
-            &group,
-        )
+        .create(&grouped(GROUPS, &scene.name, "volumegroupsnapshots"), &group)
         .await;
     usable(scene, GROUPS, "volumegroupsnapshots", "now").await;
     let members = grouped(SNAPSHOTS, &scene.name, "volumesnapshots");
     let member = until("the group has its two members", async || {
         let members = scene.api.list(&members).await;
-        let ready = members
-            .iter()
-            .filter(|member| member["status"]["readyToUse"] == true);
+        let ready = members.iter().filter(|member| member["status"]["readyToUse"] == true);
         (ready.count() == 2).then(|| text(&members[0], "/metadata/name").to_owned())
     })
     .await;
@@ -121,17 +109,13 @@ pub(crate) async fn group(scene: &Scene<'_>) {
     for volume in [&data, &log] {
         no_snapshot(scene, &volume.disk).await;
     }
-    scene
-        .close(&["app"], &["data", "log"], &[&data, &log])
-        .await;
+    scene.close(&["app"], &["data", "log"], &[&data, &log]).await;
 }
 
 /// A clone is created, and its temporary snapshot is deleted.
 pub(crate) async fn clone(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
-    let class = scene
-        .class("one", json!({"type": "cloud_essd"}), json!({}))
-        .await;
+    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
@@ -156,20 +140,16 @@ pub(crate) async fn clone(scene: &Scene<'_>) {
 
 /// A claim with a data source.
 async fn from(scene: &Scene<'_>, name: &str, class: &str, size: &str, source: &Value) {
-    let more =
-        json!({"spec": {"dataSource": source, "resources": {"requests": {"storage": size}}}});
+    let more = json!({"spec": {"dataSource": source, "resources": {"requests": {"storage": size}}}});
     scene.claim(name, class, more).await;
 }
 
 async fn usable(scene: &Scene<'_>, group: &str, kind: &str, name: &str) {
     let path = grouped(group, &scene.name, &format!("{kind}/{name}"));
-    until(
-        &format!("{}: {kind}/{name} can be used", scene.name),
-        async || {
-            let made = scene.api.get(&path).await?;
-            (made["status"]["readyToUse"] == true).then_some(())
-        },
-    )
+    until(&format!("{}: {kind}/{name} can be used", scene.name), async || {
+        let made = scene.api.get(&path).await?;
+        (made["status"]["readyToUse"] == true).then_some(())
+    })
     .await;
 }
 
@@ -178,10 +158,7 @@ async fn no_snapshot(scene: &Scene<'_>, disk: &str) {
     until(&format!("{disk} has no snapshot"), async || {
         let state = scene.cluster.cloud.control("state").await;
         let snapshots = state["snapshots"].as_array()?;
-        snapshots
-            .iter()
-            .all(|snapshot| snapshot["disk"] != disk)
-            .then_some(())
+        snapshots.iter().all(|snapshot| snapshot["disk"] != disk).then_some(())
     })
     .await;
 }

@@ -12,21 +12,16 @@ use crate::wait::until;
 pub(crate) async fn elsewhere(scene: &Scene<'_>) {
     scene.machine("one", "a").await;
     let other = scene.machine("two", "b").await;
-    let class = scene
-        .class("rare", json!({"type": "cloud_ssd"}), json!({}))
-        .await;
+    let class = scene.class("rare", json!({"type": "cloud_ssd"}), json!({})).await;
     // The capacity that the scheduler uses is stale, as after a recent stock-out.
     let path = grouped("storage.k8s.io", NAMESPACE, "csistoragecapacities");
-    until(
-        "the scheduler is told where the class can be had",
-        async || {
-            let all = scene.api.list(&path).await;
-            let of = all
-                .iter()
-                .filter(|capacity| capacity["storageClassName"] == class.as_str());
-            (of.count() >= 2).then_some(())
-        },
-    )
+    until("the scheduler is told where the class can be had", async || {
+        let all = scene.api.list(&path).await;
+        let of = all
+            .iter()
+            .filter(|capacity| capacity["storageClassName"] == class.as_str());
+        (of.count() >= 2).then_some(())
+    })
     .await;
     set_out_of_stock(&scene.cluster.cloud, &["cn-beijing-a/cloud_ssd"]).await;
     scene.claim("data", &class, json!({})).await;
@@ -47,9 +42,7 @@ pub(crate) async fn elsewhere(scene: &Scene<'_>) {
 /// If the first category of `available` is out of stock, the next one is used.
 pub(crate) async fn fallback(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
-    let class = scene
-        .class("any", json!({"type": "available"}), json!({}))
-        .await;
+    let class = scene.class("any", json!({"type": "available"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;

@@ -54,26 +54,19 @@ pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
     if let Some(why) = missing().filter(|_| any && !args.list) {
         return skip(&why);
     }
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let shared = Arc::new(Shared {
         runtime: runtime.expect("a runtime can be made"),
         cluster: OnceLock::new(),
     });
     let mut failed = false;
     for (number, scenarios) in steps.into_iter().enumerate() {
-        let wanted = scenarios
-            .iter()
-            .any(|scenario| is_wanted(&args, scenario.name));
+        let wanted = scenarios.iter().any(|scenario| is_wanted(&args, scenario.name));
         if wanted && !args.list {
             // On the main thread: the processes end with the thread that started them.
             shared.cluster();
         }
-        let trials = scenarios
-            .into_iter()
-            .map(|scenario| trial(&shared, scenario));
+        let trials = scenarios.into_iter().map(|scenario| trial(&shared, scenario));
         let mut args = args.clone();
         let at_once = if number == 0 { AT_ONCE } else { 1 };
         args.test_threads = args.test_threads.or(Some(at_once));
@@ -81,21 +74,13 @@ pub(crate) fn run(steps: Vec<Vec<Scenario>>) -> ExitCode {
     }
     // No exit here, so that the cluster's directory is removed.
     drop(shared);
-    if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Selects like libtest-mimic, to decide whether a cluster is required.
 fn is_wanted(args: &Arguments, name: &str) -> bool {
     let fits = |part: &String| {
-        if args.exact {
-            name == part
-        } else {
-            name.contains(part)
-        }
+        if args.exact { name == part } else { name.contains(part) }
     };
     args.filter.as_ref().is_none_or(fits) && !args.skip.iter().any(fits)
 }
@@ -107,8 +92,7 @@ fn trial(shared: &Arc<Shared>, scenario: Scenario) -> Trial {
 
 impl Shared {
     fn cluster(&self) -> &Cluster {
-        self.cluster
-            .get_or_init(|| self.runtime.block_on(Cluster::start()))
+        self.cluster.get_or_init(|| self.runtime.block_on(Cluster::start()))
     }
 
     fn play(&self, scenario: Scenario) -> Result<(), Failed> {

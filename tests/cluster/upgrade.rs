@@ -20,8 +20,9 @@ const CLASS: &str = "upgraded-plain";
 /// UIDs of objects by kind and name.
 type Uids = BTreeMap<(String, String), String>;
 
-/// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a volume is
-/// in use. Objects keep their UIDs, the volume stays attached, and a claim that was created meanwhile is provisioned.
+/// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a
+/// volume is in use. Objects keep their UIDs, the volume stays attached, and a claim that was created meanwhile is
+/// provisioned.
 pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plane = &cluster.plane;
@@ -44,15 +45,11 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     pod.kill().await;
     scene.claim("meanwhile", CLASS, json!({})).await;
     scene.pod("later", &["meanwhile"], json!({})).await;
-    release
-        .upgrade(plane, &["--set", "instanceTypes.publish=true"])
-        .await;
+    release.upgrade(plane, &["--set", "instanceTypes.publish=true"]).await;
 
     let (objects_now, users_now) = (made(cluster, &release).await, used(scene, &volume).await);
     assert_eq!(users, users_now, "what uses the volume was made anew");
-    let lost = objects
-        .iter()
-        .filter(|(at, uid)| objects_now.get(*at) != Some(*uid));
+    let lost = objects.iter().filter(|(at, uid)| objects_now.get(*at) != Some(*uid));
     let lost: Vec<_> = lost.map(|(at, _)| at).collect();
     assert!(lost.is_empty(), "gone, or made anew: {lost:?}");
     holds(cluster, &volume, &machine).await;
@@ -69,11 +66,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     wait_until_published(scene).await;
     holds(cluster, &volume, &machine).await;
     scene
-        .close(
-            &["app", "later"],
-            &["data", "meanwhile"],
-            &[&volume, &second],
-        )
+        .close(&["app", "later"], &["data", "meanwhile"], &[&volume, &second])
         .await;
     pod.kill().await;
     release.uninstall(plane).await;
@@ -90,10 +83,7 @@ async fn made(cluster: &Cluster, release: &Release) -> Uids {
         )
     };
     let uid = |object: &Value| text(object, "/metadata/uid").to_owned();
-    objects
-        .iter()
-        .map(|object| (at(object), uid(object)))
-        .collect()
+    objects.iter().map(|object| (at(object), uid(object))).collect()
 }
 
 /// The UIDs of the objects that use the volume.
@@ -113,10 +103,7 @@ async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     for path in paths {
         let object = scene.api.get(&path).await;
         let object = object.unwrap_or_else(|| panic!("{path} is gone"));
-        uids.insert(
-            (path, String::new()),
-            text(&object, "/metadata/uid").to_owned(),
-        );
+        uids.insert((path, String::new()), text(&object, "/metadata/uid").to_owned());
     }
     uids
 }
@@ -143,9 +130,7 @@ async fn exchanged(scene: &Scene<'_>, release: &Release) {
         }
         let new = pods.iter().all(|pod| {
             let found = &pod["spec"]["containers"][0];
-            ["command", "args", "image"]
-                .iter()
-                .all(|key| found[key] == wanted[key])
+            ["command", "args", "image"].iter().all(|key| found[key] == wanted[key])
         });
         (new && pods.len() == 1).then_some(())
     })

@@ -25,8 +25,8 @@ const PLACEHOLDER: &str = "d-2zeexample";
 /// Machines by zone; each has a limit of three volumes. One zone must hold all pods whose volumes bind there.
 const MACHINES: &str = "aaaaabbbbbccccc";
 
-/// Applies each folder as its page describes, step by step; then every claim is bound, every volume is attached where its pod
-/// is, and every snapshot is ready.
+/// Applies each folder as its page describes, step by step; then every claim is bound, every volume is attached where
+/// its pod is, and every snapshot is ready.
 pub(crate) async fn work(scene: &Scene<'_>) {
     // Existing volumes cannot be applied with another disk.
     manifests::examples(scene).await;
@@ -46,16 +46,12 @@ pub(crate) async fn work(scene: &Scene<'_>) {
         let files = files.flat_map(|file| ["--filename", file]);
         let args: Vec<&str> = ["--namespace", PLACE].into_iter().chain(files).collect();
         scene.cluster.plane.apply(&args).await;
-        until(
-            &format!("the examples work, step {}", step + 1),
-            async || work_now(scene).await.then_some(()),
-        )
+        until(&format!("the examples work, step {}", step + 1), async || {
+            work_now(scene).await.then_some(())
+        })
         .await;
     }
-    for (folder, key, wanted) in [
-        ("expand", "size", 40),
-        ("performance", "provisioned_iops", 1000),
-    ] {
+    for (folder, key, wanted) in [("expand", "size", 40), ("performance", "provisioned_iops", 1000)] {
         changed(scene, folder, key, wanted).await;
     }
     open_to_all(scene, &machines, false).await;
@@ -68,26 +64,16 @@ async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{folder}/README.md"));
     let page = std::fs::read_to_string(page).expect("each folder has a page");
     let order = format!("\nkubectl patch pvc {folder} -p '");
-    let (before, after) = page
-        .split_once(&order)
-        .expect("the page tells how to change it");
+    let (before, after) = page.split_once(&order).expect("the page tells how to change it");
     let apply = format!("\nkubectl apply -f examples/{folder} ");
-    assert!(
-        before.contains(&apply),
-        "{folder} is changed before it is there"
-    );
-    let (patch, _) = after
-        .split_once("'\n")
-        .expect("the patch ends with its line");
+    assert!(before.contains(&apply), "{folder} is changed before it is there");
+    let (patch, _) = after.split_once("'\n").expect("the patch ends with its line");
     let args = ["patch", "pvc", folder, "-p", patch, "--namespace", PLACE];
     let logs = scene.cluster.plane.kubectl(args).await;
     assert_eq!(logs.code, Some(0), "{args:?}: {}", logs.stderr);
     let claims = core(PLACE, &format!("persistentvolumeclaims/{folder}"));
     let claim = scene.api.get(&claims).await.expect("it was applied");
-    let volume = cluster_scoped(&format!(
-        "persistentvolumes/{}",
-        text(&claim, "/spec/volumeName")
-    ));
+    let volume = cluster_scoped(&format!("persistentvolumes/{}", text(&claim, "/spec/volumeName")));
     let volume = scene.api.get(&volume).await.expect("it is bound");
     let id = text(&volume, "/spec/csi/volumeHandle");
     until(&format!("{key} of {folder} is {wanted}"), async || {
@@ -110,9 +96,7 @@ async fn open_to_all(scene: &Scene<'_>, machines: &[String], open: bool) {
 /// The files of each folder in the order of application, with IDs of existing disks.
 async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
     let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
-    let folders = folders
-        .expect("the folder is there")
-        .map(|entry| entry.unwrap().path());
+    let folders = folders.expect("the folder is there").map(|entry| entry.unwrap().path());
     let copies = scene.cluster.plane.directory("examples");
     let mut all = BTreeMap::new();
     for folder in folders.filter(|path| path.is_dir()) {
@@ -125,10 +109,7 @@ async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
         for file in files {
             let mut yaml = std::fs::read_to_string(&file).expect("it can be read");
             if let Some((_, rest)) = yaml.split_once(PLACEHOLDER) {
-                let end: String = rest
-                    .chars()
-                    .take_while(char::is_ascii_alphanumeric)
-                    .collect();
+                let end: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
                 let disk = disk(scene, &name).await;
                 yaml = yaml.replace(&format!("{PLACEHOLDER}{end}"), &disk);
             }
@@ -160,18 +141,14 @@ async fn disk(scene: &Scene<'_>, name: &str) -> String {
     made.volume.expect("a volume was made").volume_id
 }
 
-/// Whether all that is there by now works. Pods are logs to be ready when their volumes are there: a StatefulSet waits for that.
+/// Whether all that is there by now works. Pods are logs to be ready when their volumes are there: a StatefulSet waits
+/// for that.
 async fn work_now(scene: &Scene<'_>) -> bool {
     let claims = scene.api.list(&core(PLACE, "persistentvolumeclaims")).await;
     let volume_of: BTreeMap<&str, &str> = claims
         .iter()
         .filter(|claim| claim["status"]["phase"] == "Bound")
-        .map(|claim| {
-            (
-                text(claim, "/metadata/name"),
-                text(claim, "/spec/volumeName"),
-            )
-        })
+        .map(|claim| (text(claim, "/metadata/name"), text(claim, "/spec/volumeName")))
         .collect();
     let attached: Vec<(String, String)> = scene
         .api
@@ -188,8 +165,7 @@ async fn work_now(scene: &Scene<'_>) -> bool {
     let pods = scene.api.list(&core(PLACE, "pods")).await;
     for pod in &pods {
         let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        let claims = volumes
-            .filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str());
+        let claims = volumes.filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str());
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let mut there = claims.map(|claim| {
             volume_of
@@ -212,10 +188,7 @@ async fn ready(scene: &Scene<'_>, pod: &Value) {
     if conditions.into_iter().flatten().any(is_ready) {
         return;
     }
-    let path = core(
-        PLACE,
-        &format!("pods/{}/status", text(pod, "/metadata/name")),
-    );
+    let path = core(PLACE, &format!("pods/{}/status", text(pod, "/metadata/name")));
     let ready = json!({"status": {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True"}],

@@ -13,11 +13,7 @@ pub(crate) fn members(file: &Path) -> BTreeMap<String, String> {
     let entries = archive.entries().expect("an archive has entries");
     let read = entries.map(|entry| {
         let mut entry = entry.expect("each entry is readable");
-        let path = entry
-            .path()
-            .expect("a name is a path")
-            .display()
-            .to_string();
+        let path = entry.path().expect("a name is a path").display().to_string();
         let name = path
             .strip_prefix("diskplugin-bundle/")
             .expect("all members are in one folder")

@@ -7,8 +7,8 @@ use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
 use diskplugin::csi::proto::{
-    CapacityRange, ControllerPublishVolumeRequest, CreateVolumeRequest, ListVolumesRequest,
-    NodeGetInfoRequest, NodeGetInfoResponse, VolumeCapability,
+    CapacityRange, ControllerPublishVolumeRequest, CreateVolumeRequest, ListVolumesRequest, NodeGetInfoRequest,
+    NodeGetInfoResponse, VolumeCapability,
 };
 use tempfile::TempDir;
 use tonic::Status;
@@ -81,9 +81,7 @@ pub(crate) async fn publish(channel: &Channel, volume: &str, node: &str) -> Resu
 /// The number of volumes in `ListVolumes`.
 pub(crate) async fn list(channel: &Channel) -> Result<usize, Status> {
     let mut controller = ControllerClient::new(channel.clone());
-    let listed = controller
-        .list_volumes(ListVolumesRequest::default())
-        .await?;
+    let listed = controller.list_volumes(ListVolumesRequest::default()).await?;
     Ok(listed.into_inner().entries.len())
 }
 

@@ -16,8 +16,7 @@ pub(crate) struct Interval {
 impl Interval {
     /// Whether the driver may call the cloud for the operation at this time.
     pub(crate) fn covers(self, at: Timestamp) -> bool {
-        self.started.is_some_and(|started| started <= at)
-            && self.completed.is_none_or(|completed| at <= completed)
+        self.started.is_some_and(|started| started <= at) && self.completed.is_none_or(|completed| at <= completed)
     }
 
     pub(crate) fn completed_before(self, at: Timestamp) -> bool {

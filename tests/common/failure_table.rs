@@ -69,20 +69,13 @@ impl FailureRow {
             condition_cell(&observed.health),
             statistics_cell(&observed.stats),
         ];
-        assert_eq!(
-            self.cells[..5],
-            found,
-            "the page and the driver differ: {observed:#?}"
-        );
+        assert_eq!(self.cells[..5], found, "the page and the driver differ: {observed:#?}");
         let errors = [&observed.publish, &observed.unstage];
         let errors = errors.iter().filter_map(|result| result.as_ref().err());
         let mut messages: Vec<&str> = errors.map(Status::message).collect();
         messages.extend(observed.health.iter().map(|entry| entry.message.as_str()));
         assert!(
-            messages.is_empty()
-                || messages
-                    .iter()
-                    .any(|message| message.contains(self.advice())),
+            messages.is_empty() || messages.iter().any(|message| message.contains(self.advice())),
             "no message contains {:?}: {messages:#?}",
             self.advice()
         );

@@ -84,12 +84,7 @@ impl Fake {
     /// The response to `GET /_control/PATH`.
     pub(crate) async fn control(&self, path: &str) -> Value {
         let url = format!("{}/_control/{path}", self.url);
-        let response = self
-            .http
-            .get(url)
-            .send()
-            .await
-            .expect("the fake cloud responds");
+        let response = self.http.get(url).send().await.expect("the fake cloud responds");
         response.json().await.expect("the response is JSON")
     }
 
@@ -97,12 +92,7 @@ impl Fake {
     pub(crate) async fn role_keys(&self, node: &str) -> Value {
         let path = "latest/meta-data/ram/security-credentials/diskplugin-node";
         let url = format!("{}/imds/{node}/{path}", self.url);
-        let response = self
-            .http
-            .get(url)
-            .send()
-            .await
-            .expect("the fake cloud responds");
+        let response = self.http.get(url).send().await.expect("the fake cloud responds");
         response.json().await.expect("the response is JSON")
     }
 
@@ -110,11 +100,7 @@ impl Fake {
         let url = format!("{}/_control/config", self.url);
         let response = self.http.patch(url).json(&patch).send().await;
         let response = response.expect("the fake cloud responds");
-        assert!(
-            response.status().is_success(),
-            "{:?}",
-            response.text().await
-        );
+        assert!(response.status().is_success(), "{:?}", response.text().await);
     }
 
     /// Adds, starts, stops or removes an instance: the body of `POST /_control/instances`.
@@ -122,11 +108,7 @@ impl Fake {
         let url = format!("{}/_control/instances", self.url);
         let response = self.http.post(url).json(&order).send().await;
         let response = response.expect("the fake cloud responds");
-        assert!(
-            response.status().is_success(),
-            "{order}: {:?}",
-            response.text().await
-        );
+        assert!(response.status().is_success(), "{order}: {:?}", response.text().await);
     }
 
     /// Completes a detach that the fault `fails-later` blocks.
@@ -135,11 +117,7 @@ impl Fake {
         let url = format!("{}/_control/disks", self.url);
         let response = self.http.post(url).json(&order).send().await;
         let response = response.expect("the fake cloud responds");
-        assert!(
-            response.status().is_success(),
-            "{order}: {:?}",
-            response.text().await
-        );
+        assert!(response.status().is_success(), "{order}: {:?}", response.text().await);
     }
 
     /// The number of calls of an action.
@@ -162,7 +140,6 @@ impl Fake {
 impl Start {
     /// Sets the fake cloud's access key in the driver's environment variables.
     pub(crate) fn keys(self) -> Self {
-        self.env("ACCESS_KEY_ID", KEY)
-            .env("ACCESS_KEY_SECRET", SECRET)
+        self.env("ACCESS_KEY_ID", KEY).env("ACCESS_KEY_SECRET", SECRET)
     }
 }

@@ -80,10 +80,7 @@ impl Findings {
                 let text = format!("disk {name} should have {size} GiB but has {has}");
                 self.incorrect_responses.push(text);
             }
-            let nodes: Vec<_> = nodes
-                .into_iter()
-                .map(|node| (node, "Attached".to_owned()))
-                .collect();
+            let nodes: Vec<_> = nodes.into_iter().map(|node| (node, "Attached".to_owned())).collect();
             if attachments(row) != nodes {
                 let text = format!(
                     "disk {name} should be attached to {nodes:?} but is attached to {:?}",
@@ -92,19 +89,12 @@ impl Findings {
                 self.unexpected.push(text);
             }
         }
-        let wanted = expected
-            .volumes
-            .values()
-            .filter(|volume| volume.end().is_some());
+        let wanted = expected.volumes.values().filter(|volume| volume.end().is_some());
         for volume in wanted {
             match seen.get(volume.name.as_str()) {
-                None => self
-                    .unexpected
-                    .push(format!("disk {} is missing", volume.name)),
+                None => self.unexpected.push(format!("disk {} is missing", volume.name)),
                 Some(1) => {}
-                Some(n) => self
-                    .duplicated
-                    .push(format!("disk {} exists {n} times", volume.name)),
+                Some(n) => self.duplicated.push(format!("disk {} exists {n} times", volume.name)),
             }
         }
     }
@@ -124,9 +114,7 @@ impl Findings {
         let wanted = expected.snapshots.values();
         for snapshot in wanted.filter(|snapshot| snapshot.deleted.completed.is_none()) {
             match seen.get(snapshot.name.as_str()) {
-                None => self
-                    .unexpected
-                    .push(format!("snapshot {} is missing", snapshot.name)),
+                None => self.unexpected.push(format!("snapshot {} is missing", snapshot.name)),
                 Some(1) => {}
                 Some(n) => {
                     let text = format!("snapshot {} exists {n} times", snapshot.name);
@@ -151,15 +139,10 @@ impl Findings {
         for call in calls {
             let param = |name: &str| call.params.get(name).map_or("", String::as_str);
             let volume = volumes.get(param("DiskId"));
-            let on_its_node =
-                || volume.is_some_and(|volume| volume.node.as_deref() == Some(param("InstanceId")));
+            let on_its_node = || volume.is_some_and(|volume| volume.node.as_deref() == Some(param("InstanceId")));
             let wanted = match call.action.as_str() {
-                "AttachDisk" => {
-                    on_its_node() && volume.is_some_and(|v| v.published.covers(call.at))
-                }
-                "DetachDisk" => {
-                    on_its_node() && volume.is_some_and(|v| v.unpublished.covers(call.at))
-                }
+                "AttachDisk" => on_its_node() && volume.is_some_and(|v| v.published.covers(call.at)),
+                "DetachDisk" => on_its_node() && volume.is_some_and(|v| v.unpublished.covers(call.at)),
                 "DeleteDisk" => volume.is_some_and(|v| v.deleted.covers(call.at)),
                 "DeleteSnapshot" => {
                     let deleted = snapshots.get(param("SnapshotId"));

@@ -22,8 +22,7 @@ use crate::sidecar::{Call, Sidecar, is_transient};
 use crate::state::{attachments, disk, disks_named, named, row};
 
 /// Reads the state of the cloud, `GET /_control/state`.
-pub(crate) type StateReader =
-    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
+pub(crate) type StateReader = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;
 
 /// Interval between requests for a snapshot that is not ready.
 const NOT_READY: Duration = Duration::from_secs(1);
@@ -99,12 +98,8 @@ impl Callers {
     async fn can_clone(&self) -> bool {
         let request = proto::ControllerGetCapabilitiesRequest {};
         let response = self.call_until_success("the driver", &request).await;
-        let clones =
-            |rpc: &proto::controller_service_capability::Rpc| rpc.r#type() == Rpc::CloneVolume;
-        let mut types = response
-            .capabilities
-            .into_iter()
-            .filter_map(|one| one.r#type);
+        let clones = |rpc: &proto::controller_service_capability::Rpc| rpc.r#type() == Rpc::CloneVolume;
+        let mut types = response.capabilities.into_iter().filter_map(|one| one.r#type);
         types.any(|proto::controller_service_capability::Type::Rpc(rpc)| clones(&rpc))
     }
 
@@ -137,23 +132,15 @@ impl Callers {
                 volume.from = Some(snapshot.clone());
             }
         });
-        let kind = if plan.any_category {
-            "available"
-        } else {
-            "cloud_essd"
-        };
+        let kind = if plan.any_category { "available" } else { "cloud_essd" };
         let content = match &source {
             Source::Blank => None,
             Source::Snapshot(id) => Some(Type::Snapshot(SnapshotSource {
                 snapshot_id: id.clone(),
             })),
-            Source::Volume(id) => Some(Type::Volume(VolumeSource {
-                volume_id: id.clone(),
-            })),
+            Source::Volume(id) => Some(Type::Volume(VolumeSource { volume_id: id.clone() })),
         };
-        let content = content.map(|content| proto::VolumeContentSource {
-            r#type: Some(content),
-        });
+        let content = content.map(|content| proto::VolumeContentSource { r#type: Some(content) });
         let request = proto::CreateVolumeRequest {
             name: name.to_owned(),
             capacity_range: Some(gibibytes(gib)),
@@ -181,10 +168,7 @@ impl Callers {
         let bytes = row["size"].as_i64().map(|gib| gib << 30);
         self.check(bytes == Some(volume.capacity_bytes), || {
             let reported = volume.capacity_bytes;
-            format!(
-                "{name} was reported with {reported} bytes, but has {}",
-                row["size"]
-            )
+            format!("{name} was reported with {reported} bytes, but has {}", row["size"])
         });
         let zone = volume.accessible_topology.first();
         let zone = zone.and_then(|zone| zone.segments.get("topology.kubernetes.io/zone"));
@@ -192,17 +176,11 @@ impl Callers {
             format!("{name} was reported in {zone:?}, but is in {}", row["zone"])
         });
         self.check(volume.content_source == content, || {
-            format!(
-                "{name} was reported as created from {:?}",
-                volume.content_source
-            )
+            format!("{name} was reported as created from {:?}", volume.content_source)
         });
         if let Source::Snapshot(snapshot) = &source {
             self.check(row["snapshot"] == **snapshot, || {
-                format!(
-                    "{name} was created from {} instead of {snapshot}",
-                    row["snapshot"]
-                )
+                format!("{name} was created from {} instead of {snapshot}", row["snapshot"])
             });
         }
         id
@@ -225,13 +203,10 @@ impl Callers {
         let state = (self.state_reader)().await;
         let row = disk(&state, id);
         let attachments = attachments(row);
-        self.check(
-            attachments == [(node.to_owned(), "Attached".to_owned())],
-            || format!("{name} ({id}) was reported on {node}, but is on {attachments:?}"),
-        );
-        let serial = response
-            .publish_context
-            .get("diskplugin.csi.example/serial");
+        self.check(attachments == [(node.to_owned(), "Attached".to_owned())], || {
+            format!("{name} ({id}) was reported on {node}, but is on {attachments:?}")
+        });
+        let serial = response.publish_context.get("diskplugin.csi.example/serial");
         self.check(serial.map(String::as_str) == row["serial"].as_str(), || {
             format!("{name} was reported with serial {serial:?}")
         });
@@ -306,10 +281,7 @@ impl Callers {
                 format!("{name} was reported as a snapshot of {volume}, but is {row}")
             });
             self.check(made.source_volume_id == volume, || {
-                format!(
-                    "{name} was reported as a snapshot of {}",
-                    made.source_volume_id
-                )
+                format!("{name} was reported as a snapshot of {}", made.source_volume_id)
             });
             if made.ready_to_use {
                 return id;

@@ -6,7 +6,8 @@ use std::path::Path;
 /// loop device keeps from its last use.
 ///
 /// losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device, and
-/// the slower one makes the other's mkfs fail with EBUSY. Each losetup that searches for a device therefore holds the lock of `/dev`.
+/// the slower one makes the other's mkfs fail with EBUSY. Each losetup that searches for a device therefore holds the
+/// lock of `/dev`.
 pub(crate) fn attach_command(image: &Path) -> String {
     let image = image.display();
     format!("d=$(flock /dev losetup -f --show {image}); blockdev --setrw $d; echo $d")

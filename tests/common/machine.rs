@@ -15,10 +15,7 @@ pub(crate) async fn has_devices(test: &str) -> bool {
     if ended.code == Some(0) {
         return true;
     }
-    let reason = format!(
-        "root, loop devices and filesystem tools are required: {}",
-        ended.stderr
-    );
+    let reason = format!("root, loop devices and filesystem tools are required: {}", ended.stderr);
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     assert!(!ci, "tests are not skipped in CI: {reason}");
     eprintln!("SKIPPED: {test} because {reason}");
@@ -103,9 +100,7 @@ impl Drop for TestDir {
             let _ = umount2(Path::new(point), MntFlags::MNT_DETACH);
         }
         for device in self.devices() {
-            Start::of("losetup")
-                .args(["--detach", &device])
-                .run_blocking();
+            Start::of("losetup").args(["--detach", &device]).run_blocking();
         }
     }
 }

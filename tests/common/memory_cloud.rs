@@ -25,11 +25,7 @@ impl MemoryTransport {
 
 #[async_trait]
 impl Transport for MemoryTransport {
-    async fn send(
-        &self,
-        request: Request<String>,
-        deadline: Deadline,
-    ) -> Result<Response<Bytes>, Lost> {
+    async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost> {
         let mut request = request.map(String::into_bytes);
         let host = request.uri().authority().expect("the URI is absolute");
         let host = HeaderValue::from_str(host.as_str()).expect("a host is printable");
@@ -39,9 +35,7 @@ impl Transport for MemoryTransport {
         let served = served.map_err(Lost::no_response)?;
         let response = Response::builder().status(served.status);
         let headers = served.headers.into_iter();
-        let response = headers.fold(response, |response, (name, value)| {
-            response.header(name, value)
-        });
+        let response = headers.fold(response, |response, (name, value)| response.header(name, value));
         response.body(served.body.into()).map_err(Lost::no_response)
     }
 }

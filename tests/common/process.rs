@@ -62,10 +62,7 @@ impl Start {
             }
         }
         // A separate process group distinguishes its children from others.
-        command
-            .stdin(Stdio::null())
-            .process_group(0)
-            .kill_on_drop(true);
+        command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
         Self { command }
     }
 
@@ -75,8 +72,7 @@ impl Start {
     }
 
     pub(crate) fn args<A: AsRef<str>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
-        self.command
-            .args(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self.command.args(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
@@ -161,11 +157,7 @@ impl Process {
     /// Waits until `Probe` reports ready.
     pub(crate) async fn ready(&mut self, socket: &Path) -> Channel {
         until("Probe reports ready", TIMEOUT, async || {
-            assert!(
-                !self.is_over(),
-                "the process ended at startup: {}",
-                self.stderr()
-            );
+            assert!(!self.is_over(), "the process ended at startup: {}", self.stderr());
             let channel = csi::try_connect(socket).await?;
             let mut identity = IdentityClient::new(channel.clone());
             // A stopped process accepts a connection and never answers.

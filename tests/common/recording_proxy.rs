@@ -40,11 +40,7 @@ impl RecordingProxy {
     }
 }
 
-async fn forward(
-    client: TcpStream,
-    server: SocketAddr,
-    memory: &Mutex<Vec<u8>>,
-) -> std::io::Result<()> {
+async fn forward(client: TcpStream, server: SocketAddr, memory: &Mutex<Vec<u8>>) -> std::io::Result<()> {
     let server = TcpStream::connect(server).await?;
     let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
         (client.into_split(), server.into_split());
@@ -56,10 +52,7 @@ async fn forward(
                 return Ok(());
             }
             let read = &buffer[..count];
-            memory
-                .lock()
-                .expect("nobody panics with it")
-                .extend_from_slice(read);
+            memory.lock().expect("nobody panics with it").extend_from_slice(read);
             to_server.write_all(read).await?;
         }
     };

@@ -39,10 +39,7 @@ pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
 }
 
 /// Unmounts everything below a directory and detaches the loop devices of its files, for destructors.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a destructor has no runtime to await in"
-)]
+#[expect(clippy::disallowed_methods, reason = "a destructor has no runtime to await in")]
 pub(crate) fn clean_up(directory: &Path) {
     let dir = directory.display();
     // A device that was removed is freed with its last mount, and may be in use by another process now.
@@ -52,9 +49,7 @@ pub(crate) fn clean_up(directory: &Path) {
             case $(cat /sys/block/${{d#/dev/}}/loop/backing_file 2>/dev/null) in {dir}/*) blockdev --setrw $d; losetup -d $d;; esac
          done"
     );
-    let status = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .status();
+    let status = std::process::Command::new("sh").args(["-c", &script]).status();
     if !status.is_ok_and(|status| status.success()) {
         eprintln!("cannot clean up {dir}");
     }

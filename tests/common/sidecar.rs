@@ -123,8 +123,7 @@ impl Sidecar {
     pub(crate) async fn once<C: Call>(&self, message: &C) -> Result<C::Response, Status> {
         let mut request = Request::new(message.clone());
         request.set_timeout(self.retry_policy.timeout);
-        let response =
-            tokio::time::timeout(self.retry_policy.timeout, C::send(&self.port, request));
+        let response = tokio::time::timeout(self.retry_policy.timeout, C::send(&self.port, request));
         let response = match response.await {
             Ok(response) => response.map(Response::into_inner),
             Err(_) => Err(Status::deadline_exceeded("the caller gave up")),
@@ -166,10 +165,7 @@ impl Sidecar {
         let codes = self.codes.lock().unwrap();
         let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for ((call, code), count) in &*codes {
-            lines
-                .entry(call)
-                .or_default()
-                .push(format!("{code} {count}"));
+            lines.entry(call).or_default().push(format!("{code} {count}"));
         }
         let lines = lines
             .iter()

@@ -10,11 +10,7 @@ const TICK: Duration = Duration::from_millis(10);
 ///
 /// # Panics
 /// If that does not happen within the bound.
-pub(crate) async fn until<T>(
-    what: &str,
-    bound: Duration,
-    mut poll: impl AsyncFnMut() -> Option<T>,
-) -> T {
+pub(crate) async fn until<T>(what: &str, bound: Duration, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     let mut tick = interval(TICK);
     let reached = timeout(bound, async {
         loop {

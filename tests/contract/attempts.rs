@@ -17,18 +17,12 @@ use wiremock::matchers::{any, query_param};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::world::{
-    Connection, World, attach_to, client, create_essd, deadline, described, detach_from, essd,
-    expect_error, snapshot_of,
+    Connection, World, attach_to, client, create_essd, deadline, described, detach_from, essd, expect_error,
+    snapshot_of,
 };
 
 /// Faults after which the call has taken effect, but the caller cannot know it.
-const LOST: [&str; 5] = [
-    "reset-after",
-    "truncated",
-    "empty",
-    "html",
-    "internal-error-after",
-];
+const LOST: [&str; 5] = ["reset-after", "truncated", "empty", "html", "internal-error-after"];
 
 /// A server that returns these responses and then success.
 async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
@@ -98,10 +92,7 @@ async fn a_used_nonce_is_replaced() {
 fn one_token(world: &World, action: &str) {
     let calls = world.cloud.calls();
     let calls: Vec<_> = calls.iter().filter(|call| call.action == action).collect();
-    let tokens: BTreeSet<_> = calls
-        .iter()
-        .map(|call| &call.params["ClientToken"])
-        .collect();
+    let tokens: BTreeSet<_> = calls.iter().map(|call| &call.params["ClientToken"]).collect();
     let nonces: BTreeSet<_> = calls.iter().map(|call| call.nonce.as_ref()).collect();
     assert_eq!((tokens.len(), nonces.len()), (1, 2), "{calls:?}");
     world.cloud.clear_calls();
@@ -126,11 +117,7 @@ async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
         let request = snapshot_of(&disk, fault);
-        world
-            .ecs
-            .create_snapshot(deadline(), &request)
-            .await
-            .unwrap();
+        world.ecs.create_snapshot(deadline(), &request).await.unwrap();
         assert_eq!(world.snapshots(), index + 1, "{fault}");
         one_token(&world, "CreateSnapshot");
     }
@@ -187,27 +174,15 @@ async fn attach_and_detach_are_not_retried_after_a_lost_response() {
         world.configure(json!({"faults": [
             {"action": "AttachDisk", "kind": fault}, {"action": "DetachDisk", "kind": fault}
         ]}));
-        let outcome = world
-            .ecs
-            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-            .await;
+        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
         expect_error(outcome, Kind::Ambiguous);
         assert_eq!(world.calls("AttachDisk"), 1, "{fault}");
         // The disk is attached now, so that the detach can take effect.
-        let _ = world
-            .ecs
-            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-            .await;
-        let outcome = world
-            .ecs
-            .detach_disk(deadline(), &detach_from(&disk, "i-one"))
-            .await;
+        let _ = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
         expect_error(outcome, Kind::Ambiguous);
         assert_eq!(world.calls("DetachDisk"), 1, "{fault}");
-        let _ = world
-            .ecs
-            .detach_disk(deadline(), &detach_from(&disk, "i-one"))
-            .await;
+        let _ = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
         assert!(described(&world.ecs, &disk).await.unwrap().is_free());
     }
 }
@@ -215,10 +190,8 @@ async fn attach_and_detach_are_not_retried_after_a_lost_response() {
 #[tokio::test]
 async fn a_throttled_call_waits_for_the_time_in_the_response() {
     // Longer than the client's own backoff.
-    let throttled = refusal(400, "Throttling").insert_header(
-        "x-ratelimit-user-api",
-        "Limit:1,Remain:0,TimeLeft:2500,Reset:0",
-    );
+    let throttled =
+        refusal(400, "Throttling").insert_header("x-ratelimit-user-api", "Limit:1,Remain:0,TimeLeft:2500,Reset:0");
     let server = script(vec![throttled]).await;
     let ecs = caller(&server.uri(), Scheme::V1);
     let start = Instant::now();
@@ -266,10 +239,7 @@ async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
     let error = outcome.unwrap_err();
     // The deadline may end an attempt.
     let is_expected = matches!(error.kind(), Kind::Unreachable | Kind::Deadline);
-    assert!(
-        is_expected && error.to_string().contains(" attempts"),
-        "{error}"
-    );
+    assert!(is_expected && error.to_string().contains(" attempts"), "{error}");
     assert!(start.elapsed() < patience * 4);
 }
 
@@ -280,10 +250,7 @@ async fn no_error_contains_key_secret_or_signature() {
     let disk = create_essd(&world.ecs, "shy").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = world
-            .ecs
-            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-            .await;
+        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
         let error = outcome.unwrap_err();
         let text = format!("{} {error:?}", error_chain(&error));
         for secret in [

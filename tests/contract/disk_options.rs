@@ -43,22 +43,13 @@ fn auto(name: &str, gib: u32) -> CreateDisk {
     }
 }
 
-pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_one(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_one(ecs: &Client, world: &World) {
     let zonal = CreateDisk {
         zone: Some(zone(ZONE)),
         ..regional("zonal")
     };
-    assert_eq!(
-        code(ecs, world, &zonal).await,
-        "InvalidZoneId.DiskCategoryUnsupported"
-    );
-    let id = ecs
-        .create_disk(deadline(), &regional("regional"))
-        .await
-        .unwrap();
+    assert_eq!(code(ecs, world, &zonal).await, "InvalidZoneId.DiskCategoryUnsupported");
+    let id = ecs.create_disk(deadline(), &regional("regional")).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert_eq!((disk.zone, disk.category.is_regional()), (None, true));
     let nowhere = CreateDisk {
@@ -78,16 +69,10 @@ async fn stock(ecs: &Client, query: &DescribeStock) -> Vec<ZoneStock> {
 }
 
 fn names(zone: &ZoneStock) -> Vec<&str> {
-    zone.categories
-        .iter()
-        .map(|stock| stock.category.as_str())
-        .collect()
+    zone.categories.iter().map(|stock| stock.category.as_str()).collect()
 }
 
-pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn stock_of_the_region_is_asked_apart_from_that_of_its_zones(ecs: &Client, world: &World) {
     let query = DescribeStock {
         regional: true,
         ..DescribeStock::default()
@@ -146,10 +131,7 @@ pub(crate) async fn stock_can_be_stale(ecs: &Client, world: &World) {
     assert!(!stock(ecs, &ssd).await[0].categories[0].available);
 }
 
-pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(ecs: &Client, world: &World) {
     let sold = [format!("{ZONE}/PL0"), format!("{ZONE}/multi-attach")];
     world.configure(json!({"out_of_stock": sold}));
     let level = CreateDisk {
@@ -171,10 +153,7 @@ pub(crate) async fn a_level_and_multi_attach_can_be_out_of_stock_in_a_zone(
     create_essd(ecs, "plain").await;
 }
 
-pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_documented_codes(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_documented_codes(ecs: &Client, world: &World) {
     let iops = |name: &str, gib, iops| CreateDisk {
         provisioned_iops: Some(iops),
         ..auto(name, gib)
@@ -214,17 +193,11 @@ pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_document
     ] {
         assert_eq!(code(ecs, world, &request).await, wanted, "{request:?}");
     }
-    let id = ecs
-        .create_disk(deadline(), &iops("most", 10, 7000))
-        .await
-        .unwrap();
+    let id = ecs.create_disk(deadline(), &iops("most", 10, 7000)).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().provisioned_iops, 7000);
 }
 
-pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(ecs: &Client, world: &World) {
     let burst = CreateDisk {
         multi_attach: true,
         bursting: true,
@@ -259,10 +232,7 @@ fn encrypted(name: &str, key: Option<&str>) -> CreateDisk {
     }
 }
 
-pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(ecs: &Client, world: &World) {
     world.configure(json!({"keys": {"missing": ["k-1"], "disabled": ["k-2"],
         "unauthorized": ["k-3"], "asymmetric": ["k-4"]}}));
     for (key, wanted) in [
@@ -273,14 +243,9 @@ pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(
     ] {
         assert_eq!(code(ecs, world, &encrypted(key, Some(key))).await, wanted);
     }
-    let id = ecs
-        .create_disk(deadline(), &encrypted("good", Some("k-5")))
-        .await;
+    let id = ecs.create_disk(deadline(), &encrypted("good", Some("k-5"))).await;
     let disk = described(ecs, &id.unwrap()).await.unwrap();
-    assert_eq!(
-        (disk.encrypted, disk.kms_key.as_deref()),
-        (true, Some("k-5"))
-    );
+    assert_eq!((disk.encrypted, disk.kms_key.as_deref()), (true, Some("k-5")));
 }
 
 pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: &World) {
@@ -289,9 +254,7 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: 
         code(ecs, world, &essd("plain")).await,
         "InvalidEncrypted.NotMatchDiskDefaultEncryption"
     );
-    ecs.create_disk(deadline(), &encrypted("asked", None))
-        .await
-        .unwrap();
+    ecs.create_disk(deadline(), &encrypted("asked", None)).await.unwrap();
     world.configure(json!({"keys": {"default_encryption": "upgrade"}}));
     let id = create_essd(ecs, "upgraded").await;
     let disk = described(ecs, &id).await.unwrap();
@@ -299,10 +262,7 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: 
 }
 
 pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
-    let id = ecs
-        .create_disk(deadline(), &encrypted("asked", None))
-        .await
-        .unwrap();
+    let id = ecs.create_disk(deadline(), &encrypted("asked", None)).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert!(disk.kms_key.is_some(), "the id of the service key");
     assert!(disk.resource_group.is_some(), "the default group");

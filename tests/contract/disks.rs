@@ -4,9 +4,7 @@ use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
 use serde_json::json;
 
-use crate::world::{
-    World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone,
-};
+use crate::world::{World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone};
 
 over_every_connection!(
     a_new_disk_becomes_available_after_its_delay,
@@ -25,10 +23,7 @@ over_every_connection!(
 pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"create": "3s"}}));
     let disk = create_essd(ecs, "new").await;
-    assert_eq!(
-        described(ecs, &disk).await.unwrap().status,
-        DiskStatus::Creating
-    );
+    assert_eq!(described(ecs, &disk).await.unwrap().status, DiskStatus::Creating);
     world.pass(3);
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
@@ -51,8 +46,7 @@ pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World
     // Responses contain whole seconds.
     let second = world.now().as_second();
     assert_eq!(
-        disk.created
-            .map(|at| (at.as_second(), at.subsec_nanosecond())),
+        disk.created.map(|at| (at.as_second(), at.subsec_nanosecond())),
         Some((second, 0))
     );
 }
@@ -85,10 +79,7 @@ pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &Client, w
     let disk = create_essd(ecs, "first").await;
     let mut other = essd("first");
     other.size = Gib(21);
-    let error = expect_error(
-        ecs.create_disk(deadline(), &other).await,
-        Kind::TokenMismatch,
-    );
+    let error = expect_error(ecs.create_disk(deadline(), &other).await, Kind::TokenMismatch);
     assert_eq!(error.code(), Some("IdempotentParameterMismatch"));
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     assert_eq!(world.disks(), 1);
@@ -123,17 +114,13 @@ pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &Client, world: &
     world.pass(9);
     assert_eq!(described(ecs, &disk).await, None);
     let error = expect_error(
-        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
-            .await,
+        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await,
         Kind::NotFound,
     );
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
-pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(ecs: &Client, world: &World) {
     let disk = "d-unknown".parse().unwrap();
     ecs.delete_disk(deadline(), &disk).await.unwrap();
     world.configure(json!({"rules": {"missing_is_error": true}}));
@@ -151,9 +138,7 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client,
         let held = attach_to(&disk, "i-one");
         ecs.attach_disk(deadline(), &held).await.unwrap();
         expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
-        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one"))
-            .await
-            .unwrap();
+        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
         ecs.delete_disk(deadline(), &disk).await.unwrap();
     }
 }

@@ -1,16 +1,13 @@
 //! Elastic ephemeral disks, and the categories of the finance cloud.
 
 use diskplugin::cloud::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, Kind, ModifyDiskSpec, ResizeDisk,
-    ResizeMode,
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, Kind, ModifyDiskSpec, ResizeDisk, ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags};
 use serde_json::json;
 
 use crate::multi_attach::{code, nvme};
-use crate::world::{
-    World, ZONE, attach_to, deadline, described, detach_from, essd, expect_error, node,
-};
+use crate::world::{World, ZONE, attach_to, deadline, described, detach_from, essd, expect_error, node};
 
 over_every_connection!(
     an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only,
@@ -51,10 +48,7 @@ fn ephemeral_detach(disk: &DiskId, instance: &str) -> DetachDisk {
     }
 }
 
-pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_only(ecs: &Client, world: &World) {
     let needs = || (403, "InvalidParameter.DeleteWithInstance".to_owned());
     let disk = ephemeral(ecs, world).await;
     let row = described(ecs, &disk).await.unwrap();
@@ -66,9 +60,7 @@ pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_o
         .unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-a")));
-    let lacking = ecs
-        .detach_disk(deadline(), &detach_from(&disk, "i-a"))
-        .await;
+    let lacking = ecs.detach_disk(deadline(), &detach_from(&disk, "i-a")).await;
     assert_eq!(code(lacking), needs());
     ecs.detach_disk(deadline(), &ephemeral_detach(&disk, "i-a"))
         .await
@@ -76,10 +68,7 @@ pub(crate) async fn an_ephemeral_disk_comes_and_goes_with_delete_with_instance_o
     assert!(described(ecs, &disk).await.unwrap().is_free());
 }
 
-pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(ecs: &Client, world: &World) {
     let disk = ephemeral(ecs, world).await;
     for _ in 0..2 {
         ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-a"))
@@ -89,9 +78,7 @@ pub(crate) async fn an_ephemeral_disk_returns_to_its_first_instance_only(
             .await
             .unwrap();
     }
-    let other = ecs
-        .attach_disk(deadline(), &ephemeral_attach(&disk, "i-b"))
-        .await;
+    let other = ecs.attach_disk(deadline(), &ephemeral_attach(&disk, "i-b")).await;
     let refusal = "InvalidOperation.OtherInstanceUnsupported";
     assert_eq!(code(other), (403, refusal.to_owned()));
 }
@@ -105,10 +92,7 @@ pub(crate) async fn an_ephemeral_disk_is_deleted_with_its_instance(ecs: &Client,
     assert_eq!(described(ecs, &disk).await, None);
 }
 
-pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(ecs: &Client, world: &World) {
     let snapshot = |disk: &DiskId| CreateSnapshot {
         disk: disk.clone(),
         name: "snapshot".to_owned(),
@@ -128,9 +112,7 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
     }
     assert_eq!(world.snapshots(), 0);
     let source = ecs.create_disk(deadline(), &essd("source")).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&source, "i-b"))
-        .await
-        .unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&source, "i-b")).await.unwrap();
     let snapshot = ecs.create_snapshot(deadline(), &snapshot(&source)).await;
     let restored = CreateDisk {
         snapshot: Some(snapshot.unwrap()),
@@ -142,10 +124,7 @@ pub(crate) async fn an_ephemeral_disk_has_no_snapshots_and_is_made_from_none(
     assert_eq!(code(outcome), (403, refusal.to_owned()));
 }
 
-pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(ecs: &Client, world: &World) {
     let disk = ephemeral(ecs, world).await;
     let to = |size: u32| ResizeDisk {
         disk: disk.clone(),
@@ -153,10 +132,7 @@ pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
         mode: ResizeMode::Offline,
         token: ClientToken::derive("ResizeDisk", [size.to_string().as_str()]),
     };
-    expect_error(
-        ecs.resize_disk(deadline(), &to(8193)).await,
-        Kind::OutOfRange,
-    );
+    expect_error(ecs.resize_disk(deadline(), &to(8193)).await, Kind::OutOfRange);
     ecs.resize_disk(deadline(), &to(8192)).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(8192));
     let other = ModifyDiskSpec {
@@ -167,10 +143,7 @@ pub(crate) async fn an_ephemeral_disk_can_be_resized_but_not_converted(
         dry_run: true,
     };
     let outcome = ecs.modify_disk_spec(deadline(), &other).await;
-    assert_eq!(
-        code(outcome),
-        (403, "InvalidDiskCategory.NotSupported".to_owned())
-    );
+    assert_eq!(code(outcome), (403, "InvalidDiskCategory.NotSupported".to_owned()));
 }
 
 pub(crate) async fn each_category_rejects_sizes_out_of_range(ecs: &Client, world: &World) {

@@ -21,23 +21,14 @@ over_every_connection!(
     a_call_that_hangs_takes_effect_and_lasts_until_its_deadline,
 );
 
-pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(ecs: &Client, world: &World) {
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs
-        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-        .await;
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
     let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.action(), "AttachDisk");
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
     assert_eq!(error.status(), Some(404));
-    assert!(
-        error
-            .message()
-            .is_some_and(|outcome_text| !outcome_text.is_empty())
-    );
+    assert!(error.message().is_some_and(|outcome_text| !outcome_text.is_empty()));
     let calls = world.cloud.calls();
     assert_eq!(error.request_id(), Some(calls[0].request_id.as_str()));
     assert!(!error.to_string().contains("attempts"), "{error}");
@@ -50,18 +41,13 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(
 pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs
-        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-        .await;
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
     let error = expect_error(outcome, Kind::NotFound);
     assert_eq!(error.message(), None);
     assert!(error.request_id().is_some());
 }
 
-pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(ecs: &Client, world: &World) {
     create_essd(ecs, "there").await;
     world.configure(json!({"denied": ["CreateDisk", "DescribeDisks"]}));
     let error = expect_error(ecs.create_disk(deadline(), &essd("no")).await, Kind::Denied);
@@ -85,13 +71,8 @@ async fn call_with_fault(ecs: &Client, world: &World, fault: &str) {
     let disk = create_essd(ecs, fault).await;
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
     world.cloud.clear_calls();
-    let outcome = ecs
-        .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-        .await;
-    assert_eq!(
-        expect_error(outcome, Kind::Ambiguous).action(),
-        "AttachDisk"
-    );
+    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+    assert_eq!(expect_error(outcome, Kind::Ambiguous).action(), "AttachDisk");
     assert_eq!(world.calls("AttachDisk"), 1, "{fault} is not repeated");
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
@@ -101,10 +82,7 @@ pub(crate) async fn a_lost_attach_response_has_an_unknown_outcome(ecs: &Client, 
     call_with_fault(ecs, world, "reset-after").await;
 }
 
-pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn an_unreadable_attach_response_has_an_unknown_outcome(ecs: &Client, world: &World) {
     for fault in ["truncated", "empty", "html"] {
         call_with_fault(ecs, world, fault).await;
     }
@@ -114,9 +92,7 @@ pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(ecs: &Clie
     let disk = "d-unknown".parse().unwrap();
     for fault in ["truncated", "html"] {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = ecs
-            .attach_disk(deadline(), &attach_to(&disk, "i-one"))
-            .await;
+        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
         expect_error(outcome, Kind::Ambiguous);
     }
 }
@@ -128,10 +104,7 @@ pub(crate) async fn no_call_is_made_after_the_deadline(ecs: &Client, world: &Wor
     assert_eq!(world.calls("CreateDisk"), 0);
 }
 
-pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_struck(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "there").await;
     world.configure(json!({"faults": [{"action": "*", "for": "45s", "kind": "no-rows"}]}));
     assert_eq!(described(ecs, &disk).await, None);
@@ -143,10 +116,7 @@ pub(crate) async fn a_read_may_return_no_rows_for_a_while_and_a_write_is_not_str
     assert!(described(ecs, &other).await.is_some());
 }
 
-pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "CreateDisk", "times": 9, "kind": "hang"}]}));
     let time = Duration::from_secs(1);
     let start = tokio::time::Instant::now();

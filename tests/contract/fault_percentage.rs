@@ -21,10 +21,7 @@ fn is_share(count: usize, percent: usize) {
     );
 }
 
-pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"lag": "2s", "percent": 30}}));
     let disk = create_essd(ecs, "data").await;
     let mut absent = 0;
@@ -43,10 +40,7 @@ pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World)
     ]}));
     let mut failed = 0;
     for _ in 0..CALLS {
-        match ecs
-            .describe_disks(deadline(), &DescribeDisks::default())
-            .await
-        {
+        match ecs.describe_disks(deadline(), &DescribeDisks::default()).await {
             Ok(_) => {}
             Err(error) => {
                 assert_eq!(error.kind(), Kind::Denied);

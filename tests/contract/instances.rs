@@ -34,10 +34,7 @@ pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &Client,
     }
 }
 
-pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(ecs: &Client, _: &World) {
     let query = by(&["i-two", "i-unknown"]);
     let page = ecs.describe_instances(deadline(), &query).await.unwrap();
     let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
@@ -61,10 +58,7 @@ pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, wor
 
 pub(crate) async fn a_type_has_its_disk_quantity(ecs: &Client, _: &World) {
     let names = ["ecs.g6.large".to_owned()];
-    let types = ecs
-        .describe_instance_types(deadline(), &names)
-        .await
-        .unwrap();
+    let types = ecs.describe_instance_types(deadline(), &names).await.unwrap();
     assert_eq!(types.len(), 1);
     assert_eq!(types[0].name, names[0]);
     assert!(types[0].disk_quantity > 1);

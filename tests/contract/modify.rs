@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{
-    Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec,
-};
+use diskplugin::cloud::{Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
 use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
 
 use crate::modify_requests::{auto, code, disk, to};
@@ -26,23 +24,14 @@ async fn task(ecs: &Client, of: &DiskId) -> Task {
     page.rows.into_iter().next().unwrap()
 }
 
-pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "dry").await;
     let dry = ModifyDiskSpec {
         dry_run: true,
         ..auto(&disk)
     };
-    assert_eq!(
-        code(ecs.modify_disk_spec(deadline(), &dry).await),
-        "DryRunOperation"
-    );
-    assert_eq!(
-        described(ecs, &disk).await.unwrap().category,
-        Category::CloudEssd
-    );
+    assert_eq!(code(ecs.modify_disk_spec(deadline(), &dry).await), "DryRunOperation");
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
     let same = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         performance_level: Some(PerformanceLevel::Pl1),
@@ -76,44 +65,26 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
     };
     let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
     let running = task(ecs, &disk).await;
-    assert_eq!(
-        (Some(running.id), running.status),
-        (id, TaskStatus::Processing)
-    );
+    assert_eq!((Some(running.id), running.status), (id, TaskStatus::Processing));
     assert_eq!(running.resource, disk.as_str());
-    assert_eq!(
-        described(ecs, &disk).await.unwrap().category,
-        Category::CloudEssd
-    );
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
     world.pass(60);
     assert_eq!(task(ecs, &disk).await.status, TaskStatus::Finished);
     let row = described(ecs, &disk).await.unwrap();
-    assert_eq!(
-        (row.category, row.provisioned_iops),
-        (Category::CloudAuto, 1000)
-    );
+    assert_eq!((row.category, row.provisioned_iops), (Category::CloudAuto, 1000));
     assert_eq!(row.performance_level, None);
 }
 
 pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
-    let id = ecs
-        .modify_disk_spec(deadline(), &auto(&disk))
-        .await
-        .unwrap();
+    let id = ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
-    assert_eq!(
-        described(ecs, &disk).await.unwrap().category,
-        Category::CloudEssd
-    );
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
 }
 
-pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Client, world: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut ids = Vec::new();
     for (disk, category) in [
@@ -135,41 +106,23 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(
     assert_eq!(of_one, [ids[2].clone(), ids[0].clone()]);
     let query = DescribeTasks::Ids(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
-    assert_eq!(
-        (page.rows.len(), page.rows[0].id.clone()),
-        (1, ids[1].clone())
-    );
+    assert_eq!((page.rows.len(), page.rows[0].id.clone()), (1, ids[1].clone()));
 }
 
-pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(ecs: &Client, world: &World) {
     let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
         disk: disk.clone(),
         attribute: DiskAttribute::Bursting(bursting),
     };
     let essd = create_essd(ecs, "essd").await;
-    let expect_error = ecs
-        .modify_disk_attribute(deadline(), &burst(&essd, true))
-        .await;
-    assert_eq!(
-        code(expect_error),
-        "BurstingEnabledForDiskCategoryUnsupported"
-    );
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForDiskCategoryUnsupported");
     let small = disk(ecs, "small", Category::CloudAuto, 3).await;
-    let expect_error = ecs
-        .modify_disk_attribute(deadline(), &burst(&small, true))
-        .await;
-    assert_eq!(
-        code(expect_error),
-        "InvalidBurstingEnabled.DiskSizeTooSmall"
-    );
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&small, true)).await;
+    assert_eq!(code(expect_error), "InvalidBurstingEnabled.DiskSizeTooSmall");
     let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
     for on in [true, false] {
-        ecs.modify_disk_attribute(deadline(), &burst(&disk, on))
-            .await
-            .unwrap();
+        ecs.modify_disk_attribute(deadline(), &burst(&disk, on)).await.unwrap();
         assert_eq!(described(ecs, &disk).await.unwrap().bursting, on);
     }
     world.configure(json!({"delays": {"modify": "60s"}}));
@@ -178,28 +131,18 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         ..to(&disk)
     };
     ecs.modify_disk_spec(deadline(), &back).await.unwrap();
-    let expect_error = ecs
-        .modify_disk_attribute(deadline(), &burst(&disk, true))
-        .await;
-    assert_eq!(
-        code(expect_error),
-        "BurstingEnabledForModifyingDiskUnsupported"
-    );
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForModifyingDiskUnsupported");
 }
 
-pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "data").await;
     for value in [true, false] {
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             attribute: DiskAttribute::DeleteWithInstance(value),
         };
-        ecs.modify_disk_attribute(deadline(), &request)
-            .await
-            .unwrap();
+        ecs.modify_disk_attribute(deadline(), &request).await.unwrap();
         let row = described(ecs, &disk).await.unwrap();
         assert_eq!(row.delete_with_instance, value);
     }

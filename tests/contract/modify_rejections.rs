@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use diskplugin::cloud::{
-    Client, CreateDisk, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec,
-    ResizeDisk, ResizeMode,
+    Client, CreateDisk, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
 
@@ -24,13 +23,8 @@ over_every_connection!(
 pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "busy").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk))
-        .await
-        .unwrap();
-    for (alternatives, wanted) in [
-        ("first", "InvalidStatus.DiskNotReady"),
-        ("last", "IncorrectDiskStatus"),
-    ] {
+    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    for (alternatives, wanted) in [("first", "InvalidStatus.DiskNotReady"), ("last", "IncorrectDiskStatus")] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         let again = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
         assert_eq!(code(again), wanted);
@@ -44,9 +38,7 @@ pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Clien
 pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = create_essd(ecs, "hot").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk))
-        .await
-        .unwrap();
+    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
     let back = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         ..to(&disk)
@@ -57,10 +49,7 @@ pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &Client, w
     assert!(ecs.modify_disk_spec(deadline(), &back).await.is_ok());
 }
 
-pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"alternatives": "first"}}));
     let essd = create_essd(ecs, "essd").await;
     let auto_disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
@@ -77,10 +66,7 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
         ..to(&essd)
     };
     for (request, wanted) in [
-        (
-            level(&essd, PerformanceLevel::Pl0),
-            "InvalidPerformanceLevel.TooLow",
-        ),
+        (level(&essd, PerformanceLevel::Pl0), "InvalidPerformanceLevel.TooLow"),
         (
             level(&essd, PerformanceLevel::Pl3),
             "OperationDenied.PerformanceLevelNotMatch",
@@ -89,19 +75,10 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
             level(&auto_disk, PerformanceLevel::Pl1),
             "InvalidPerformanceLevelParam.Mismatch",
         ),
-        (
-            iops(&essd, 100),
-            "ProvisionedIopsForDiskCategoryUnsupported",
-        ),
+        (iops(&essd, 100), "ProvisionedIopsForDiskCategoryUnsupported"),
         // 20 GiB: 1000 * 20 - 3000.
-        (
-            iops(&auto_disk, 17_001),
-            "InvalidProvisionedIops.LimitExceed",
-        ),
-        (
-            category(Category::Cloud),
-            "InvalidDiskCategory.ValueNotSupported",
-        ),
+        (iops(&auto_disk, 17_001), "InvalidProvisionedIops.LimitExceed"),
+        (category(Category::Cloud), "InvalidDiskCategory.ValueNotSupported"),
         (
             category(Category::CloudEssdEntry),
             "InvalidDiskCategory.ValueNotSupported",
@@ -117,10 +94,7 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(
     assert_eq!(code(expect_error), "InvalidDiskCategory.NotSupported");
 }
 
-pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "10s", "cut": "10s"}}));
     let growing = create_essd(ecs, "growing").await;
     let request = ResizeDisk {
@@ -131,10 +105,7 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
     };
     ecs.resize_disk(deadline(), &request).await.unwrap();
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&growing)).await;
-    assert_eq!(
-        code(expect_error),
-        "OperationDenied.DiskExpansionUnfinished"
-    );
+    assert_eq!(code(expect_error), "OperationDenied.DiskExpansionUnfinished");
     let cutting = create_essd(ecs, "cutting").await;
     ecs.create_snapshot(deadline(), &snapshot_of(&cutting, "snap"))
         .await
@@ -142,17 +113,10 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&cutting)).await;
     assert_eq!(code(expect_error), "DiskCreatingSnapshot");
     world.pass(10);
-    assert!(
-        ecs.modify_disk_spec(deadline(), &auto(&growing))
-            .await
-            .is_ok()
-    );
+    assert!(ecs.modify_disk_spec(deadline(), &auto(&growing)).await.is_ok());
 }
 
-pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(ecs: &Client, world: &World) {
     world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
     let disk = create_essd(ecs, "sold").await;
     let expect_error = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
@@ -162,9 +126,7 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
         ..essd("far")
     };
     let disk = ecs.create_disk(deadline(), &request).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far"))
-        .await
-        .unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far")).await.unwrap();
     let to_ssd = ModifyDiskSpec {
         category: Some(Category::CloudSsd),
         ..to(&disk)
@@ -173,8 +135,7 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(
     assert!(
         matches!(
             &*code(expect_error),
-            "InvalidInstanceType.NotSupportDiskCategory"
-                | "InvalidDiskCategory.InstanceTypeUnsupported"
+            "InvalidInstanceType.NotSupportDiskCategory" | "InvalidDiskCategory.InstanceTypeUnsupported"
         ),
         "the instance takes no cloud_ssd"
     );

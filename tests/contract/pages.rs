@@ -92,10 +92,7 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
     assert_eq!(page.rows.len(), 10);
 }
 
-pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"page_memory": "1h"}}));
     let mut request = essd("tagged");
     request.tags = tags(&[("k", "v")]);
@@ -118,10 +115,7 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(
     expect_error(ecs.describe_disks(deadline(), &same).await, Kind::Invalid);
 }
 
-pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_others(ecs: &Client, _: &World) {
     let before = disks(ecs, 25).await;
     let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let mut ids: Vec<DiskId> = first.rows.into_iter().map(|row| row.id).collect();
@@ -138,10 +132,7 @@ pub(crate) async fn what_comes_and_goes_between_pages_neither_repeats_nor_hides_
     assert!(before.is_subset(&all));
 }
 
-pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"filtered_rows": 15}}));
     let disk = create_essd(ecs, "source").await;
     for n in 0..20 {
@@ -172,9 +163,6 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(
             ..DescribeSnapshots::default()
         };
         let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
-        assert_eq!(
-            (found, page.rows.len(), page.next),
-            (disks, snapshots, None)
-        );
+        assert_eq!((found, page.rows.len(), page.next), (disks, snapshots, None));
     }
 }

@@ -38,9 +38,7 @@ pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &W
 
 pub(crate) async fn an_attached_disk_is_resized_online(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "held").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
-        .await
-        .unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
     let request = to(&disk, 30, ResizeMode::Online);
     ecs.resize_disk(deadline(), &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
@@ -63,26 +61,17 @@ pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &Clien
         size: Gib(40),
         ..request
     };
-    expect_error(
-        ecs.resize_disk(deadline(), &other).await,
-        Kind::TokenMismatch,
-    );
+    expect_error(ecs.resize_disk(deadline(), &other).await, Kind::TokenMismatch);
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
-pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "bounded").await;
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         for size in [19, 20, 65537] {
             let request = to(&disk, size, ResizeMode::Offline);
-            expect_error(
-                ecs.resize_disk(deadline(), &request).await,
-                Kind::OutOfRange,
-            );
+            expect_error(ecs.resize_disk(deadline(), &request).await, Kind::OutOfRange);
         }
     }
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
@@ -99,17 +88,12 @@ pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &Client, world: &W
     let request = to(&disk, 30, ResizeMode::Online);
     expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
     world.configure(json!({"delays": {"attach": "2s"}}));
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one"))
-        .await
-        .unwrap();
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
     let request = to(&disk, 30, ResizeMode::Offline);
     expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
 }
 
-pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "30s"}}));
     let disk = create_essd(ecs, "twice").await;
     let request = to(&disk, 30, ResizeMode::Offline);

@@ -6,8 +6,7 @@ use diskplugin::cloud::{Client, DescribeSnapshots, Kind};
 use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
 
 use crate::world::{
-    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of,
-    tags,
+    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,
 };
 
 over_every_connection!(
@@ -32,9 +31,7 @@ over_every_connection!(
 pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let id = id.unwrap();
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Progressing);
@@ -44,26 +41,19 @@ pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &W
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Progressing);
     assert!(row.available);
-    let time = row
-        .created
-        .map(|at| (at.as_second(), at.subsec_nanosecond()));
+    let time = row.created.map(|at| (at.as_second(), at.subsec_nanosecond()));
     assert_eq!(time, Some((world.now().as_second(), 0)));
     world.pass(4);
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Accomplished);
 }
 
-pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let mut legacy = essd("legacy");
     legacy.category = Category::CloudSsd;
     let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let id = id.unwrap();
     world.pass(4);
     assert!(!described_snapshot(ecs, &id).await.unwrap().available);
@@ -85,45 +75,30 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World
 
 pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
     restored.size = Gib(40);
     let id = ecs.create_disk(deadline(), &restored).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
-    assert_eq!(
-        (row.source_snapshot, row.size),
-        (restored.snapshot, Gib(40))
-    );
+    assert_eq!((row.source_snapshot, row.size), (restored.snapshot, Gib(40)));
 }
 
 pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &Client, _: &World) {
     let mut large = essd("large");
     large.size = Gib(40);
     let disk = ecs.create_disk(deadline(), &large).await.unwrap();
-    let snapshot = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
-    let error = expect_error(
-        ecs.create_disk(deadline(), &restored).await,
-        Kind::OutOfRange,
-    );
+    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::OutOfRange);
     assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
 }
 
-pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
     let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
@@ -135,44 +110,29 @@ pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(
 
 pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
-    let first = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let first = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     world.pass(60);
-    let second = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let second = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     assert_eq!(first.unwrap(), second.unwrap());
     assert_eq!(world.snapshots(), 1);
 }
 
-pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let request = snapshot_of(&one, "name");
     ecs.create_snapshot(deadline(), &request).await.unwrap();
-    let outcome = ecs
-        .create_snapshot(deadline(), &snapshot_of(&two, "name"))
-        .await;
+    let outcome = ecs.create_snapshot(deadline(), &snapshot_of(&two, "name")).await;
     expect_error(outcome, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 1);
 }
 
 pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
-    let error = expect_error(
-        ecs.create_snapshot(deadline(), &request).await,
-        Kind::NotFound,
-    );
+    let error = expect_error(ecs.create_snapshot(deadline(), &request).await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
-pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs: &Client, world: &World) {
     for alternatives in ["first", "last"] {
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "delays": {"snapshot": "5s"}
@@ -191,9 +151,7 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(
 
 pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let of_one = ecs
-        .create_snapshot(deadline(), &snapshot_of(&one, "of-one"))
-        .await;
+    let of_one = ecs.create_snapshot(deadline(), &snapshot_of(&one, "of-one")).await;
     ecs.create_snapshot(deadline(), &snapshot_of(&two, "of-two"))
         .await
         .unwrap();
@@ -214,14 +172,9 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &Wor
     assert_eq!(described_snapshot(ecs, &unknown).await, None);
 }
 
-pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let id = id.unwrap();
     let mut restored = essd("restored");
     restored.snapshot = Some(id.clone());
@@ -230,10 +183,7 @@ pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(
     assert_eq!(described_snapshot(ecs, &id).await, None);
 }
 
-pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(ecs: &Client, world: &World) {
     let id = "s-unknown".parse().unwrap();
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
     world.configure(json!({"rules": {"missing_is_error": true}}));
@@ -257,10 +207,7 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, wo
     }
 }
 
-pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
     let id = ecs
         .create_snapshot(deadline(), &snapshot_of(&disk, "one"))

@@ -15,16 +15,11 @@ over_every_connection!(
     stock_can_be_queried_for_one_zone_and_category,
 );
 
-pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code(
-    ecs: &Client,
-    world: &World,
-) {
+pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code(ecs: &Client, world: &World) {
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
     // Enough calls to get each of the three codes.
     for n in 0..12 {
-        let outcome = ecs
-            .create_disk(deadline(), &essd(&format!("disk-{n}")))
-            .await;
+        let outcome = ecs.create_disk(deadline(), &essd(&format!("disk-{n}"))).await;
         expect_error(outcome, Kind::OutOfStock);
     }
     let mut elsewhere = essd("elsewhere");
@@ -58,9 +53,7 @@ pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &Client, world: &Wo
 }
 
 async fn stock(ecs: &Client, query: &DescribeStock) -> Vec<ZoneStock> {
-    ecs.describe_available_resource(deadline(), query)
-        .await
-        .unwrap()
+    ecs.describe_available_resource(deadline(), query).await.unwrap()
 }
 
 pub(crate) async fn stock_lists_zones_and_their_categories(ecs: &Client, _: &World) {
@@ -80,10 +73,7 @@ pub(crate) async fn stock_reports_categories_that_are_out_of_stock(ecs: &Client,
         let mut sold = zone.categories.iter();
         sold.any(|s| s.category == Category::CloudSsd && s.available)
     };
-    assert_eq!(
-        zones.iter().map(has).collect::<Vec<_>>(),
-        [false, true, true]
-    );
+    assert_eq!(zones.iter().map(has).collect::<Vec<_>>(), [false, true, true]);
 }
 
 pub(crate) async fn stock_can_be_queried_for_one_zone_and_category(ecs: &Client, _: &World) {

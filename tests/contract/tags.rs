@@ -1,13 +1,10 @@
 //! Tags of disks and snapshots.
 
-use diskplugin::cloud::{
-    Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources,
-};
+use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources};
 use diskplugin::model::{DiskId, Tags};
 
 use crate::world::{
-    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of,
-    tags,
+    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,
 };
 
 over_every_connection!(
@@ -80,25 +77,17 @@ pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
 
 pub(crate) async fn snapshots_can_be_tagged(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
     let id = id.unwrap();
     let change = TagResources {
         targets: TagTarget::Snapshots(vec![id.clone()]),
         tags: tags(&[("k", "v")]),
     };
     ecs.tag_resources(deadline(), &change).await.unwrap();
-    assert_eq!(
-        described_snapshot(ecs, &id).await.unwrap().tags,
-        change.tags
-    );
+    assert_eq!(described_snapshot(ecs, &id).await.unwrap().tags, change.tags);
 }
 
-pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(
-    ecs: &Client,
-    _: &World,
-) {
+pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "there").await;
     let unknown = "d-unknown".parse().unwrap();
     let change = disks(&[&disk, &unknown], &[("k", "v")]);
@@ -122,17 +111,9 @@ pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &Client,
         keys: vec!["a".to_owned(), "unknown".to_owned()],
     };
     for _ in 0..2 {
-        ecs.untag_resources(deadline(), &untag(&disk))
-            .await
-            .unwrap();
-        assert_eq!(
-            described(ecs, &disk).await.unwrap().tags,
-            tags(&[("b", "2")])
-        );
+        ecs.untag_resources(deadline(), &untag(&disk)).await.unwrap();
+        assert_eq!(described(ecs, &disk).await.unwrap().tags, tags(&[("b", "2")]));
     }
     let unknown = untag(&"d-unknown".parse().unwrap());
-    expect_error(
-        ecs.untag_resources(deadline(), &unknown).await,
-        Kind::NotFound,
-    );
+    expect_error(ecs.untag_resources(deadline(), &unknown).await, Kind::NotFound);
 }

@@ -16,10 +16,7 @@ use crate::world::{attach_to, essd};
 
 fn cloud(flags: &[&str]) -> Cloud {
     let options = Options::from_flags(flags.iter().copied()).unwrap();
-    Cloud::in_memory(
-        &options,
-        Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)),
-    )
+    Cloud::in_memory(&options, Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)))
 }
 
 fn soon() -> Deadline {
@@ -37,11 +34,7 @@ async fn describe(ecs: &Client, disk: &DiskId) -> Disk {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_is_created_and_attached_in_virtual_time() {
-    let cloud = cloud(&[
-        "--create-delay=1s",
-        "--attach-delay=2s",
-        "--nodes=i-one=cn-beijing-a",
-    ]);
+    let cloud = cloud(&["--create-delay=1s", "--attach-delay=2s", "--nodes=i-one=cn-beijing-a"]);
     let ecs = client(&cloud);
     let disk = ecs.create_disk(soon(), &essd("pvc-1")).await.unwrap();
     assert_eq!(describe(&ecs, &disk).await.status, DiskStatus::Creating);
@@ -83,18 +76,10 @@ async fn a_call_takes_effect_also_if_its_caller_stops_waiting() {
 
 #[tokio::test(start_paused = true)]
 async fn the_state_is_read_at_the_start_or_at_the_end_of_the_latency() {
-    for (effect, status) in [
-        ("arrival", DiskStatus::Creating),
-        ("departure", DiskStatus::Available),
-    ] {
+    for (effect, status) in [("arrival", DiskStatus::Creating), ("departure", DiskStatus::Available)] {
         let effect = format!("--latency=effect={effect}");
         let latency = "--latency=DescribeDisks=2s";
-        let cloud = cloud(&[
-            "--create-delay=1s",
-            latency,
-            &effect,
-            "--nodes=i-one=cn-beijing-a",
-        ]);
+        let cloud = cloud(&["--create-delay=1s", latency, &effect, "--nodes=i-one=cn-beijing-a"]);
         let ecs = client(&cloud);
         let disk = ecs.create_disk(soon(), &essd("pvc-1")).await.unwrap();
         assert_eq!(describe(&ecs, &disk).await.status, status, "{effect}");

@@ -7,12 +7,10 @@ use diskplugin::base::Deadline;
 use diskplugin::cloud::credential::Credentials;
 use diskplugin::cloud::sign::Scheme;
 use diskplugin::cloud::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk,
-    Error, Kind, Result, ServerClock, Settings,
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result,
+    ServerClock, Settings,
 };
-use diskplugin::model::{
-    Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId,
-};
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
 use fake_ecs::{Clock, Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -45,8 +43,8 @@ impl Clock for Time {
     }
 }
 
-/// A fake cloud with two instances in one zone and a third one in another, of a type that supports only ESSDs and AutoPL
-/// disks.
+/// A fake cloud with two instances in one zone and a third one in another, of a type that supports only ESSDs and
+/// AutoPL disks.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) ecs: Client,
@@ -108,10 +106,7 @@ impl World {
 
     /// The number of calls of an action.
     pub(crate) fn calls(&self, action: &str) -> u64 {
-        self.cloud
-            .counts()
-            .get(action)
-            .map_or(0, |count| count.calls)
+        self.cloud.counts().get(action).map_or(0, |count| count.calls)
     }
 }
 
@@ -122,10 +117,7 @@ pub(crate) fn client(
     clock: Arc<dyn diskplugin::base::Clock>,
     options: &Options,
 ) -> Client {
-    let key = Credentials::new(
-        options.access_key_id.expose(),
-        options.access_key_secret.expose(),
-    );
+    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
     let client = Client::new(Settings {
         server: endpoint.parse().unwrap(),
         region: options.region.parse().unwrap(),

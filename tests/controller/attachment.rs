@@ -68,10 +68,7 @@ async fn every_error_code_of_attach_limit_and_instance_type_is_mapped() {
             Code::FailedPrecondition,
         ),
     ] {
-        stage.fault(
-            "AttachDisk",
-            &json!({"code": {"status": status, "code": name}}),
-        );
+        stage.fault("AttachDisk", &json!({"code": {"status": status, "code": name}}));
         let refused = stage.publish(&volume, NODE).await.unwrap_err();
         assert_eq!(refused.code(), expected, "{name}: {refused}");
         for part in [name, NODE, &volume] {

@@ -10,9 +10,7 @@ use tonic::{Code, Request};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{ControllerUnpublishVolumeRequest, CreateSnapshotRequest};
 
-use crate::kit::{
-    NODE, OTHER, Stage, code, create, holders, new_volume, publication, range, within,
-};
+use crate::kit::{NODE, OTHER, Stage, code, create, holders, new_volume, publication, range, within};
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_create_makes_no_further_calls_and_the_retry_returns_its_disk() {
@@ -42,11 +40,7 @@ async fn a_cancelled_publish_makes_no_further_calls_and_the_retry_finds_it_attac
     let stage = Stage::new(&["--attach-delay=3s"]);
     let volume = stage.volume("pvc-1").await;
     let call = stage.publish(&volume, NODE);
-    assert!(
-        tokio::time::timeout(Duration::from_secs(1), call)
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
     tokio::time::sleep(Duration::from_millis(600)).await;
     let calls = stage.cloud.calls().len();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -77,19 +71,13 @@ async fn a_concurrent_call_for_the_same_volume_is_aborted() {
         stage.publish(&other, OTHER),
     );
     assert!(published.is_ok() && alone.is_ok());
-    assert_eq!(
-        (code(refused), code(deleted)),
-        (Code::Aborted, Code::Aborted)
-    );
+    assert_eq!((code(refused), code(deleted)), (Code::Aborted, Code::Aborted));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_volume_lock_is_released_after_every_failure() {
     let stage = Stage::new(&["--out-of-stock=*/*"]);
-    assert_eq!(
-        code(stage.create(new_volume("pvc-1")).await),
-        Code::ResourceExhausted
-    );
+    assert_eq!(code(stage.create(new_volume("pvc-1")).await), Code::ResourceExhausted);
     stage.configure(&json!({"out_of_stock": [], "delays": {"create": "20s"}}));
     // The next attempt of the zone and category is due.
     tokio::time::sleep(Duration::from_secs(31)).await;
@@ -102,10 +90,7 @@ async fn the_volume_lock_is_released_after_every_failure() {
     let volume = stage.volume("pvc-1").await;
     stage.configure(&json!({"denied": ["AttachDisk"]}));
     for _ in 0..2 {
-        assert_eq!(
-            code(stage.publish(&volume, NODE).await),
-            Code::PermissionDenied
-        );
+        assert_eq!(code(stage.publish(&volume, NODE).await), Code::PermissionDenied);
     }
     stage.configure(&json!({"denied": []}));
     assert!(stage.publish(&volume, NODE).await.is_ok());
@@ -119,15 +104,11 @@ async fn a_deadline_error_has_the_last_state_and_a_new_process_completes_the_wor
     let late = stage.service.create_volume(short).await.unwrap_err();
     let made = stage.disks();
     assert!(
-        late.message()
-            .contains(&format!("disk {} is Creating", made[0])),
+        late.message().contains(&format!("disk {} is Creating", made[0])),
         "{late}"
     );
     let service = stage.restarted();
-    let volume = create(&service, new_volume("pvc-1"))
-        .await
-        .unwrap()
-        .volume_id;
+    let volume = create(&service, new_volume("pvc-1")).await.unwrap().volume_id;
     let short = within(Duration::from_secs(10), publication(&volume, NODE));
     let late = service.controller_publish_volume(short).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded);
@@ -192,44 +173,25 @@ async fn a_new_process_completes_the_operations_of_the_previous_one() {
         "--create-delay=20s",
     ]);
     let soon = Duration::from_secs(3);
-    let late = stage
-        .service
-        .create_volume(within(soon, new_volume("pvc-1")))
-        .await;
+    let late = stage.service.create_volume(within(soon, new_volume("pvc-1"))).await;
     assert!(late.is_err());
-    let volume = create(&stage.restarted(), new_volume("pvc-1"))
-        .await
-        .unwrap()
-        .volume_id;
+    let volume = create(&stage.restarted(), new_volume("pvc-1")).await.unwrap().volume_id;
     assert_eq!(stage.disks(), std::slice::from_ref(&volume));
 
     let publish = || publication(&volume, NODE);
-    let late = stage
-        .service
-        .controller_publish_volume(within(soon, publish()))
-        .await;
+    let late = stage.service.controller_publish_volume(within(soon, publish())).await;
     assert!(late.is_err());
     let request = Request::new(publish());
-    stage
-        .restarted()
-        .controller_publish_volume(request)
-        .await
-        .unwrap();
+    stage.restarted().controller_publish_volume(request).await.unwrap();
 
     let snapshot = || CreateSnapshotRequest {
         name: "snap".to_owned(),
         source_volume_id: volume.clone(),
         ..Default::default()
     };
-    let late = stage
-        .service
-        .create_snapshot(within(soon, snapshot()))
-        .await;
+    let late = stage.service.create_snapshot(within(soon, snapshot())).await;
     assert!(late.is_err());
-    let made = stage
-        .restarted()
-        .create_snapshot(Request::new(snapshot()))
-        .await;
+    let made = stage.restarted().create_snapshot(Request::new(snapshot())).await;
     let made = made.unwrap().into_inner().snapshot.unwrap();
     let rows = stage.cloud.state()["snapshots"].clone();
     assert_eq!(
@@ -248,14 +210,7 @@ async fn a_new_process_completes_the_operations_of_the_previous_one() {
         .await;
     assert!(late.is_err());
     let request = Request::new(unpublish());
-    stage
-        .restarted()
-        .controller_unpublish_volume(request)
-        .await
-        .unwrap();
+    stage.restarted().controller_unpublish_volume(request).await.unwrap();
     assert!(holders(&stage, &volume).is_empty());
-    assert_eq!(
-        (stage.calls("CreateDisk"), stage.calls("CreateSnapshot")),
-        (1, 1)
-    );
+    assert_eq!((stage.calls("CreateDisk"), stage.calls("CreateSnapshot")), (1, 1));
 }

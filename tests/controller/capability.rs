@@ -13,9 +13,7 @@ use diskplugin::csi::proto::{
     ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse, VolumeCapability,
 };
 
-use crate::kit::{
-    NODE, Stage, block, capability, code, mount, new_volume, parameters, proven, publication,
-};
+use crate::kit::{NODE, Stage, block, capability, code, mount, new_volume, parameters, proven, publication};
 
 fn modes() -> [(Mode, bool); 8] {
     [
@@ -44,10 +42,7 @@ async fn validate(
         volume_capabilities: capabilities,
         ..Default::default()
     };
-    let answer = stage
-        .service
-        .validate_volume_capabilities(Request::new(request))
-        .await;
+    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
     answer.map(tonic::Response::into_inner)
 }
 
@@ -66,10 +61,7 @@ async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
             let created = stage.create(new).await.map(|_| ());
             let mut publish = publication(&volume, NODE);
             publish.volume_capability = Some(one.clone());
-            let published = stage
-                .service
-                .controller_publish_volume(Request::new(publish))
-                .await;
+            let published = stage.service.controller_publish_volume(Request::new(publish)).await;
             let validated = validate(&stage, &volume, vec![one]).await.unwrap();
             for outcome in [created, published.map(|_| ())] {
                 match outcome {
@@ -133,12 +125,8 @@ async fn a_read_only_publish_is_passed_to_the_node_and_conflicts_with_a_writable
                     readonly,
                     ..publication(&volume, NODE)
                 };
-                let answer = stage
-                    .service
-                    .controller_publish_volume(Request::new(request));
-                answer
-                    .await
-                    .map(|answer| answer.into_inner().publish_context)
+                let answer = stage.service.controller_publish_volume(Request::new(request));
+                answer.await.map(|answer| answer.into_inner().publish_context)
             };
             for _ in 0..2 {
                 let context = publish(first).await.unwrap();
@@ -176,10 +164,7 @@ async fn validation_confirms_capabilities_or_returns_the_reason() {
     assert_eq!(confirmed.volume_capabilities, request.volume_capabilities);
     assert_eq!(confirmed.volume_context, request.volume_context);
     request.parameters = parameters(&[("type", "gold")]);
-    let answer = stage
-        .service
-        .validate_volume_capabilities(Request::new(request))
-        .await;
+    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
     let answer = answer.unwrap().into_inner();
     assert!(
         answer.confirmed.is_none() && answer.message.contains("gold"),
@@ -189,14 +174,8 @@ async fn validation_confirms_capabilities_or_returns_the_reason() {
         code(proven(async || validate(&stage, "d-none", vec![mount()]).await).await),
         Code::NotFound
     );
-    assert_eq!(
-        code(validate(&stage, &volume, vec![]).await),
-        Code::InvalidArgument
-    );
-    assert_eq!(
-        code(validate(&stage, "", vec![mount()]).await),
-        Code::InvalidArgument
-    );
+    assert_eq!(code(validate(&stage, &volume, vec![]).await), Code::InvalidArgument);
+    assert_eq!(code(validate(&stage, "", vec![mount()]).await), Code::InvalidArgument);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,9 +4,7 @@ use tonic::{Code, Request};
 
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::AccessType;
-use diskplugin::csi::proto::{
-    ControllerModifyVolumeRequest, CreateVolumeRequest, TopologyRequirement,
-};
+use diskplugin::csi::proto::{ControllerModifyVolumeRequest, CreateVolumeRequest, TopologyRequirement};
 
 use crate::kit::{Stage, new_volume, parameters, range, topology};
 
@@ -19,10 +17,7 @@ const IN_USE: [(&str, &str); 5] = [
     ("readOnly", "false"),
 ];
 
-fn request(
-    class: &[(&str, &str)],
-    requirement: Option<TopologyRequirement>,
-) -> CreateVolumeRequest {
+fn request(class: &[(&str, &str)], requirement: Option<TopologyRequirement>) -> CreateVolumeRequest {
     CreateVolumeRequest {
         parameters: parameters(class),
         accessibility_requirements: requirement,
@@ -41,10 +36,7 @@ async fn a_production_class_works_with_and_without_topology() {
     ];
     for requirement in requirements {
         let stage = Stage::new(&[]);
-        let volume = stage
-            .create(request(&IN_USE, requirement.clone()))
-            .await
-            .unwrap();
+        let volume = stage.create(request(&IN_USE, requirement.clone())).await.unwrap();
         assert_eq!(
             stage.zone_and_category(),
             ("cn-beijing-c".to_owned(), "cloud_efficiency".to_owned())
@@ -87,10 +79,7 @@ async fn filesystem_parameters_are_validated_and_passed_to_the_node() {
             &[("fsck", "always")][..],
             &["fsck", "always", "journal, preen, none"][..],
         ),
-        (
-            &[("mkfsOptions", "-F")],
-            &["mkfsOptions", "-F", "is denied"],
-        ),
+        (&[("mkfsOptions", "-F")], &["mkfsOptions", "-F", "is denied"]),
         (
             &[("fsType", "xfs"), ("bytesPerInode", "16k")],
             &["bytesPerInode", "16384", "with xfs"],
@@ -157,10 +146,7 @@ async fn the_zone_comes_from_topology_then_class_then_driver() {
     ];
     for (class, requirement, zone) in cases {
         let stage = Stage::new(&[]);
-        stage
-            .create(request(class, requirement.clone()))
-            .await
-            .unwrap();
+        stage.create(request(class, requirement.clone())).await.unwrap();
         let zone_and_category = stage.zone_and_category().0;
         assert_eq!(
             zone_and_category,
@@ -173,10 +159,7 @@ async fn the_zone_comes_from_topology_then_class_then_driver() {
 #[tokio::test(start_paused = true)]
 async fn the_next_zone_is_used_if_the_preferred_one_is_out_of_stock() {
     let stage = Stage::new(&["--out-of-stock=cn-beijing-c/*"]);
-    let volume = stage
-        .create(request(&[], Some(topology("abc", "cba"))))
-        .await
-        .unwrap();
+    let volume = stage.create(request(&[], Some(topology("abc", "cba")))).await.unwrap();
     assert_eq!(stage.zone_and_category().0, "cn-beijing-b");
     assert_eq!(volume.accessible_topology, topology("b", "").requisite);
 }
@@ -184,10 +167,7 @@ async fn the_next_zone_is_used_if_the_preferred_one_is_out_of_stock() {
 #[tokio::test(start_paused = true)]
 async fn a_list_of_types_is_ordered_by_preference_and_case_insensitive() {
     let stage = Stage::new(&["--out-of-stock=*/cloud_essd"]);
-    let class = [
-        ("TYPE", "cloud_essd,cloud_auto"),
-        ("zoneid", "cn-beijing-b"),
-    ];
+    let class = [("TYPE", "cloud_essd,cloud_auto"), ("zoneid", "cn-beijing-b")];
     stage.create(request(&class, None)).await.unwrap();
     assert_eq!(
         stage.zone_and_category(),
@@ -221,11 +201,7 @@ async fn an_unknown_key_or_invalid_value_is_rejected_with_the_allowed_values() {
     let cases = [
         ("fsTyp", "ext4", "allowed: type, zoneId"),
         ("type", "cloud_sdd", "cloud_efficiency, cloud_ssd"),
-        (
-            "type",
-            "available,cloud_ssd",
-            "available, or a comma-separated list",
-        ),
+        ("type", "available,cloud_ssd", "available, or a comma-separated list"),
         ("zoneId", "", "zone IDs"),
         ("regionId", "cn-hangzhou", "cn-beijing"),
         ("fsType", "ntfs", "ext4, ext3, xfs, btrfs"),
@@ -234,18 +210,11 @@ async fn an_unknown_key_or_invalid_value_is_rejected_with_the_allowed_values() {
     ];
     let stage = Stage::new(&[]);
     for (key, value, allowed) in cases {
-        let refused = stage
-            .create(request(&[(key, value)], None))
-            .await
-            .unwrap_err();
+        let refused = stage.create(request(&[(key, value)], None)).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
         for part in [&format!("{key:?}"), &format!("{value:?}"), allowed] {
             let part: &str = part;
-            assert!(
-                refused.message().contains(part),
-                "{part}: {}",
-                refused.message()
-            );
+            assert!(refused.message().contains(part), "{part}: {}", refused.message());
         }
     }
     assert_eq!(stage.calls("CreateDisk"), 0);
@@ -258,19 +227,13 @@ async fn a_topology_without_zone_key_and_an_unknown_zone_are_rejected() {
     odd.requisite[0].segments = parameters(&[("example.com/rack", "7")]);
     let refused = stage.create(request(&[], Some(odd))).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(
-        refused.message().contains("topology.kubernetes.io/zone"),
-        "{refused}"
-    );
+    assert!(refused.message().contains("topology.kubernetes.io/zone"), "{refused}");
     let refused = stage
         .create(request(&[("zoneId", "cn-beijing-z")], None))
         .await
         .unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(
-        refused.message().contains("InvalidZoneId.NotFound"),
-        "{refused}"
-    );
+    assert!(refused.message().contains("InvalidZoneId.NotFound"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,10 +289,7 @@ async fn booleans_have_the_same_values_in_both_classes_and_ignore_spaces() {
             mutable_parameters: parameters(&[("burstingEnabled", word)]),
             ..Default::default()
         };
-        let modified = stage
-            .service
-            .controller_modify_volume(Request::new(modify))
-            .await;
+        let modified = stage.service.controller_modify_volume(Request::new(modify)).await;
         modified.unwrap_or_else(|status| panic!("{word:?}: {status}"));
     }
     let stage = Stage::new(&[]);

@@ -6,9 +6,7 @@ use tonic::{Code, Request, Status};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest};
 
-use crate::kit::{
-    NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, proven, range, soon,
-};
+use crate::kit::{NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, proven, range, soon};
 use crate::memory_cloud::client;
 
 /// Asserts the code, and that the message contains all parts.
@@ -17,11 +15,7 @@ fn assert_error<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts
     let status = answer.unwrap_err();
     assert_eq!(status.code(), code, "{status}");
     for part in parts {
-        assert!(
-            status.message().contains(part),
-            "{part}: {}",
-            status.message()
-        );
+        assert!(status.message().contains(part), "{part}: {}", status.message());
     }
 }
 
@@ -39,10 +33,7 @@ async fn every_call_of_a_volume_life_cycle_is_idempotent() {
     let serial = volume.trim_start_matches("d-");
     for _ in 0..2 {
         let context = stage.publish(&volume, NODE).await.unwrap();
-        assert_eq!(
-            context,
-            parameters(&[("diskplugin.csi.example/serial", serial)])
-        );
+        assert_eq!(context, parameters(&[("diskplugin.csi.example/serial", serial)]));
     }
     for _ in 0..2 {
         assert_eq!(stage.expand(&volume, 30).await.unwrap(), (30, true));
@@ -52,10 +43,7 @@ async fn every_call_of_a_volume_life_cycle_is_idempotent() {
         stage.snapshot("snap-1", &volume).await.unwrap().snapshot_id,
         snapshot.snapshot_id
     );
-    assert_eq!(
-        (snapshot.size_bytes, &snapshot.source_volume_id),
-        (30 << 30, &volume)
-    );
+    assert_eq!((snapshot.size_bytes, &snapshot.source_volume_id), (30 << 30, &volume));
     assert!(snapshot.ready_to_use && snapshot.creation_time.is_some());
     let source = Some(from_snapshot(&snapshot.snapshot_id));
     let restore = CreateVolumeRequest {
@@ -107,11 +95,7 @@ async fn a_name_in_use_is_already_exists_and_lists_the_differences() {
             "wanted cn-beijing-b",
         ),
     ] {
-        assert_error(
-            stage.create(other).await,
-            Code::AlreadyExists,
-            &[&volume, difference],
-        );
+        assert_error(stage.create(other).await, Code::AlreadyExists, &[&volume, difference]);
     }
     stage.snapshot("snap", &volume).await.unwrap();
     let other = stage.volume("pvc-2").await;
@@ -141,22 +125,14 @@ async fn out_of_stock_quota_and_invalid_size_have_distinct_codes() {
         Code::OutOfRange,
         &["cloud_essd", "65536 GiB"],
     );
-    assert_error(
-        stage.expand(&first, 70_000).await,
-        Code::OutOfRange,
-        &[&first],
-    );
+    assert_error(stage.expand(&first, 70_000).await, Code::OutOfRange, &[&first]);
     let snapshot = stage.snapshot("snap", &first).await.unwrap().snapshot_id;
     let tight = CreateVolumeRequest {
         capacity_range: Some(range(1, 10)),
         volume_content_source: Some(from_snapshot(&snapshot)),
         ..new_volume("pvc-4")
     };
-    assert_error(
-        stage.create(tight).await,
-        Code::OutOfRange,
-        &[&snapshot, "20 GiB"],
-    );
+    assert_error(stage.create(tight).await, Code::OutOfRange, &[&snapshot, "20 GiB"]);
     stage.configure(&json!({"out_of_stock": ["*/*"]}));
     assert_error(
         stage.create(new_volume("pvc-5")).await,
@@ -175,30 +151,16 @@ async fn states_that_an_operator_must_change_are_failed_preconditions() {
         Code::FailedPrecondition,
         &[&volume, NODE, OTHER],
     );
-    assert_error(
-        stage.delete(&volume).await,
-        Code::FailedPrecondition,
-        &[&volume, OTHER],
-    );
+    assert_error(stage.delete(&volume).await, Code::FailedPrecondition, &[&volume, OTHER]);
     assert_eq!(stage.disks(), [&*volume]);
     // A snapshot whose point in time is not captured yet.
-    assert_eq!(
-        code(stage.snapshot("snap", &volume).await),
-        Code::DeadlineExceeded
-    );
-    let snapshot = stage.cloud.state()["snapshots"][0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!(code(stage.snapshot("snap", &volume).await), Code::DeadlineExceeded);
+    let snapshot = stage.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
     let restore = CreateVolumeRequest {
         volume_content_source: Some(from_snapshot(&snapshot)),
         ..new_volume("pvc-2")
     };
-    assert_error(
-        stage.create(restore).await,
-        Code::FailedPrecondition,
-        &[&snapshot],
-    );
+    assert_error(stage.create(restore).await, Code::FailedPrecondition, &[&snapshot]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,12 +187,8 @@ async fn missing_resources_are_not_found_or_deleted() {
         let restored = proven(async || stage.create(restore.clone()).await).await;
         assert_error(restored, Code::NotFound, &[odd]);
         proven(async || stage.delete(odd).await).await.unwrap();
-        proven(async || stage.delete_snapshot(odd).await)
-            .await
-            .unwrap();
-        proven(async || stage.unpublish(odd, NODE).await)
-            .await
-            .unwrap();
+        proven(async || stage.delete_snapshot(odd).await).await.unwrap();
+        proven(async || stage.unpublish(odd, NODE).await).await.unwrap();
         stage.unpublish(&volume, odd).await.unwrap();
     }
     assert_eq!(stage.disks(), [volume]);
@@ -246,11 +204,7 @@ async fn denied_rejected_and_failed_cloud_calls_have_distinct_codes() {
         &["ResourcesNotInSameZone", "RequestId"],
     );
     stage.fault("AttachDisk", &json!("fails-later"));
-    assert_error(
-        stage.publish(&volume, NODE).await,
-        Code::Internal,
-        &[&volume, NODE],
-    );
+    assert_error(stage.publish(&volume, NODE).await, Code::Internal, &[&volume, NODE]);
     stage.configure(&json!({"throttle": {"actions": {"AttachDisk": 0}}}));
     assert_error(
         stage.publish(&volume, NODE).await,
@@ -265,11 +219,7 @@ async fn denied_rejected_and_failed_cloud_calls_have_distinct_codes() {
     );
     // The listing that shows that no disk has the name has a low priority, and waits after throttled calls.
     let created = proven(async || stage.create(new_volume("pvc-2")).await).await;
-    assert_error(
-        created,
-        Code::PermissionDenied,
-        &["Forbidden.RAM", "RAM policy"],
-    );
+    assert_error(created, Code::PermissionDenied, &["Forbidden.RAM", "RAM policy"]);
     let listed = stage
         .service
         .list_volumes(Request::new(ListVolumesRequest::default()))
@@ -296,10 +246,7 @@ async fn foreign_disks_and_snapshots_are_not_deleted() {
             .into_iter()
             .collect(),
     };
-    client(&stage.cloud)
-        .tag_resources(soon(), &theirs)
-        .await
-        .unwrap();
+    client(&stage.cloud).tag_resources(soon(), &theirs).await.unwrap();
     assert_error(
         stage.delete(&volume).await,
         Code::FailedPrecondition,

@@ -9,15 +9,11 @@ use tonic::{Code, Request};
 
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::{
-    ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
-};
+use diskplugin::csi::proto::{ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateVolumeRequest};
 use diskplugin::model::tag;
 use fake_ecs::{Cloud, Options, TokioClock};
 
-use crate::kit::{
-    Answer, NODE, OTHER, Stage, block, capability, code, new_volume, parameters, publication,
-};
+use crate::kit::{Answer, NODE, OTHER, Stage, block, capability, code, new_volume, parameters, publication};
 
 const SHARERS: [&str; 4] = ["i-0", "i-1", "i-2", "i-3"];
 
@@ -61,18 +57,12 @@ async fn modify(stage: &Stage, volume: &str) -> Answer<()> {
         mutable_parameters: parameters(&[("type", "cloud_auto")]),
         ..Default::default()
     };
-    let answer = stage
-        .service
-        .controller_modify_volume(Request::new(request))
-        .await;
+    let answer = stage.service.controller_modify_volume(Request::new(request)).await;
     answer.map(|_| ())
 }
 
 /// Publishes to all four nodes in parallel.
-async fn publish_to_all(
-    stage: &Stage,
-    request: impl Fn(&str) -> ControllerPublishVolumeRequest,
-) -> [Answer<()>; 4] {
+async fn publish_to_all(stage: &Stage, request: impl Fn(&str) -> ControllerPublishVolumeRequest) -> [Answer<()>; 4] {
     tokio::join!(
         publish(stage, request(SHARERS[0])),
         publish(stage, request(SHARERS[1])),
@@ -90,10 +80,8 @@ fn holders(stage: &Stage) -> (Vec<String>, Vec<String>) {
     let node = |attachment: &serde_json::Value| attachment["instance"].as_str().unwrap().to_owned();
     let tags = row["tags"].as_object().unwrap().keys();
     let readers = tags.filter_map(|key| key.strip_prefix(tag::READ_ONLY_ON));
-    let (mut holders, mut readers): (Vec<_>, Vec<_>) = (
-        attachments.map(node).collect(),
-        readers.map(str::to_owned).collect(),
-    );
+    let (mut holders, mut readers): (Vec<_>, Vec<_>) =
+        (attachments.map(node).collect(), readers.map(str::to_owned).collect());
     holders.sort_unstable();
     readers.sort_unstable();
     (holders, readers)
@@ -155,32 +143,19 @@ async fn only_one_of_concurrent_writers_is_published_in_single_writer_mode() {
         let (stage, volume) = shared(&["--attach-delay=2s", stale]).await;
         let request = |node: &str| share(&volume, node, Mode::MultiNodeSingleWriter, false);
         let published = publish_to_all(&stage, request).await;
-        let failed: Vec<_> = published
-            .iter()
-            .filter_map(|one| one.as_ref().err())
-            .collect();
+        let failed: Vec<_> = published.iter().filter_map(|one| one.as_ref().err()).collect();
         assert_eq!(failed.len(), 3, "{stale}: {failed:?}");
         assert!(failed.iter().all(|status| status.code() == Code::Aborted));
         let writer = holders(&stage).0;
         assert_eq!(writer.len(), 1, "{stale}");
-        for node in SHARERS
-            .iter()
-            .filter(|node| !writer.contains(&(**node).to_owned()))
-        {
+        for node in SHARERS.iter().filter(|node| !writer.contains(&(**node).to_owned())) {
             let refused = publish(&stage, request(node)).await.unwrap_err();
-            assert_eq!(
-                refused.code(),
-                Code::FailedPrecondition,
-                "{stale}: {refused}"
-            );
+            assert_eq!(refused.code(), Code::FailedPrecondition, "{stale}: {refused}");
         }
         // Until the writer is unpublished, no other node is published.
         let (left, early) = tokio::join!(
             stage.unpublish(&volume, &writer[0]),
-            publish(
-                &stage,
-                request(if writer[0] == "i-0" { "i-1" } else { "i-0" })
-            ),
+            publish(&stage, request(if writer[0] == "i-0" { "i-1" } else { "i-0" })),
         );
         assert!(left.is_ok(), "{stale}");
         assert_eq!(code(early), Code::Aborted, "{stale}");
@@ -258,10 +233,7 @@ async fn deletion_and_detach_from_all_nodes_exclude_attach() {
         stage.unpublish(&volume, ""),
     );
     assert!(published.is_ok());
-    assert_eq!(
-        (code(deleted), code(everywhere)),
-        (Code::Aborted, Code::Aborted)
-    );
+    assert_eq!((code(deleted), code(everywhere)), (Code::Aborted, Code::Aborted));
     let (everywhere, again, published, unpublished) = tokio::join!(
         stage.unpublish(&volume, ""),
         stage.unpublish(&volume, ""),
@@ -270,10 +242,7 @@ async fn deletion_and_detach_from_all_nodes_exclude_attach() {
     );
     assert!(everywhere.is_ok());
     assert_eq!(code(again), Code::Aborted);
-    assert_eq!(
-        (code(published), code(unpublished)),
-        (Code::Aborted, Code::Aborted)
-    );
+    assert_eq!((code(published), code(unpublished)), (Code::Aborted, Code::Aborted));
     stage.configure(&json!({"latency": {"all": "2s"}}));
     let (deleted, published) = tokio::join!(stage.delete(&volume), stage.publish(&volume, NODE));
     assert!(deleted.is_ok() && stage.disks().is_empty());

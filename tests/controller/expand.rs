@@ -16,11 +16,7 @@ async fn only_an_expansion_rejected_because_online_is_a_failed_precondition() {
         ("DiskInArrears", Code::Internal, "ACCOUNT_IN_ARREARS"),
         ("InstanceLockedForSecurity", Code::Internal, "NODE_LOCKED"),
         ("UnheardOf", Code::Internal, "INVALID_STATE"),
-        (
-            "InvalidInstanceStatus.NotRunning",
-            Code::Aborted,
-            "NODE_STOPPED",
-        ),
+        ("InvalidInstanceStatus.NotRunning", Code::Aborted, "NODE_STOPPED"),
         ("InvalidDiskSize.TooLarge", Code::OutOfRange, "OUT_OF_RANGE"),
     ] {
         let stage = Stage::new(&[]);

@@ -4,9 +4,8 @@ use tonic::{Code, Request, Status};
 
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
-    CapacityRange, ControllerExpandVolumeRequest, ControllerPublishVolumeRequest,
-    CreateSnapshotRequest, CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest,
-    VolumeContentSource,
+    CapacityRange, ControllerExpandVolumeRequest, ControllerPublishVolumeRequest, CreateSnapshotRequest,
+    CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest, VolumeContentSource,
 };
 
 use crate::kit::{NODE, Stage, new_volume, parameters, publication, range};
@@ -15,11 +14,7 @@ use crate::kit::{NODE, Stage, new_volume, parameters, publication, range};
 fn names<T: std::fmt::Debug>(answer: Result<T, Status>, field: &str) {
     let status = answer.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument, "{status}");
-    assert!(
-        status.message().contains(field),
-        "{field}: {}",
-        status.message()
-    );
+    assert!(status.message().contains(field), "{field}: {}", status.message());
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,10 +34,7 @@ async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
         ..publication("d-1", NODE)
     };
     names(
-        stage
-            .service
-            .controller_publish_volume(Request::new(bare))
-            .await,
+        stage.service.controller_publish_volume(Request::new(bare)).await,
         "volume_capability",
     );
     names(stage.unpublish("", NODE).await, "volume_id");
@@ -55,17 +47,10 @@ async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
         ..Default::default()
     };
     names(
-        stage
-            .service
-            .controller_expand_volume(Request::new(bare))
-            .await,
+        stage.service.controller_expand_volume(Request::new(bare)).await,
         "capacity_range",
     );
-    assert!(
-        stage.cloud.counts().is_empty(),
-        "{:?}",
-        stage.cloud.counts()
-    );
+    assert!(stage.cloud.counts().is_empty(), "{:?}", stage.cloud.counts());
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,41 +89,22 @@ async fn an_invalid_size_is_rejected_with_its_value() {
         }),
         ..new_volume("pvc-1")
     };
-    assert_eq!(
-        stage.create(request).await.unwrap_err().code(),
-        Code::OutOfRange
-    );
+    assert_eq!(stage.create(request).await.unwrap_err().code(), Code::OutOfRange);
     assert_eq!(stage.calls("CreateDisk"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_name_is_any_text_of_at_most_128_bytes() {
     let stage = Stage::new(&[]);
-    for name in [
-        "x",
-        "9 lives/ü",
-        "auto-1",
-        &"n".repeat(128),
-        &"é".repeat(64),
-    ] {
+    for name in ["x", "9 lives/ü", "auto-1", &"n".repeat(128), &"é".repeat(64)] {
         let volume = stage.create(new_volume(name)).await;
         let volume = volume.unwrap_or_else(|status| panic!("{name}: {status}"));
-        assert_eq!(
-            stage.create(new_volume(name)).await.unwrap(),
-            volume,
-            "{name}"
-        );
+        assert_eq!(stage.create(new_volume(name)).await.unwrap(), volume, "{name}");
         let snapshot = stage.snapshot(name, &volume.volume_id).await;
         snapshot.unwrap_or_else(|status| panic!("{name}: {status}"));
     }
-    names(
-        stage.create(new_volume(&"n".repeat(129))).await,
-        "129 bytes",
-    );
-    names(
-        stage.create(new_volume("a\u{7}b")).await,
-        "control characters",
-    );
+    names(stage.create(new_volume(&"n".repeat(129))).await, "129 bytes");
+    names(stage.create(new_volume("a\u{7}b")).await, "control characters");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,10 +127,7 @@ async fn unsupported_fields_are_rejected_by_name() {
         parameters: parameters(&[("retention", "3")]),
         ..Default::default()
     };
-    names(
-        stage.service.create_snapshot(Request::new(request)).await,
-        "retention",
-    );
+    names(stage.service.create_snapshot(Request::new(request)).await, "retention");
     let request = ListVolumesRequest {
         max_entries: -1,
         ..Default::default()

@@ -21,15 +21,10 @@ fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotReque
     }
 }
 
-async fn create(
-    stage: &Stage,
-    request: proto::CreateVolumeGroupSnapshotRequest,
-) -> Answer<proto::VolumeGroupSnapshot> {
+async fn create(stage: &Stage, request: proto::CreateVolumeGroupSnapshotRequest) -> Answer<proto::VolumeGroupSnapshot> {
     let service = service(stage);
     let answer = service.create_volume_group_snapshot(Request::new(request));
-    answer
-        .await
-        .map(|answer| answer.into_inner().group_snapshot.unwrap())
+    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
 }
 
 async fn get(stage: &Stage, id: &str, members: &[&str]) -> Answer<proto::VolumeGroupSnapshot> {
@@ -40,9 +35,7 @@ async fn get(stage: &Stage, id: &str, members: &[&str]) -> Answer<proto::VolumeG
     };
     let service = service(stage);
     let answer = service.get_volume_group_snapshot(Request::new(request));
-    answer
-        .await
-        .map(|answer| answer.into_inner().group_snapshot.unwrap())
+    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
 }
 
 async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
@@ -60,9 +53,7 @@ async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
 async fn every_response_about_a_member_snapshot_names_its_group() {
     let stage = Stage::new(&["--cut-delay=1s", "--snapshot-delay=1m"]);
     let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
-    let made = create(&stage, wanted("group", &[&one, &two]))
-        .await
-        .unwrap();
+    let made = create(&stage, wanted("group", &[&one, &two])).await.unwrap();
     assert!(made.ready_to_use && made.creation_time.is_some());
     assert_eq!(made.snapshots.len(), 2);
     for snapshot in &made.snapshots {
@@ -73,10 +64,7 @@ async fn every_response_about_a_member_snapshot_names_its_group() {
             ..Default::default()
         };
         let alone = stage.service.get_snapshot(Request::new(request)).await;
-        assert_eq!(
-            alone.unwrap().into_inner().snapshot.as_ref(),
-            Some(snapshot)
-        );
+        assert_eq!(alone.unwrap().into_inner().snapshot.as_ref(), Some(snapshot));
         let refused = stage.delete_snapshot(&snapshot.snapshot_id).await;
         assert_eq!(code(refused), Code::InvalidArgument);
     }
@@ -87,21 +75,11 @@ async fn every_response_about_a_member_snapshot_names_its_group() {
         assert_eq!(*group, made.group_snapshot_id);
     }
     assert_eq!(listed.get_ref().entries.len(), 2);
-    let ids: Vec<_> = made
-        .snapshots
-        .iter()
-        .map(|s| s.snapshot_id.as_str())
-        .collect();
+    let ids: Vec<_> = made.snapshots.iter().map(|s| s.snapshot_id.as_str()).collect();
     let id = made.group_snapshot_id.as_str();
     assert_eq!(get(&stage, id, &ids).await.unwrap(), made);
-    assert_eq!(
-        code(get(&stage, id, &ids[..1]).await),
-        Code::InvalidArgument
-    );
-    assert_eq!(
-        code(delete(&stage, id, &ids[..1]).await),
-        Code::InvalidArgument
-    );
+    assert_eq!(code(get(&stage, id, &ids[..1]).await), Code::InvalidArgument);
+    assert_eq!(code(delete(&stage, id, &ids[..1]).await), Code::InvalidArgument);
     delete(&stage, id, &ids).await.unwrap();
     delete(&stage, id, &ids).await.unwrap();
     assert_eq!(code(get(&stage, id, &ids).await), Code::NotFound);
@@ -137,11 +115,7 @@ async fn an_invalid_group_request_is_rejected_without_a_cloud_call() {
     assert_eq!(code(get(&stage, "no-group", &[]).await), Code::NotFound);
     assert_eq!(code(delete(&stage, "", &[]).await), Code::InvalidArgument);
     delete(&stage, "no-group", &[]).await.unwrap();
-    assert!(
-        stage.cloud.counts().is_empty(),
-        "{:?}",
-        stage.cloud.counts()
-    );
+    assert!(stage.cloud.counts().is_empty(), "{:?}", stage.cloud.counts());
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +126,7 @@ async fn a_concurrent_call_for_the_same_group_is_aborted() {
         create(&stage, wanted("group", &[&one, &two])),
         create(&stage, wanted("group", &[&one, &two])),
     );
-    let (Ok(_), Err(second)) = both else {
-        panic!("{both:?}")
-    };
+    let (Ok(_), Err(second)) = both else { panic!("{both:?}") };
     assert_eq!(second.code(), Code::Aborted);
 }
 
@@ -221,21 +193,11 @@ async fn every_response_about_a_clone_names_its_source_volume() {
         assert_eq!(made.content_source, Some(from(&source)));
     }
     let request = Request::new(proto::ListVolumesRequest::default());
-    let listed = stage
-        .service
-        .list_volumes(request)
-        .await
-        .unwrap()
-        .into_inner();
+    let listed = stage.service.list_volumes(request).await.unwrap().into_inner();
     let sources = listed.entries.into_iter();
-    let sources: Vec<_> = sources
-        .filter_map(|entry| entry.volume?.content_source)
-        .collect();
+    let sources: Vec<_> = sources.filter_map(|entry| entry.volume?.content_source).collect();
     assert_eq!(sources, [from(&source)]);
-    assert_eq!(
-        stage.cloud.state()["snapshots"].as_array().unwrap().len(),
-        0
-    );
+    assert_eq!(stage.cloud.state()["snapshots"].as_array().unwrap().len(), 0);
     let missing = proto::CreateVolumeRequest {
         name: "other".to_owned(),
         ..cloned("d-none")

@@ -51,7 +51,8 @@ impl Stage {
         Self { cloud, service }
     }
 
-    /// The same with the real HTTP client, on a server to which a test adds mocks that precede the fake cloud. Requires real time.
+    /// The same with the real HTTP client, on a server to which a test adds mocks that precede the fake cloud. Requires
+    /// real time.
     pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
         let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
         let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
@@ -59,10 +60,7 @@ impl Stage {
         let cloud = Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock));
         let server = MockServer::start().await;
         cloud.mount(&server).await;
-        let key = Credentials::new(
-            options.access_key_id.expose(),
-            options.access_key_secret.expose(),
-        );
+        let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
         let client = Client::new(cloud::Settings {
             server: server.uri().parse().unwrap(),
             region: options.region.parse().unwrap(),
@@ -91,19 +89,14 @@ impl Stage {
     }
 
     pub(crate) fn calls(&self, action: &str) -> u64 {
-        self.cloud
-            .counts()
-            .get(action)
-            .map_or(0, |count| count.calls)
+        self.cloud.counts().get(action).map_or(0, |count| count.calls)
     }
 
     /// The IDs of all disks.
     pub(crate) fn disks(&self) -> Vec<String> {
         let state = self.cloud.state();
         let rows = state["disks"].as_array().unwrap();
-        rows.iter()
-            .map(|row| row["id"].as_str().unwrap().to_owned())
-            .collect()
+        rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The zone and category of the only disk.
@@ -115,10 +108,7 @@ impl Stage {
         (text("zone"), text("category"))
     }
 
-    pub(crate) async fn create(
-        &self,
-        request: proto::CreateVolumeRequest,
-    ) -> Answer<proto::Volume> {
+    pub(crate) async fn create(&self, request: proto::CreateVolumeRequest) -> Answer<proto::Volume> {
         create(&self.service, request).await
     }
 
@@ -135,11 +125,7 @@ impl Stage {
         done(self.service.delete_volume(Request::new(request)).await)
     }
 
-    pub(crate) async fn publish(
-        &self,
-        volume: &str,
-        node: &str,
-    ) -> Answer<HashMap<String, String>> {
+    pub(crate) async fn publish(&self, volume: &str, node: &str) -> Answer<HashMap<String, String>> {
         let request = Request::new(publication(volume, node));
         let answer = self.service.controller_publish_volume(request).await;
         answer.map(|answer| answer.into_inner().publish_context)
@@ -151,11 +137,7 @@ impl Stage {
             node_id: node.to_owned(),
             ..Default::default()
         };
-        done(
-            self.service
-                .controller_unpublish_volume(Request::new(request))
-                .await,
-        )
+        done(self.service.controller_unpublish_volume(Request::new(request)).await)
     }
 
     pub(crate) async fn expand(&self, volume: &str, gib: i64) -> Answer<(i64, bool)> {
@@ -165,10 +147,7 @@ impl Stage {
             volume_capability: Some(mount()),
             ..Default::default()
         };
-        let answer = self
-            .service
-            .controller_expand_volume(Request::new(request))
-            .await?;
+        let answer = self.service.controller_expand_volume(Request::new(request)).await?;
         let answer = answer.into_inner();
         Ok((answer.capacity_bytes >> 30, answer.node_expansion_required))
     }
@@ -219,10 +198,7 @@ pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> Answer<T>) -> Answe
     call().await
 }
 
-pub(crate) async fn create(
-    service: &Service,
-    request: proto::CreateVolumeRequest,
-) -> Answer<proto::Volume> {
+pub(crate) async fn create(service: &Service, request: proto::CreateVolumeRequest) -> Answer<proto::Volume> {
     let answer = service.create_volume(Request::new(request)).await;
     answer.map(|answer| answer.into_inner().volume.unwrap())
 }
@@ -235,9 +211,7 @@ fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
 pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let value = format!("{}m", time.as_millis());
-    request
-        .metadata_mut()
-        .insert("grpc-timeout", value.parse().unwrap());
+    request.metadata_mut().insert("grpc-timeout", value.parse().unwrap());
     request
 }
 
@@ -330,6 +304,5 @@ pub(crate) fn holders(stage: &Stage, volume: &str) -> Vec<String> {
     let rows = state["disks"].as_array().unwrap();
     let row = rows.iter().find(|row| row["id"] == volume).unwrap();
     let held = row["attachments"].as_array().unwrap().iter();
-    held.map(|held| held["instance"].as_str().unwrap().to_owned())
-        .collect()
+    held.map(|held| held["instance"].as_str().unwrap().to_owned()).collect()
 }

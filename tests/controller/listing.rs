@@ -11,8 +11,7 @@ use diskplugin::cloud::CreateDisk;
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
-    ControllerListVolumeHealthRequest, ListSnapshotsRequest, ListVolumesRequest,
-    ListVolumesResponse,
+    ControllerListVolumeHealthRequest, ListSnapshotsRequest, ListVolumesRequest, ListVolumesResponse,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
 
@@ -67,9 +66,7 @@ async fn page(service: &Service, token: &str, max_entries: i32) -> ListVolumesRe
 
 fn ids(page: &ListVolumesResponse) -> Vec<String> {
     let volumes = page.entries.iter().map(|entry| entry.volume.as_ref());
-    volumes
-        .map(|volume| volume.unwrap().volume_id.clone())
-        .collect()
+    volumes.map(|volume| volume.unwrap().volume_id.clone()).collect()
 }
 
 /// The IDs on all pages, and the number of pages.
@@ -77,11 +74,7 @@ async fn all(service: &Service, max_entries: i32) -> (Vec<String>, usize) {
     let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
     loop {
         let listed = page(service, &token, max_entries).await;
-        assert!(
-            listed.encoded_len() <= 3 << 20,
-            "{} bytes",
-            listed.encoded_len()
-        );
+        assert!(listed.encoded_len() <= 3 << 20, "{} bytes", listed.encoded_len());
         seen.extend(ids(&listed));
         pages += 1;
         token = listed.next_token;
@@ -100,10 +93,7 @@ async fn sixty_thousand_volumes_are_listed_in_messages_of_three_mib_and_read_onc
     let (seen, pages) = all(&service, 0).await;
     assert!((2..=4).contains(&pages), "{pages} pages");
     assert_eq!(seen.len(), made.len());
-    assert_eq!(
-        seen.into_iter().collect::<BTreeSet<_>>(),
-        made.into_iter().collect()
-    );
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), made.into_iter().collect());
     // After two calls the listing by tags is known to be truncated.
     assert_eq!(stage.calls("DescribeDisks"), 2 + 120);
     stage.cloud.clear_calls();
@@ -120,10 +110,7 @@ async fn pages_list_each_disk_once_even_if_created_in_the_same_second() {
         stage.cloud.clear_calls();
         let (seen, pages) = all(&stage.service, 10).await;
         let distinct: BTreeSet<_> = seen.iter().cloned().collect();
-        assert_eq!(
-            (pages, seen.len(), distinct),
-            (4, 35, made.into_iter().collect())
-        );
+        assert_eq!((pages, seen.len(), distinct), (4, 35, made.into_iter().collect()));
         assert_eq!(stage.calls("DescribeDisks"), 1);
     }
 }
@@ -210,9 +197,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
     }
     let made = disks(&stage, 250, Duration::ZERO).await;
     let ill: BTreeSet<_> = made.into_iter().take(5).collect();
-    let ailing = ill
-        .iter()
-        .map(|id| (id.clone(), json!({"health": "Warning"})));
+    let ailing = ill.iter().map(|id| (id.clone(), json!({"health": "Warning"})));
     let ailing: serde_json::Map<_, _> = ailing.collect();
     stage.configure(&json!({ "disk_health": ailing }));
     stage.cloud.clear_calls();
@@ -223,9 +208,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
             starting_token: token,
             ..Default::default()
         };
-        let answer = stage
-            .service
-            .controller_list_volume_health(Request::new(request));
+        let answer = stage.service.controller_list_volume_health(Request::new(request));
         let page = answer.await.unwrap().into_inner();
         seen.extend(page.entries.into_iter().map(|entry| entry.volume_id));
         token = page.next_token;
@@ -247,19 +230,13 @@ async fn an_empty_listing_does_not_prove_that_volumes_are_deleted() {
     let list = || Request::new(ListVolumesRequest::default());
     let refused = stage.service.list_volumes(list()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable, "{refused}");
-    assert!(
-        refused.message().starts_with("EMPTY_RESPONSE: "),
-        "{refused}"
-    );
+    assert!(refused.message().starts_with("EMPTY_RESPONSE: "), "{refused}");
     let health = ControllerListVolumeHealthRequest::default();
     let health = Request::new(health);
     let refused = stage.service.controller_list_volume_health(health).await;
     assert_eq!(refused.unwrap_err().code(), Code::Unavailable);
     stage.configure(&json!({"denied": []}));
-    assert_eq!(
-        all(&stage.service, 0).await.0,
-        std::slice::from_ref(&volume)
-    );
+    assert_eq!(all(&stage.service, 0).await.0, std::slice::from_ref(&volume));
     stage.delete(&volume).await.unwrap();
     assert!(all(&stage.service, 0).await.0.is_empty());
 }
@@ -291,18 +268,7 @@ async fn an_unknown_page_token_is_aborted_and_an_old_one_remains_valid() {
         )
     };
     let long = "9".repeat(100);
-    for token in [
-        "-1@",
-        "99@",
-        "@",
-        "-1",
-        "99",
-        "/",
-        "x/y",
-        "2027-01-01",
-        "\u{0}",
-        &long,
-    ] {
+    for token in ["-1@", "99@", "@", "-1", "99", "/", "x/y", "2027-01-01", "\u{0}", &long] {
         let (volumes, snapshots) = lists(token, 2).await;
         assert_eq!(code(volumes), Code::Aborted, "{token:?}");
         assert_eq!(code(snapshots), Code::Aborted, "{token:?}");

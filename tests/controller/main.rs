@@ -1,10 +1,7 @@
 //! The CSI Controller service, called in-process over the fake cloud: in memory, in virtual time, and over HTTP on a
 //! `wiremock::MockServer`.
 #![cfg(feature = "mock-cloud")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a helper as in a test, a failure fails the test"
-)]
+#![expect(clippy::unwrap_used, reason = "in a helper as in a test, a failure fails the test")]
 
 #[path = "../common/memory_cloud.rs"]
 mod memory_cloud;

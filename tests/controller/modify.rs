@@ -9,8 +9,8 @@ use tonic::{Code, Request};
 
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
-    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest,
-    ControllerListVolumeHealthRequest, ControllerModifyVolumeRequest, VolumeHealthErrorType,
+    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest, ControllerListVolumeHealthRequest,
+    ControllerModifyVolumeRequest, VolumeHealthErrorType,
 };
 
 use crate::kit::Stage;
@@ -23,10 +23,7 @@ async fn modify(stage: &Stage, volume: &str, parameters: &[(&str, &str)]) -> Res
         secrets: HashMap::new(),
         mutable_parameters: parameters.iter().map(own).collect(),
     };
-    let answer = stage
-        .service
-        .controller_modify_volume(Request::new(request))
-        .await;
+    let answer = stage.service.controller_modify_volume(Request::new(request)).await;
     answer.map(|_| ()).map_err(|status| status.code())
 }
 
@@ -51,16 +48,9 @@ async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() 
         ),
         (&[("provisionedIops", "50000")], Code::InvalidArgument),
     ] {
-        assert_eq!(
-            modify(&stage, &volume, parameters).await,
-            Err(code),
-            "{parameters:?}"
-        );
+        assert_eq!(modify(&stage, &volume, parameters).await, Err(code), "{parameters:?}");
     }
-    assert_eq!(
-        modify(&stage, "", &wanted).await,
-        Err(Code::InvalidArgument)
-    );
+    assert_eq!(modify(&stage, "", &wanted).await, Err(Code::InvalidArgument));
     let mut missing = Err(Code::Unavailable);
     for _ in 0..20 {
         if missing == Err(Code::Unavailable) {
@@ -69,21 +59,12 @@ async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() 
         }
     }
     assert_eq!(missing, Err(Code::NotFound));
-    assert_eq!(
-        modify(&stage, "not an id", &wanted).await,
-        Err(Code::NotFound)
-    );
+    assert_eq!(modify(&stage, "not an id", &wanted).await, Err(Code::NotFound));
     stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
     let back = [("type", "cloud_essd")];
-    assert_eq!(
-        modify(&stage, &volume, &back).await,
-        Err(Code::FailedPrecondition)
-    );
+    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::FailedPrecondition));
     stage.configure(&json!({"rules": {"cooling_period": "0s"}, "out_of_stock": ["*/cloud_essd"]}));
-    assert_eq!(
-        modify(&stage, &volume, &back).await,
-        Err(Code::ResourceExhausted)
-    );
+    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::ResourceExhausted));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,8 +72,7 @@ async fn get_volume_returns_published_nodes_and_health() {
     let stage = Stage::new(&[]);
     let healthy = stage.volume("pvc-1").await;
     let unhealthy = stage.volume("pvc-2").await;
-    stage
-        .configure(&json!({"disk_health": {&unhealthy: {"event": "Stalled", "lock": "security"}}}));
+    stage.configure(&json!({"disk_health": {&unhealthy: {"event": "Stalled", "lock": "security"}}}));
     for (volume, is_unhealthy) in [(&healthy, false), (&unhealthy, true)] {
         let request = ControllerGetVolumeRequest {
             volume_id: volume.clone(),
@@ -105,9 +85,7 @@ async fn get_volume_returns_published_nodes_and_health() {
             volume_id: volume.clone(),
             secrets: HashMap::new(),
         };
-        let answer = stage
-            .service
-            .controller_get_volume_health(Request::new(request));
+        let answer = stage.service.controller_get_volume_health(Request::new(request));
         let health = answer.await.unwrap().into_inner().volume_health.unwrap();
         let entries: Vec<_> = health
             .health_statuses
@@ -122,19 +100,10 @@ async fn get_volume_returns_published_nodes_and_health() {
         assert_eq!(entries, wanted);
     }
     let request = ControllerListVolumeHealthRequest::default();
-    let listed = stage
-        .service
-        .controller_list_volume_health(Request::new(request));
+    let listed = stage.service.controller_list_volume_health(Request::new(request));
     let listed = listed.await.unwrap().into_inner();
-    let ids: Vec<_> = listed
-        .entries
-        .iter()
-        .map(|e| e.volume_id.as_str())
-        .collect();
-    assert_eq!(
-        (ids, listed.next_token.as_str()),
-        (vec![unhealthy.as_str()], "")
-    );
+    let ids: Vec<_> = listed.entries.iter().map(|e| e.volume_id.as_str()).collect();
+    assert_eq!((ids, listed.next_token.as_str()), (vec![unhealthy.as_str()], ""));
     for (id, code) in [("", Code::InvalidArgument), ("d-none", Code::NotFound)] {
         let volume_id = id.to_owned();
         let request = ControllerGetVolumeRequest { volume_id };

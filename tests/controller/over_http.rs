@@ -1,5 +1,5 @@
-//! The service with its real HTTP client on a `wiremock::MockServer` that serves the fake cloud; faults are further mocks.
-//! Uses real time.
+//! The service with its real HTTP client on a `wiremock::MockServer` that serves the fake cloud; faults are further
+//! mocks. Uses real time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

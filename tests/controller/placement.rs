@@ -26,17 +26,10 @@ fn term(letter: &str, takes: &[&str]) -> Topology {
     }
 }
 
-fn request(
-    class: &[(&str, &str)],
-    requisite: Vec<Topology>,
-    preferred: Vec<Topology>,
-) -> proto::CreateVolumeRequest {
+fn request(class: &[(&str, &str)], requisite: Vec<Topology>, preferred: Vec<Topology>) -> proto::CreateVolumeRequest {
     proto::CreateVolumeRequest {
         parameters: parameters(class),
-        accessibility_requirements: Some(TopologyRequirement {
-            requisite,
-            preferred,
-        }),
+        accessibility_requirements: Some(TopologyRequirement { requisite, preferred }),
         ..new_volume("pvc-1")
     }
 }
@@ -57,11 +50,7 @@ async fn only_categories_of_the_selected_node_are_created_and_topology_has_zone_
 #[tokio::test(start_paused = true)]
 async fn a_category_that_no_node_supports_is_resource_exhausted() {
     let stage = Stage::new(&[]);
-    let refused = stage.create(request(
-        &[("type", "cloud_ssd")],
-        vec![term("a", &[ESSD])],
-        Vec::new(),
-    ));
+    let refused = stage.create(request(&[("type", "cloud_ssd")], vec![term("a", &[ESSD])], Vec::new()));
     let refused = refused.await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(
@@ -93,15 +82,9 @@ async fn a_category_that_a_selectable_node_does_not_support_is_not_changed_to() 
     let refused = modify("cloud_auto").await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     let reason = "some nodes support cloud_essd and not cloud_auto";
-    assert!(
-        refused.message().starts_with("MODIFY_REJECTED: "),
-        "{refused}"
-    );
+    assert!(refused.message().starts_with("MODIFY_REJECTED: "), "{refused}");
     assert!(refused.message().contains(reason), "{refused}");
-    assert_eq!(
-        stage.calls("ModifyDiskSpec") + stage.calls("TagResources"),
-        0
-    );
+    assert_eq!(stage.calls("ModifyDiskSpec") + stage.calls("TagResources"), 0);
     modify("cloud_essd").await.unwrap();
 }
 
@@ -131,11 +114,7 @@ async fn without_category_topology_on_nodes_volumes_have_none() {
     assert_eq!(volume.accessible_topology, [term("b", &[])]);
 }
 
-async fn capacity(
-    stage: &Stage,
-    class: &[(&str, &str)],
-    place: Option<Topology>,
-) -> (i64, Option<i64>, Option<i64>) {
+async fn capacity(stage: &Stage, class: &[(&str, &str)], place: Option<Topology>) -> (i64, Option<i64>, Option<i64>) {
     let request = proto::GetCapacityRequest {
         parameters: parameters(class),
         accessible_topology: place,
@@ -158,17 +137,11 @@ async fn capacity_is_that_of_the_class_in_the_topology() {
     let nothing = (0, None, None);
     assert_eq!(capacity(&stage, &ssd, Some(term("a", &[]))).await, full);
     assert_eq!(capacity(&stage, &ssd, Some(term("b", &[]))).await, nothing);
-    assert_eq!(
-        capacity(&stage, &ssd, Some(term("a", &[ESSD]))).await,
-        nothing
-    );
+    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[ESSD]))).await, nothing);
     assert_eq!(capacity(&stage, &ssd, Some(term("a", &[SSD]))).await, full);
     assert_eq!(capacity(&stage, &ssd, None).await, full);
     let elsewhere = [("type", "cloud_ssd"), ("zoneId", "cn-beijing-c")];
-    assert_eq!(
-        capacity(&stage, &elsewhere, Some(term("a", &[]))).await,
-        nothing
-    );
+    assert_eq!(capacity(&stage, &elsewhere, Some(term("a", &[]))).await, nothing);
     assert_eq!(stage.calls("DescribeAvailableResource"), 1);
 }
 
@@ -179,9 +152,7 @@ async fn capacity_rejects_an_invalid_class_and_a_failed_query_is_an_error() {
         parameters: parameters(class),
         ..Default::default()
     };
-    let wrong = stage
-        .service
-        .get_capacity(Request::new(ask(&[("type", "cloud_gold")])));
+    let wrong = stage.service.get_capacity(Request::new(ask(&[("type", "cloud_gold")])));
     assert_eq!(code(wrong.await), Code::InvalidArgument);
     stage.configure(&json!({"faults": [
         {"action": "DescribeAvailableResource", "times": 1000, "kind": "internal-error"},
@@ -246,10 +217,7 @@ async fn a_regional_disk_has_no_zone_and_has_category_topology_if_nodes_do() {
         let create = calls.iter().find(|call| call.action == "CreateDisk");
         assert!(!create.unwrap().params.contains_key("ZoneId"));
         let again = request(&class, topology("b", "").requisite, Vec::new());
-        assert_eq!(
-            stage.create(again).await.unwrap().volume_id,
-            volume.volume_id
-        );
+        assert_eq!(stage.create(again).await.unwrap().volume_id, volume.volume_id);
     }
 }
 
@@ -284,11 +252,7 @@ async fn mutable_parameters_override_the_class_and_are_compared_for_idempotency(
 async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotency() {
     let stage = Stage::new(&[]);
     let mut assert_error = new_volume("pvc-1");
-    for (name, value) in [
-        ("pvc/name", "data"),
-        ("pvc/namespace", "prod"),
-        ("pv/name", "pvc-1"),
-    ] {
+    for (name, value) in [("pvc/name", "data"), ("pvc/namespace", "prod"), ("pv/name", "pvc-1")] {
         assert_error
             .parameters
             .insert(format!("csi.storage.k8s.io/{name}"), value.to_owned());
@@ -303,13 +267,8 @@ async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotenc
         assert!(tags.contains(part), "{tags}");
     }
     // Then the provisioner runs without --extra-create-metadata.
-    assert_error
-        .parameters
-        .retain(|key, _| !key.starts_with("csi.storage"));
-    let again = stage
-        .restarted()
-        .create_volume(Request::new(assert_error))
-        .await;
+    assert_error.parameters.retain(|key, _| !key.starts_with("csi.storage"));
+    let again = stage.restarted().create_volume(Request::new(assert_error)).await;
     let again = again.unwrap().into_inner().volume.unwrap();
     assert_eq!(again.volume_id, volume.volume_id);
 }
@@ -318,10 +277,7 @@ async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotenc
 async fn defaults_of_the_cloud_do_not_conflict_in_a_repeated_call() {
     for (class, patch) in [
         (vec![("type", "cloud_essd")], json!({})),
-        (
-            vec![("type", "cloud_essd"), ("encrypted", "true")],
-            json!({}),
-        ),
+        (vec![("type", "cloud_essd"), ("encrypted", "true")], json!({})),
         (
             vec![("type", "cloud_essd")],
             json!({"keys": {"default_encryption": "upgrade"}}),

@@ -1,5 +1,5 @@
-//! ListVolumes with `LIST_VOLUMES_PUBLISHED_NODES`, and what csi-attacher does with it: it publishes every volume again whose
-//! attachment the list lacks.
+//! ListVolumes with `LIST_VOLUMES_PUBLISHED_NODES`, and what csi-attacher does with it: it publishes every volume again
+//! whose attachment the list lacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,11 +60,7 @@ async fn published_volumes_are_listed_with_and_without_the_tag() {
         tokio::time::sleep(SETTLED).await;
         for volume in [&own, &foreign] {
             stage.publish(volume, NODE).await.unwrap();
-            assert_eq!(
-                list(&stage.service).await.unwrap()[volume],
-                [NODE],
-                "{stale}"
-            );
+            assert_eq!(list(&stage.service).await.unwrap()[volume], [NODE], "{stale}");
         }
         tokio::time::sleep(SETTLED).await;
         let all = BTreeMap::from([own, foreign].map(|volume| (volume, vec![NODE.to_owned()])));
@@ -92,10 +88,7 @@ async fn a_list_without_anything_of_the_cluster_is_unavailable() {
 async fn disks_of_another_account_do_not_replace_those_of_the_cluster() {
     let stage = stage(&[]);
     existing(&stage, false, Some(NODE));
-    assert_eq!(
-        list(&stage.service).await.unwrap_err().code(),
-        Code::Unavailable
-    );
+    assert_eq!(list(&stage.service).await.unwrap_err().code(), Code::Unavailable);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,8 +7,7 @@ use tonic::Code;
 
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
-    ControllerExpandVolumeRequest, CreateSnapshotRequest, DeleteVolumeRequest,
-    ValidateVolumeCapabilitiesRequest,
+    ControllerExpandVolumeRequest, CreateSnapshotRequest, DeleteVolumeRequest, ValidateVolumeCapabilitiesRequest,
 };
 
 use crate::kit::{NODE, Stage, mount, new_volume, publication, range, within};
@@ -49,10 +48,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
                 Code::Internal,
                 Code::Unknown,
             ];
-            assert!(
-                passing.contains(&status.code()),
-                "{step} under {kind}: {status}"
-            );
+            assert!(passing.contains(&status.code()), "{step} under {kind}: {status}");
         };
         let broken = json!({"faults": fails});
         let remove_faults = || {
@@ -60,20 +56,14 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
             tokio::time::sleep(Duration::from_secs(120))
         };
         stage.configure(&broken);
-        let failed = stage
-            .service
-            .create_volume(within(soon, new_volume("pvc-1")))
-            .await;
+        let failed = stage.service.create_volume(within(soon, new_volume("pvc-1"))).await;
         assert_error("create", failed.err());
         remove_faults().await;
         let volume = stage.volume("pvc-1").await;
 
         stage.configure(&broken);
         let request = within(soon, publication(&volume, NODE));
-        assert_error(
-            "publish",
-            stage.service.controller_publish_volume(request).await.err(),
-        );
+        assert_error("publish", stage.service.controller_publish_volume(request).await.err());
         remove_faults().await;
         stage.publish(&volume, NODE).await.unwrap();
 
@@ -85,21 +75,14 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
         };
         assert_error(
             "snapshot",
-            stage
-                .service
-                .create_snapshot(within(soon, snapshot))
-                .await
-                .err(),
+            stage.service.create_snapshot(within(soon, snapshot)).await.err(),
         );
         let validate = ValidateVolumeCapabilitiesRequest {
             volume_id: volume.clone(),
             volume_capabilities: vec![mount()],
             ..Default::default()
         };
-        let validated = stage
-            .service
-            .validate_volume_capabilities(within(soon, validate))
-            .await;
+        let validated = stage.service.validate_volume_capabilities(within(soon, validate)).await;
         assert_error("validate", validated.err());
         let expand = ControllerExpandVolumeRequest {
             volume_id: volume.clone(),
@@ -108,11 +91,7 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
         };
         assert_error(
             "expand",
-            stage
-                .service
-                .controller_expand_volume(within(soon, expand))
-                .await
-                .err(),
+            stage.service.controller_expand_volume(within(soon, expand)).await.err(),
         );
         remove_faults().await;
         stage.snapshot("snap", &volume).await.unwrap();

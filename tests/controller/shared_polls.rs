@@ -56,24 +56,12 @@ async fn a_hundred_concurrent_calls_share_describe_calls() {
             ..Default::default()
         };
         calls.spawn(async move {
-            let answer = service
-                .validate_volume_capabilities(Request::new(request))
-                .await;
+            let answer = service.validate_volume_capabilities(Request::new(request)).await;
             answer.unwrap().into_inner().confirmed.is_some()
         });
     }
-    assert!(
-        calls
-            .join_all()
-            .await
-            .into_iter()
-            .all(|confirmed| confirmed)
-    );
-    assert!(
-        stage.calls("DescribeDisks") <= 2,
-        "{}",
-        stage.calls("DescribeDisks")
-    );
+    assert!(calls.join_all().await.into_iter().all(|confirmed| confirmed));
+    assert!(stage.calls("DescribeDisks") <= 2, "{}", stage.calls("DescribeDisks"));
     stage.cloud.clear_calls();
     let mut calls = JoinSet::new();
     for volume in volumes {
@@ -84,16 +72,10 @@ async fn a_hundred_concurrent_calls_share_describe_calls() {
             ..Default::default()
         };
         calls.spawn(async move {
-            let answer = service
-                .controller_expand_volume(Request::new(request))
-                .await;
+            let answer = service.controller_expand_volume(Request::new(request)).await;
             answer.unwrap().into_inner().capacity_bytes >> 30
         });
     }
     assert!(calls.join_all().await.into_iter().all(|gib| gib == 20));
-    assert!(
-        stage.calls("DescribeDisks") <= 2,
-        "{}",
-        stage.calls("DescribeDisks")
-    );
+    assert!(stage.calls("DescribeDisks") <= 2, "{}", stage.calls("DescribeDisks"));
 }

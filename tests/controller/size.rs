@@ -22,15 +22,9 @@ async fn returned_sizes_are_actual_and_limits_are_enforced() {
         (again.volume_id, again.capacity_bytes),
         (made.volume_id.clone(), 30 << 30)
     );
-    assert_eq!(
-        code(stage.create(ask("pvc-1", 10, 25)).await),
-        Code::AlreadyExists
-    );
+    assert_eq!(code(stage.create(ask("pvc-1", 10, 25)).await), Code::AlreadyExists);
     // The category has no size within the limit.
-    assert_eq!(
-        code(stage.create(ask("pvc-2", 5, 10)).await),
-        Code::OutOfRange
-    );
+    assert_eq!(code(stage.create(ask("pvc-2", 5, 10)).await), Code::OutOfRange);
     assert_eq!(stage.expand(&made.volume_id, 20).await.unwrap().0, 30);
     let expand = async |required: i64, limit: i64| {
         let request = ControllerExpandVolumeRequest {
@@ -38,10 +32,7 @@ async fn returned_sizes_are_actual_and_limits_are_enforced() {
             capacity_range: Some(range(required, limit)),
             ..Default::default()
         };
-        let answer = stage
-            .service
-            .controller_expand_volume(Request::new(request))
-            .await;
+        let answer = stage.service.controller_expand_volume(Request::new(request)).await;
         answer.map(|answer| answer.into_inner().capacity_bytes >> 30)
     };
     assert_eq!(code(expand(20, 25).await), Code::OutOfRange);
@@ -55,12 +46,7 @@ async fn returned_sizes_are_actual_and_limits_are_enforced() {
 async fn sizes_and_iops_out_of_range_are_rejected_before_any_cloud_call() {
     let stage = Stage::new(&[]);
     for (class, gib, expected, part) in [
-        (
-            &[("type", "cloud_essd")][..],
-            70_000,
-            Code::OutOfRange,
-            "65536",
-        ),
+        (&[("type", "cloud_essd")][..], 70_000, Code::OutOfRange, "65536"),
         (&[("type", "cloud_ssd")], 40_000, Code::OutOfRange, "32768"),
         (
             &[("type", "cloud_auto"), ("provisionedIops", "60000")],

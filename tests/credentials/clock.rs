@@ -43,17 +43,10 @@ async fn roles_are_assumed_with_the_clock_of_the_cloud() {
                 Arc::new(Cache::new(role, Arc::new(lab.clock.clone())))
             };
             let assumed = AssumedRole::new(key(), lab.sts(scheme), session());
-            list(&lab.client(cached(Arc::new(assumed)), scheme))
-                .await
-                .unwrap();
+            list(&lab.client(cached(Arc::new(assumed)), scheme)).await.unwrap();
 
             let lab = Lab::ahead(by).await;
-            let oidc = OidcRole::new(
-                lab.sts(scheme),
-                PROVIDER.to_owned(),
-                lab.token_file(),
-                session(),
-            );
+            let oidc = OidcRole::new(lab.sts(scheme), PROVIDER.to_owned(), lab.token_file(), session());
             let cached = Arc::new(Cache::new(Arc::new(oidc), Arc::new(lab.clock.clone())));
             list(&lab.client(cached, scheme)).await.unwrap();
         }

@@ -98,11 +98,7 @@ impl Lab {
         cached(role)
     }
 
-    pub(crate) fn assumed(
-        &self,
-        base: Arc<dyn CredentialProvider>,
-        scheme: Scheme,
-    ) -> Arc<dyn CredentialProvider> {
+    pub(crate) fn assumed(&self, base: Arc<dyn CredentialProvider>, scheme: Scheme) -> Arc<dyn CredentialProvider> {
         cached(AssumedRole::new(base, self.sts(scheme), session()))
     }
 
@@ -110,23 +106,14 @@ impl Lab {
         self.role_of(role, tokenless, false)
     }
 
-    pub(crate) fn role_of(
-        &self,
-        role: Option<&str>,
-        tokenless: bool,
-        last_resort: bool,
-    ) -> InstanceRole {
+    pub(crate) fn role_of(&self, role: Option<&str>, tokenless: bool, last_resort: bool) -> InstanceRole {
         let node = &self.cloud.nodes()[0].id;
         let endpoint = self.cloud.metadata_endpoint(node).unwrap();
         let metadata = Metadata::new(&endpoint, tokenless).unwrap();
         InstanceRole::new(metadata, role.map(str::to_owned), last_resort)
     }
 
-    pub(crate) fn client(
-        &self,
-        credentials: Arc<dyn CredentialProvider>,
-        scheme: Scheme,
-    ) -> Client {
+    pub(crate) fn client(&self, credentials: Arc<dyn CredentialProvider>, scheme: Scheme) -> Client {
         let client = Client::new(Settings {
             server: self.url().parse().unwrap(),
             region: "cn-beijing".parse().unwrap(),

@@ -123,11 +123,7 @@ impl CredentialProvider for Replaced {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         // The transport requests a key to sign an attempt, and another one to compare after a rejection.
         let asked = self.next.fetch_add(1, Ordering::SeqCst);
-        let key = self
-            .keys
-            .get(asked.div_ceil(2))
-            .or(self.keys.last())
-            .unwrap();
+        let key = self.keys.get(asked.div_ceil(2)).or(self.keys.last()).unwrap();
         Ok(key.clone().with_origin("a Secret that is replaced"))
     }
 }
@@ -135,9 +131,7 @@ impl CredentialProvider for Replaced {
 fn replaced(keys: &[(&str, &str)]) -> Arc<dyn CredentialProvider> {
     let keys = keys.iter();
     Arc::new(Replaced {
-        keys: keys
-            .map(|(key, secret)| Credentials::new(*key, *secret))
-            .collect(),
+        keys: keys.map(|(key, secret)| Credentials::new(*key, *secret)).collect(),
         next: AtomicUsize::new(0),
     })
 }
@@ -168,10 +162,7 @@ async fn a_second_rejection_is_final_even_with_a_new_key() {
     let client = lab.client(replaced(&keys), Scheme::V1);
     let error = list(&client).await.unwrap_err();
     let text = error_chain(&error);
-    assert!(
-        text.contains("came from a Secret that is replaced"),
-        "{text}"
-    );
+    assert!(text.contains("came from a Secret that is replaced"), "{text}");
     assert_eq!(lab.calls("DescribeDisks"), (2, 2));
 }
 
@@ -204,20 +195,13 @@ async fn an_unreachable_token_service_is_not_reported_as_missing_permissions() {
     let error = client.describe_disks(deadline, &query).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unreachable, "{error}");
     let text = error_chain(&error);
-    assert!(
-        text.contains("AssumeRoleWithOIDC failed: no response"),
-        "{text}"
-    );
+    assert!(text.contains("AssumeRoleWithOIDC failed: no response"), "{text}");
     lab.configure(json!({"sts": {"unreachable": false, "error":
         {"status": 403, "code": "NoPermission"}}}));
     wait_until_renewable().await;
     let error = list(&client).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Credentials, "{error}");
-    assert!(
-        error_chain(&error).contains("NoPermission"),
-        "{}",
-        error_chain(&error)
-    );
+    assert!(error_chain(&error).contains("NoPermission"), "{}", error_chain(&error));
     assert_eq!(lab.calls("DescribeDisks"), (0, 0));
 }
 
@@ -233,31 +217,18 @@ async fn the_instance_role_is_found_with_and_without_metadata_tokens() {
     lab.configure(json!({"metadata": {"token_required": false, "no_tokens": true}}));
     assert!(lab.instance(None, true).provide().await.is_ok());
     let error = lab.instance(None, false).provide().await.unwrap_err();
-    assert!(
-        error_chain(&error).contains("HTTP 404"),
-        "{}",
-        error_chain(&error)
-    );
+    assert!(error_chain(&error).contains("HTTP 404"), "{}", error_chain(&error));
     // A metadata service that requires tokens but issues none.
     lab.configure(json!({"metadata": {"token_required": true, "no_tokens": true}}));
     let error = lab.instance(None, true).provide().await.unwrap_err();
-    assert!(
-        error_chain(&error).contains("HTTP 403"),
-        "{}",
-        error_chain(&error)
-    );
+    assert!(error_chain(&error).contains("HTTP 403"), "{}", error_chain(&error));
 }
 
 #[tokio::test]
 async fn an_instance_without_the_role_is_reported() {
     let lab = Lab::new().await;
     let error = lab.instance(Some("other"), true).provide().await;
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("no RAM role \"other\"")
-    );
+    assert!(error.unwrap_err().to_string().contains("no RAM role \"other\""));
     let error = lab.instance(Some("../../x"), true).provide().await;
     assert!(!error.unwrap_err().is_transient());
     lab.configure(json!({"metadata": {"role": null}}));

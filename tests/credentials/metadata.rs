@@ -55,10 +55,7 @@ async fn all_items_cost_one_token_and_one_request() {
     ] {
         assert_eq!(metadata.get(item, at_once()).await.unwrap(), value);
     }
-    assert_eq!(
-        (count(&server, "PUT").await, count(&server, "GET").await),
-        (1, 1)
-    );
+    assert_eq!((count(&server, "PUT").await, count(&server, "GET").await), (1, 1));
 }
 
 #[tokio::test]
@@ -73,15 +70,9 @@ async fn an_expired_token_is_replaced_and_retry_after_is_respected() {
         once.up_to_n_times(1).mount(&server).await;
     }
     let document = ResponseTemplate::new(200).set_body_json(identity());
-    Mock::given(method("GET"))
-        .respond_with(document)
-        .mount(&server)
-        .await;
+    Mock::given(method("GET")).respond_with(document).mount(&server).await;
     assert_eq!(metadata.get(Item::ZoneId, at_once()).await.unwrap(), "z-1");
-    assert_eq!(
-        (count(&server, "PUT").await, count(&server, "GET").await),
-        (2, 3)
-    );
+    assert_eq!((count(&server, "PUT").await, count(&server, "GET").await), (2, 3));
 }
 
 #[tokio::test]
@@ -89,14 +80,10 @@ async fn requests_are_retried_until_the_deadline() {
     let (server, metadata) = service().await;
     issue_tokens(&server).await;
     // More failures than a single attempt tolerates.
-    let busy = Mock::given(method("GET"))
-        .respond_with(ResponseTemplate::new(503).insert_header("Retry-After", "0"));
+    let busy = Mock::given(method("GET")).respond_with(ResponseTemplate::new(503).insert_header("Retry-After", "0"));
     busy.up_to_n_times(4).mount(&server).await;
     let document = ResponseTemplate::new(200).set_body_json(identity());
-    Mock::given(method("GET"))
-        .respond_with(document)
-        .mount(&server)
-        .await;
+    Mock::given(method("GET")).respond_with(document).mount(&server).await;
     let deadline = Deadline::after(Duration::from_secs(60));
     let region = metadata.get(Item::RegionId, deadline).await;
     assert_eq!(region.unwrap(), "r-1");

@@ -103,10 +103,7 @@ fn gather_codes(folder: &Path, codes: &mut Vec<String>) {
         let text = std::fs::read_to_string(&path).unwrap();
         for (start, end) in [("Code::", None), ("Status::", Some("("))] {
             for rest in text.split(start).skip(1) {
-                let name: String = rest
-                    .chars()
-                    .take_while(|c| c.is_alphanumeric() || *c == '_')
-                    .collect();
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 let called = rest[name.len()..].starts_with(end.unwrap_or_default());
                 if called && !["new", "Ok", "from_header_map", "ok"].contains(&name.as_str()) {
                     codes.push(upper(&name));
@@ -224,13 +221,7 @@ fn every_fault_and_every_key_of_the_fake_cloud_is_named() {
     let mut keys = Vec::new();
     for (key, value) in config.as_object().unwrap() {
         keys.push(key.clone());
-        keys.extend(
-            value
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(k, _)| k.clone()),
-        );
+        keys.extend(value.as_object().into_iter().flatten().map(|(k, _)| k.clone()));
     }
     report(keys.into_iter().filter(|key| !page.has_span(key)));
 }

@@ -109,8 +109,7 @@ fn cause(errors: &[&CloudError]) -> String {
     codes.sort_unstable();
     codes.dedup();
     match codes.as_slice() {
-        [] => "the driver finds it without an error of the cloud; the message has the details"
-            .to_owned(),
+        [] => "the driver finds it without an error of the cloud; the message has the details".to_owned(),
         codes => format!("the cloud's error `{}`", codes.join("`, `")),
     }
 }
@@ -183,11 +182,7 @@ fn every_error_of_every_action_keeps_its_kind_its_code_and_its_name() {
     actions.dedup();
     for name in actions {
         for (status, code, shall) in &of_any {
-            assert_eq!(
-                &outcome(action(name), *status, code),
-                shall,
-                "{name} {code}"
-            );
+            assert_eq!(&outcome(action(name), *status, code), shall, "{name} {code}");
         }
     }
     hold(path, &wanted);

@@ -65,9 +65,7 @@ fn every_example_is_a_file_that_a_test_reads() {
     let paths = entries.map(|entry| entry.unwrap().path());
     // The folders are read in use_cases.rs.
     let files = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
-    let mut names: Vec<_> = files
-        .map(|path| path.file_name().unwrap().to_owned())
-        .collect();
+    let mut names: Vec<_> = files.map(|path| path.file_name().unwrap().to_owned()).collect();
     names.sort();
     assert_eq!(
         names,
@@ -97,8 +95,7 @@ struct VolumeAttributesClass {
 fn attribute_classes() -> Vec<VolumeAttributesClass> {
     let options = serde_saphyr::options! { no_schema: true };
     let text = read("examples/volumeattributesclass.yaml");
-    serde_saphyr::from_multiple_with_options(&text, options)
-        .unwrap_or_else(|error| panic!("{error}"))
+    serde_saphyr::from_multiple_with_options(&text, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -126,10 +123,7 @@ fn the_example_claim_names_classes_of_the_other_examples() {
         line.unwrap().split_once(':').unwrap().1.trim().to_owned()
     };
     let class = names("storageClassName:");
-    assert!(
-        classes().iter().any(|c| c.metadata.name == class),
-        "{class}"
-    );
+    assert!(classes().iter().any(|c| c.metadata.name == class), "{class}");
     let class = names("volumeAttributesClassName:");
     let known = attribute_classes();
     assert!(known.iter().any(|c| c.metadata.name == class), "{class}");

@@ -135,10 +135,7 @@ fn description(arg: &Arg) -> String {
 fn list(flags: &[Flag]) -> String {
     let item = |flag: &Flag| {
         let roles = flag.roles.join(", ");
-        wrap(&format!(
-            "* `{}` ({roles}): {}",
-            flag.name, flag.description
-        ))
+        wrap(&format!("* `{}` ({roles}): {}", flag.name, flag.description))
     };
     flags.iter().map(item).collect::<Vec<_>>().join("\n")
 }

@@ -41,18 +41,14 @@ fn every_error_that_a_guide_names_is_one_that_there_is() {
     let codes: BTreeSet<_> = Failure::ALL.iter().map(|f| f.kind().code_name()).collect();
     let mut found = 0;
     report(prose().iter().flat_map(|page| {
-        let is_name = |span: &&String| {
-            span.contains('_') && span.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-        };
+        let is_name = |span: &&String| span.contains('_') && span.chars().all(|c| c.is_ascii_uppercase() || c == '_');
         let is_a_variable = |span: &str| {
             ["ACCESS_KEY_", "SECURITY_", "ALIBABA_"]
                 .iter()
                 .any(|start| span.starts_with(start))
         };
         let spans = page.spans.iter().filter(is_name);
-        let spans = spans
-            .filter(|span| !is_a_variable(span))
-            .inspect(|_| found += 1);
+        let spans = spans.filter(|span| !is_a_variable(span)).inspect(|_| found += 1);
         let wrong = spans.filter(|span| {
             let span = span.as_str();
             !names.contains(span) && !codes.contains(span) && !OTHER_WORDS.contains(&span)
@@ -86,8 +82,7 @@ fn has_value(values: &Value, name: &str) -> bool {
 
 #[test]
 fn every_value_of_the_chart_that_a_page_names_is_there() {
-    let values: Value =
-        serde_saphyr::from_str(&read("deploy/helm/diskplugin/values.yaml")).unwrap();
+    let values: Value = serde_saphyr::from_str(&read("deploy/helm/diskplugin/values.yaml")).unwrap();
     let sections: Vec<&String> = values.as_object().unwrap().keys().collect();
     let mut found = 0;
     report(prose().iter().flat_map(|page| {
@@ -109,8 +104,7 @@ fn every_value_of_the_chart_that_a_page_names_is_there() {
         });
         let set = set.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned()));
         let names = spans.chain(set).inspect(|_| found += 1);
-        let wrong =
-            names.filter(|name| !has_value(&values, name) && !LOG_FIELDS.contains(&name.as_str()));
+        let wrong = names.filter(|name| !has_value(&values, name) && !LOG_FIELDS.contains(&name.as_str()));
         let wrong = wrong.map(|name| format!("{}: the chart has no {name}", page.path.display()));
         wrong.collect::<Vec<_>>()
     }));
@@ -121,9 +115,7 @@ fn every_value_of_the_chart_that_a_page_names_is_there() {
 fn the_index_has_every_page_of_the_docs() {
     let index = page("docs/README.md");
     let pages = pages();
-    let of_docs = pages
-        .iter()
-        .filter_map(|page| page.path.strip_prefix("docs").ok());
+    let of_docs = pages.iter().filter_map(|page| page.path.strip_prefix("docs").ok());
     report(
         of_docs
             .map(|path| path.display().to_string())
@@ -146,21 +138,15 @@ fn the_keys_of_the_vendors_classes_are_taken_or_refused_as_the_guide_says() {
     let text = read("docs/guides/migrate.md");
     let table = text.split_once("| the vendor's key | here |").unwrap().1;
     let table = table.split("\n\n").next().unwrap();
-    let rows = table
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("| `"));
+    let rows = table.lines().filter_map(|line| line.trim().strip_prefix("| `"));
     let mut found = 0;
     report(rows.flat_map(|row| {
         let (keys, here) = row.split_once(" | ").unwrap();
         let same = here.starts_with("the same");
-        let keys = keys
-            .split('`')
-            .filter(|key| key.starts_with(char::is_alphabetic));
+        let keys = keys.split('`').filter(|key| key.starts_with(char::is_alphabetic));
         let keys = keys.inspect(|_| found += 1);
         let wrong = keys.filter(|key| known.contains(key) != same);
-        wrong
-            .map(|key| format!("{key} is {here}"))
-            .collect::<Vec<_>>()
+        wrong.map(|key| format!("{key} is {here}")).collect::<Vec<_>>()
     }));
     assert!(found > 20, "only {found} keys were found");
 }

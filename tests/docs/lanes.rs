@@ -25,11 +25,7 @@ fn nothing_is_left_out_of_one_lane_that_the_other_does_not_run() {
             }
             found += 1;
             let is_there = places.iter().any(|place| path.starts_with(place));
-            assert!(
-                is_there,
-                "{}: no lane runs the tests of {name}",
-                path.display()
-            );
+            assert!(is_there, "{}: no lane runs the tests of {name}", path.display());
         }
         assert!(found > 0, "nothing is called {name} any more");
     }
@@ -38,9 +34,7 @@ fn nothing_is_left_out_of_one_lane_that_the_other_does_not_run() {
 /// Whether the line is of a module, or of what gives all tests of a suite their path, of such a name.
 fn is_module(line: &str, name: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let module = words
-        .windows(2)
-        .any(|pair| pair[0] == "mod" && pair[1].contains(name));
+    let module = words.windows(2).any(|pair| pair[0] == "mod" && pair[1].contains(name));
     module || line.contains(&format!("\"{name}::"))
 }
 

@@ -6,10 +6,10 @@ use diskplugin::base::Phase;
 use crate::errors::hold;
 use crate::page::root;
 
-const METRICS_BEGIN: &str = "<!-- Generated from src/app/metrics/catalog.rs by UPDATE=1 cargo test --test docs metrics -->\n";
+const METRICS_BEGIN: &str =
+    "<!-- Generated from src/app/metrics/catalog.rs by UPDATE=1 cargo test --test docs metrics -->\n";
 const METRICS_END: &str = "<!-- End of the generated table -->";
-const PHASES_BEGIN: &str =
-    "<!-- Generated from src/base/phase.rs by UPDATE=1 cargo test --test docs metrics -->\n";
+const PHASES_BEGIN: &str = "<!-- Generated from src/base/phase.rs by UPDATE=1 cargo test --test docs metrics -->\n";
 const PHASES_END: &str = "<!-- End of the generated phases -->";
 
 /// The text with the part between the markers replaced.
@@ -23,15 +23,9 @@ fn with_part(text: &str, begin: &str, part: &str, end: &str) -> String {
 fn the_page_of_metrics_lists_every_metric_and_phase() {
     let path = root().join("docs/reference/metrics.md");
     let text = std::fs::read_to_string(&path).unwrap();
-    let mut metrics =
-        "| metric | type | labels | roles | meaning |\n| --- | --- | --- | --- | --- |\n"
-            .to_owned();
+    let mut metrics = "| metric | type | labels | roles | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
     for metric in METRICS {
-        let labels: Vec<_> = metric
-            .labels
-            .iter()
-            .map(|label| format!("`{label}`"))
-            .collect();
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
         metrics.push_str(&format!(
             "| `{}` | {} | {} | {} | {} |\n",
             metric.full_name(),
@@ -43,11 +37,7 @@ fn the_page_of_metrics_lists_every_metric_and_phase() {
     }
     let mut phases = "| phase | meaning |\n| --- | --- |\n".to_owned();
     for phase in Phase::ALL {
-        phases.push_str(&format!(
-            "| `{}` | {} |\n",
-            phase.as_str(),
-            phase.describe()
-        ));
+        phases.push_str(&format!("| `{}` | {} |\n", phase.as_str(), phase.describe()));
     }
     let text = with_part(&text, METRICS_BEGIN, &metrics, METRICS_END);
     hold(path, &with_part(&text, PHASES_BEGIN, &phases, PHASES_END));

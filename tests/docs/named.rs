@@ -8,8 +8,7 @@ use crate::report;
 
 /// Folders of the repository, by which a path in the text is known.
 const FOLDERS: [&str; 11] = [
-    "src", "crates", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci",
-    "target",
+    "src", "crates", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci", "target",
 ];
 
 /// Endings by which a file of the repository is known, wherever it is.
@@ -28,11 +27,7 @@ fn every_path_that_a_page_names_exists() {
 #[test]
 fn every_make_target_that_a_page_names_exists() {
     let targets = targets(&read("Makefile"));
-    report(
-        pages()
-            .iter()
-            .flat_map(|page| missing_targets(page, &targets)),
-    );
+    report(pages().iter().flat_map(|page| missing_targets(page, &targets)));
 }
 
 fn dead_links(page: &Page) -> Vec<String> {
@@ -86,8 +81,7 @@ fn missing_paths(page: &Page) -> Vec<String> {
         if span.contains(char::is_whitespace) || !(in_folder || is_file) {
             continue;
         }
-        let found = root().join(path).exists()
-            || (!span.contains('/') && root().join(&folder).join(path).exists());
+        let found = root().join(path).exists() || (!span.contains('/') && root().join(&folder).join(path).exists());
         if in_folder {
             folder = match is_file {
                 true => path.parent().unwrap_or(path).to_owned(),
@@ -106,16 +100,8 @@ fn missing_paths(page: &Page) -> Vec<String> {
 fn every_path_that_a_command_of_a_guide_takes_exists() {
     report(pages().iter().flat_map(|page| {
         let text = page.blocks.iter().filter(|block| block.language == "text");
-        let words = text.flat_map(|block| {
-            block
-                .text
-                .split(|c: char| c.is_whitespace() || "\"()".contains(c))
-        });
-        let paths = words.filter(|word| {
-            ["examples/", "deploy/"]
-                .iter()
-                .any(|folder| word.starts_with(folder))
-        });
+        let words = text.flat_map(|block| block.text.split(|c: char| c.is_whitespace() || "\"()".contains(c)));
+        let paths = words.filter(|word| ["examples/", "deploy/"].iter().any(|folder| word.starts_with(folder)));
         let missing = paths.filter(|path| !root().join(path).exists());
         missing
             .map(|path| format!("{}: {path} is not there", page.path.display()))
@@ -145,9 +131,7 @@ fn what_is_not_shown_with_its_output_can_be_pasted() {
 }
 
 fn targets(makefile: &str) -> BTreeSet<String> {
-    let rules = makefile
-        .lines()
-        .filter(|line| !line.starts_with(['\t', '#', '.']));
+    let rules = makefile.lines().filter(|line| !line.starts_with(['\t', '#', '.']));
     let names = rules.filter_map(|line| line.split_once(':'));
     names
         .map(|(name, _)| name.trim().to_owned())

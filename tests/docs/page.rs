@@ -53,9 +53,7 @@ pub(crate) fn markdown() -> Vec<Page> {
     for entry in std::fs::read_dir(root()).unwrap() {
         let entry = entry.unwrap();
         let name = PathBuf::from(entry.file_name());
-        let made = ["target", ".git"]
-            .iter()
-            .any(|made| name == Path::new(made));
+        let made = ["target", ".git"].iter().any(|made| name == Path::new(made));
         if entry.file_type().unwrap().is_dir() {
             if !made {
                 collect(&name, &mut paths);
@@ -114,11 +112,9 @@ impl Page {
                 Event::End(TagEnd::Heading(_)) => {
                     let found = heading.take().map(|heading| anchor(&heading));
                     // Of two headings that read alike, the second one is counted.
-                    let found = found.map(|found| {
-                        match page.heads.iter().filter(|h| **h == found).count() {
-                            0 => (found.clone(), found),
-                            count => (format!("{found}-{count}"), found),
-                        }
+                    let found = found.map(|found| match page.heads.iter().filter(|h| **h == found).count() {
+                        0 => (found.clone(), found),
+                        count => (format!("{found}-{count}"), found),
                     });
                     if let Some((anchor, head)) = found {
                         page.anchors.push(anchor);
@@ -158,8 +154,7 @@ fn anchor(heading: &str) -> String {
 
 #[test]
 fn a_page_is_read_for_spans_blocks_links_and_anchors() {
-    let text =
-        "# The `a` b's\n[x](y.md#z) and `src/lib.rs`\n```sh\nmake it\n```\n## The a bs\n## Other\n";
+    let text = "# The `a` b's\n[x](y.md#z) and `src/lib.rs`\n```sh\nmake it\n```\n## The a bs\n## Other\n";
     let page = Page::read(Path::new("p.md"), text);
     assert_eq!(page.anchors, ["the-a-bs", "the-a-bs-1", "other"]);
     assert_eq!(page.links, ["y.md#z"]);

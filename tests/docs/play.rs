@@ -65,10 +65,7 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
         ("host", "tests/sdk/run"),
         ("host", "tests/sanity/run"),
         ("host", "tests/image/run"),
-        (
-            "steps",
-            "$(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES)",
-        ),
+        ("steps", "$(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES)"),
         ("machines", "--test cluster"),
         ("machines", "--test guest"),
         ("machines", "--test e2e"),
@@ -83,9 +80,7 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
 }
 
 fn needs_root(page: &Page) -> bool {
-    session(page)
-        .iter()
-        .any(|step| step.typed == "diskplugin demo")
+    session(page).iter().any(|step| step.typed == "diskplugin demo")
 }
 
 /// Whether it is typed into a cluster: `tests/e2e` does.
@@ -141,17 +136,11 @@ fn judge(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<Strin
             break;
         };
         rest = after;
-        let shown: Vec<String> = step
-            .shown
-            .iter()
-            .map(|line| line.replace(ADDRESS, address))
-            .collect();
+        let shown: Vec<String> = step.shown.iter().map(|line| line.replace(ADDRESS, address)).collect();
         let lines: Vec<&str> = happened.lines().collect();
         if !shown.is_empty() && !agrees(&shown, &lines) {
             let shown = shown.join("\n");
-            wrong.push(format!(
-                "{name}: {typed}\nshows:\n{shown}\nbut:\n{happened}"
-            ));
+            wrong.push(format!("{name}: {typed}\nshows:\n{shown}\nbut:\n{happened}"));
         }
     }
     wrong
@@ -187,10 +176,7 @@ fn free_address() -> String {
 async fn a_step_that_fails_or_shows_something_else_is_found() {
     let made_up = |text: &str| Page::read("made-up.md".as_ref(), text);
     for (text, wrong) in [
-        (
-            "```sh\ntrue\n```\n```console\n$ echo $((1 + 1))\n2\n```\n",
-            0,
-        ),
+        ("```sh\ntrue\n```\n```console\n$ echo $((1 + 1))\n2\n```\n", 0),
         ("```console\n$ echo 1\n2\n$ echo 2\n2\n```\n", 1),
         ("```sh\nfalse\n```\n```sh\ntrue\n```\n", 1),
         ("```console\n$ X=1\n$ echo $X $PWD\n1 [..]\n```\n", 0),

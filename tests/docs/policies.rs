@@ -11,8 +11,7 @@ use crate::report;
 const FOLDER: &str = "deploy/ram-policies";
 
 fn policy(name: &str) -> Value {
-    serde_json::from_str(&read(format!("{FOLDER}/{name}")))
-        .unwrap_or_else(|e| panic!("{name}: {e}"))
+    serde_json::from_str(&read(format!("{FOLDER}/{name}"))).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 /// The only statement of a policy.
@@ -31,10 +30,7 @@ fn allowed(name: &str) -> BTreeSet<String> {
     let actions = statement(name)["Action"].clone();
     let actions = actions.as_array().unwrap().iter().map(|action| {
         let action = action.as_str().unwrap();
-        action
-            .strip_prefix("ecs:")
-            .expect("it is of ECS")
-            .to_owned()
+        action.strip_prefix("ecs:").expect("it is of ECS").to_owned()
     });
     let all: Vec<String> = actions.collect();
     let set: BTreeSet<String> = all.iter().cloned().collect();
@@ -77,19 +73,13 @@ fn the_policy_of_the_controller_allows_what_the_code_asks_for_and_nothing_else()
         // As a call, or handed to the macro that makes the call of each kind.
         let calls = [format!(".{method}("), format!(" {method}({action}")];
         let above = ["src/disk", "src/csi", "src/app", "src/cloud/view"];
-        let is_called = |folder| {
-            calls
-                .iter()
-                .any(|call| is_asked_for(&root().join(folder), call))
-        };
+        let is_called = |folder| calls.iter().any(|call| is_asked_for(&root().join(folder), call));
         above.into_iter().any(is_called)
     });
     let asked: BTreeSet<String> = asked.map(|(_, action)| action.clone()).collect();
     assert!(asked.contains("AttachDisk") && asked.contains("DescribeDisksFullStatus"));
     let allowed = allowed("controller.json");
-    let missing = asked
-        .difference(&allowed)
-        .map(|action| format!("{action} is missing"));
+    let missing = asked.difference(&allowed).map(|action| format!("{action} is missing"));
     let needless = allowed
         .difference(&asked)
         .map(|action| format!("nothing calls {action}"));
@@ -102,9 +92,8 @@ fn the_policy_for_volumes_only_is_the_controllers_without_what_it_says() {
     let (all, fewer) = (allowed("controller.json"), allowed("volumes-only.json"));
     let left_out: Vec<&String> = all.difference(&fewer).collect();
     assert!(fewer.is_subset(&all));
-    let is_for_the_rest = |action: &str| {
-        action.contains("Snapshot") || action.contains("Modify") || action == "DescribeTasks"
-    };
+    let is_for_the_rest =
+        |action: &str| action.contains("Snapshot") || action.contains("Modify") || action == "DescribeTasks";
     let wrong = all
         .iter()
         .filter(|action| fewer.contains(*action) == is_for_the_rest(action));
@@ -123,20 +112,12 @@ fn who_may_assume_the_role_is_who_the_chart_runs() {
     }
     let condition = statement("trust-service-account.json")["Condition"]["StringEquals"].clone();
     let account = condition["oidc:sub"].as_str().unwrap();
-    let name = account
-        .strip_prefix("system:serviceaccount:diskplugin:")
-        .unwrap();
+    let name = account.strip_prefix("system:serviceaccount:diskplugin:").unwrap();
     let rendered = read("tests/helm/golden/minimal.yaml");
-    assert!(
-        rendered.contains(&format!("serviceAccountName: {name}\n")),
-        "{name}"
-    );
+    assert!(rendered.contains(&format!("serviceAccountName: {name}\n")), "{name}");
     let audience = condition["oidc:aud"].as_str().unwrap();
     let values = read("deploy/helm/diskplugin/values.yaml");
-    assert!(
-        values.contains(&format!("audience: {audience}\n")),
-        "{audience}"
-    );
+    assert!(values.contains(&format!("audience: {audience}\n")), "{audience}");
     assert_eq!(statement("assume-role.json")["Action"][0], "sts:AssumeRole");
 }
 

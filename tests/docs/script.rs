@@ -13,10 +13,7 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
         "make demo",
         "make test runs it; what it shows is compared with diskplugin demo",
     ),
-    (
-        "make demo ARGS=--keep",
-        "waits for Ctrl-C; otherwise make demo",
-    ),
+    ("make demo ARGS=--keep", "waits for Ctrl-C; otherwise make demo"),
     ("make test", "is what runs this"),
     ("make sanity", "make test runs tests/sanity/run"),
     (
@@ -136,12 +133,7 @@ fn line_agrees(shown: &str, line: &str) -> bool {
 fn elisions_stand_for_lines_and_for_parts_of_lines_and_nothing_else_does() {
     let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let happened = ["one", "two 2", "three"];
-    for good in [
-        "one\ntwo 2\nthree",
-        "...\nthree",
-        "one\n...",
-        "one\ntwo [..]\nthree",
-    ] {
+    for good in ["one\ntwo 2\nthree", "...\nthree", "one\n...", "one\ntwo [..]\nthree"] {
         assert!(agrees(&shown(good), &happened), "{good}");
     }
     for bad in [

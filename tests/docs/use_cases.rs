@@ -35,8 +35,7 @@ fn use_cases() -> Vec<UseCase> {
         files.retain(|file| file != "README.md");
         files.sort();
         let mut steps = files.iter().zip(1..);
-        let numbered = steps
-            .all(|(file, step)| file.starts_with(&format!("{step}-")) && file.ends_with(".yaml"));
+        let numbered = steps.all(|(file, step)| file.starts_with(&format!("{step}-")) && file.ends_with(".yaml"));
         let applied = match files.as_slice() {
             [file] if *file == format!("{name}.yaml") => vec![format!("examples/{name}")],
             [_, _, ..] if numbered => {
@@ -124,22 +123,14 @@ fn named(object: &Value, found: &mut Vec<(String, String)>) {
     match object {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let kind = kinds
-                    .iter()
-                    .find(|(name, _)| name == key)
-                    .map(|(_, kind)| *kind);
-                let (text, source) = (
-                    value.as_str(),
-                    ["dataSource", "claimRef"].contains(&key.as_str()),
-                );
+                let kind = kinds.iter().find(|(name, _)| name == key).map(|(_, kind)| *kind);
+                let (text, source) = (value.as_str(), ["dataSource", "claimRef"].contains(&key.as_str()));
                 match (kind, text) {
                     (Some(kind), Some(name)) if !name.is_empty() => {
                         found.push((kind.to_owned(), name.to_owned()));
                     }
                     _ if source => found.push((
-                        at(value, "/kind")
-                            .unwrap_or("PersistentVolumeClaim")
-                            .to_owned(),
+                        at(value, "/kind").unwrap_or("PersistentVolumeClaim").to_owned(),
                         at(value, "/name").unwrap().to_owned(),
                     )),
                     _ => named(value, found),
@@ -155,16 +146,9 @@ fn named(object: &Value, found: &mut Vec<(String, String)>) {
 fn a_use_case_names_only_what_it_has_itself_and_names_all_that_it_has() {
     report(use_cases().iter().flat_map(|case| {
         let known = known(case);
-        assert_eq!(
-            known.len(),
-            case.objects.len(),
-            "{}: two of one name",
-            case.name
-        );
+        assert_eq!(known.len(), case.objects.len(), "{}: two of one name", case.name);
         let mut found = Vec::new();
-        case.objects
-            .iter()
-            .for_each(|object| named(object, &mut found));
+        case.objects.iter().for_each(|object| named(object, &mut found));
         let lost = found.iter().filter(|name| !known.contains(name));
         let lost = lost.map(|name| format!("{}: {name:?} is not there", case.name));
         let classes = known.iter().filter(|(kind, _)| kind == "StorageClass");
@@ -178,9 +162,7 @@ fn a_use_case_names_only_what_it_has_itself_and_names_all_that_it_has() {
 fn two_use_cases_can_be_in_one_cluster() {
     let mut all = BTreeSet::new();
     report(use_cases().iter().flat_map(|case| {
-        let again = known(case)
-            .into_iter()
-            .filter(|name| !all.insert(name.clone()));
+        let again = known(case).into_iter().filter(|name| !all.insert(name.clone()));
         let again = again.map(|name| format!("{}: {name:?} is in another one too", case.name));
         again.collect::<Vec<_>>()
     }));
@@ -198,12 +180,9 @@ fn a_claim_asks_for_what_the_driver_has() {
             let block = at(claim, "/spec/volumeMode") == Some("Block");
             let shared = at(claim, "/spec/accessModes/0") == Some("ReadWriteMany");
             let text = serde_json::to_string(&case.objects).unwrap();
-            (shared && !(block && text.contains("multiAttach")))
-                || block != text.contains("volumeDevices")
+            (shared && !(block && text.contains("multiAttach"))) || block != text.contains("volumeDevices")
         });
-        wrong
-            .map(|claim| format!("{}: {claim}", case.name))
-            .collect::<Vec<_>>()
+        wrong.map(|claim| format!("{}: {claim}", case.name)).collect::<Vec<_>>()
     }));
 }
 
@@ -237,9 +216,7 @@ fn every_use_case_has_a_page_that_says_what_to_type_and_a_row_in_the_list() {
         let told = told(&page);
         // The only file of a folder is all of it.
         let only = format!("/{}.yaml", case.name);
-        let whole = told
-            .iter()
-            .map(|what| what.strip_suffix(&only).unwrap_or(what));
+        let whole = told.iter().map(|what| what.strip_suffix(&only).unwrap_or(what));
         let named = page
             .text
             .split_whitespace()

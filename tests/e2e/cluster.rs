@@ -45,8 +45,7 @@ impl Cluster {
         let directory = directory();
         network::up().await;
         worker::prepare(&directory).await;
-        let (plane, archives, cloud) =
-            tokio::join!(Plane::start(), images::pack(), cloud(&directory));
+        let (plane, archives, cloud) = tokio::join!(Plane::start(), images::pack(), cloud(&directory));
         let mut doors = JoinSet::new();
         // Instead of kube-proxy: pods need no other service.
         for (door, room) in [
@@ -133,8 +132,7 @@ fn devices(directory: &Path) -> PathBuf {
 
 async fn cloud(directory: &Path) -> Fake {
     let devices = devices(directory);
-    std::fs::create_dir_all(devices.parent().expect("it is below kubelet's"))
-        .expect("it can be made");
+    std::fs::create_dir_all(devices.parent().expect("it is below kubelet's")).expect("it can be made");
     let cloud = Fake::start_with_pdeathsig(&[
         "--create-delay=500ms",
         "--attach-delay=1s",
@@ -153,8 +151,5 @@ async fn cloud(directory: &Path) -> Fake {
 
 fn address(url: &str) -> SocketAddr {
     let (_, address) = url.split_once("://").expect("a URL has a scheme");
-    address
-        .trim_end_matches('/')
-        .parse()
-        .expect("an address and a port")
+    address.trim_end_matches('/').parse().expect("an address and a port")
 }

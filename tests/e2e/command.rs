@@ -11,12 +11,6 @@ pub(crate) async fn run(program: &str, args: &[&str]) {
 pub(crate) async fn succeed(start: Start) -> String {
     let what = format!("{start:?}");
     let ended = start.ended().await;
-    assert_eq!(
-        ended.code,
-        Some(0),
-        "{what}: {}{}",
-        ended.stdout,
-        ended.stderr
-    );
+    assert_eq!(ended.code, Some(0), "{what}: {}{}", ended.stdout, ended.stderr);
     ended.stdout
 }

@@ -21,8 +21,7 @@ use crate::worker::Worker;
 /// What a pod runs that writes all the time, and how one sees that nothing was lost.
 const WRITE: &str = "sh -c 'i=0; while :; do i=$((i+1)); echo $i >> /data/log || echo $i >> /tmp/failed; \
                      sync /data/log; usleep 20000; done' > /dev/null 2>&1 &";
-const WRITTEN: &str =
-    "test ! -e /tmp/failed && awk 'NR != $1 { exit 1 }' /data/log && wc -l < /data/log";
+const WRITTEN: &str = "test ! -e /tmp/failed && awk 'NR != $1 { exit 1 }' /data/log && wc -l < /data/log";
 
 /// A kubelet that was killed knows its pods' volumes again, and mounts new ones.
 pub(crate) async fn kubelet_restarted(scene: &Scene<'_>) {
@@ -53,9 +52,7 @@ pub(crate) async fn upgraded(scene: &Scene<'_>) {
     args.extend(["--set-string", "node.podAnnotations.upgraded=yes"]);
     // Both at once: a volume is wanted while there is no plugin.
     scene.want("other", "disk").await;
-    scene
-        .make("pods", &Scene::shell("during", &["other"]))
-        .await;
+    scene.make("pods", &Scene::shell("during", &["other"])).await;
     succeed(install::helm(scene.cluster, &args)).await;
     install::ready(scene.cluster).await;
     assert_ne!(node_pod(scene).await, pod, "it is the same pod");
@@ -84,13 +81,7 @@ pub(crate) async fn killed_in_mid_stage(scene: &Scene<'_>) {
     scene.running("app").await;
     scene.sh("app", "echo there > /data/file && sync").await;
     let path = core(NAMESPACE, &format!("pods/{}", node_pod(scene).await));
-    let pod = scene
-        .cluster
-        .plane
-        .api
-        .get(&path)
-        .await
-        .expect("it is there");
+    let pod = scene.cluster.plane.api.get(&path).await.expect("it is there");
     let restarts = pod["status"]["containerStatuses"][0]["restartCount"].as_u64();
     assert!(restarts > Some(0), "it was not killed: {pod}");
     scene.end("app").await;
@@ -114,50 +105,31 @@ pub(crate) async fn uninstalled(scene: &Scene<'_>) {
         forgotten(api, worker.name).await;
     }
     until("its pods are gone", async || {
-        api.list(&core(NAMESPACE, "pods"))
-            .await
-            .is_empty()
-            .then_some(())
+        api.list(&core(NAMESPACE, "pods")).await.is_empty().then_some(())
     })
     .await;
+    assert_eq!(api.list(&storage("volumeattachments")).await, [] as [Value; 0]);
     assert_eq!(
-        api.list(&storage("volumeattachments")).await,
-        [] as [Value; 0]
-    );
-    assert_eq!(
-        cluster
-            .cloud
-            .disks()
-            .await
-            .iter()
-            .filter(|disk| is_ours(disk))
-            .count(),
+        cluster.cloud.disks().await.iter().filter(|disk| is_ours(disk)).count(),
         0
     );
     for worker in &workers {
         clean(worker);
     }
-    assert_eq!(
-        loops(&cluster.worker.directory),
-        [""; 0],
-        "loop devices are left"
-    );
+    assert_eq!(loops(&cluster.worker.directory), [""; 0], "loop devices are left");
 }
 
 /// Waits until the node's kubelet knows the driver no more.
 async fn forgotten(api: &Api, node: &str) {
-    until(
-        &format!("the kubelet of {node} knows no driver"),
-        async || {
-            let node = api.get(&storage(&format!("csinodes/{node}"))).await?;
-            let drivers = node["spec"]["drivers"].as_array();
-            drivers
-                .into_iter()
-                .flatten()
-                .all(|driver| driver["name"] != DRIVER)
-                .then_some(())
-        },
-    )
+    until(&format!("the kubelet of {node} knows no driver"), async || {
+        let node = api.get(&storage(&format!("csinodes/{node}"))).await?;
+        let drivers = node["spec"]["drivers"].as_array();
+        drivers
+            .into_iter()
+            .flatten()
+            .all(|driver| driver["name"] != DRIVER)
+            .then_some(())
+    })
     .await;
 }
 
@@ -183,14 +155,9 @@ fn is_ours(disk: &Value) -> bool {
 
 /// Files below the directory that have a loop device.
 fn loops(directory: &Path) -> Vec<String> {
-    let devices = std::fs::read_dir("/sys/block")
-        .unwrap()
-        .filter_map(Result::ok);
-    let files = devices
-        .filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
-    files
-        .filter(|file| Path::new(file).starts_with(directory))
-        .collect()
+    let devices = std::fs::read_dir("/sys/block").unwrap().filter_map(Result::ok);
+    let files = devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    files.filter(|file| Path::new(file).starts_with(directory)).collect()
 }
 
 /// The plugin, if it formats right now: it is the parent of the tool. All processes of containers show here.
@@ -211,10 +178,7 @@ fn while_it_formats() -> Option<Pid> {
 /// The pod of the DaemonSet.
 async fn node_pod(scene: &Scene<'_>) -> String {
     let daemon = grouped("apps", NAMESPACE, &format!("daemonsets/{NODE}"));
-    assert!(
-        scene.api.get(&daemon).await.is_some(),
-        "the release is installed"
-    );
+    assert!(scene.api.get(&daemon).await.is_some(), "the release is installed");
     let pods = scene
         .api
         .list(&core(
@@ -229,11 +193,7 @@ async fn node_pod(scene: &Scene<'_>) -> String {
 /// Waits until the pod has written more, all of it in order and without a failure.
 async fn writes_on(scene: &Scene<'_>, pod: &str) {
     let count = async || {
-        let Ended {
-            code,
-            stdout,
-            stderr,
-        } = scene.try_sh(pod, WRITTEN).await;
+        let Ended { code, stdout, stderr } = scene.try_sh(pod, WRITTEN).await;
         assert_eq!(code, Some(0), "{pod} lost something: {stdout}{stderr}");
         stdout.trim().parse::<u64>().expect("wc prints a number")
     };

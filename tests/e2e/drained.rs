@@ -1,4 +1,5 @@
-//! A node that is drained and goes off: how long its pod's volume takes to another node, with and without the preStop hook.
+//! A node that is drained and goes off: how long its pod's volume takes to another node, with and without the preStop
+//! hook.
 
 use std::time::Duration;
 
@@ -16,14 +17,15 @@ use crate::scene::Scene;
 use crate::wait::until;
 use crate::worker::Worker;
 
-/// The default of kubelet: an unmount is reported at most this late, and not at all if the machine is switched off before.
+/// The default of kubelet: an unmount is reported at most this late, and not at all if the machine is switched off
+/// before.
 const STATUS: &str = "10s";
 
 /// Longer than a pod with the hook takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// The hook keeps the node until its volume is detached. Without it the volume is believed to be mounted, and Kubernetes
-/// waits for six minutes, or until the node is back.
+/// The hook keeps the node until its volume is detached. Without it the volume is believed to be mounted, and
+/// Kubernetes waits for six minutes, or until the node is back.
 pub(crate) async fn its_pod_starts_elsewhere(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let second = match cluster.second.get() {
@@ -36,9 +38,7 @@ pub(crate) async fn its_pod_starts_elsewhere(scene: &Scene<'_>) {
     let with = start_elsewhere(scene, second, true).await;
     let without = start_elsewhere(scene, second, false).await;
     release(scene, true).await;
-    println!(
-        "from the drain to the pod's start elsewhere: {with:.1?} with the preStop hook, {without:.1?} without"
-    );
+    println!("from the drain to the pod's start elsewhere: {with:.1?} with the preStop hook, {without:.1?} without");
     assert!(with.is_some_and(|with| with < LONG), "{with:?}");
     assert_eq!(without, None, "it did not wait for the node");
 }

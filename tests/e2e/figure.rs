@@ -1,5 +1,5 @@
-//! From the claim to the pod that writes: how long, how much of it is the driver's, beside the same pod without a volume of
-//! ours. `make e2e ARGS=figure`; nothing is asserted but that it happens.
+//! From the claim to the pod that writes: how long, how much of it is the driver's, beside the same pod without a
+//! volume of ours. `make e2e ARGS=figure`; nothing is asserted but that it happens.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -32,8 +32,7 @@ const CALLS: [&str; 4] = [
     "NodePublishVolume",
 ];
 /// Says when it has written, and waits then.
-const WRITE: &str =
-    "echo written > /data/file && sync /data/file && cat /proc/uptime; sleep 2147483647 & wait";
+const WRITE: &str = "echo written > /data/file && sync /data/file && cat /proc/uptime; sleep 2147483647 & wait";
 
 /// When what happened, in seconds after the claim and the pod were asked for.
 #[derive(Debug)]
@@ -45,30 +44,22 @@ struct Round {
 
 /// Starts a cluster, measures in it, and prints the figures.
 pub(crate) fn run() -> ExitCode {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
-    runtime
-        .expect("a runtime can be made")
-        .block_on(Box::pin(measured()));
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime can be made").block_on(Box::pin(measured()));
     ExitCode::SUCCESS
 }
 
 async fn measured() {
     let cluster = Cluster::start().await;
-    let delays = json!({"create": CREATE.as_millis().to_string() + "ms", "attach": ATTACH.as_millis().to_string() + "ms"});
+    let delays =
+        json!({"create": CREATE.as_millis().to_string() + "ms", "attach": ATTACH.as_millis().to_string() + "ms"});
     cluster.cloud.configure(json!({"delays": delays})).await;
     let scene = Scene::open(&cluster, WORD).await;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     // The first of each is slower for all that is done for the first time, and does not count.
     for number in 0..=ROUNDS {
         let empty = json!({"name": "data", "emptyDir": {}});
-        without.push(
-            round(&scene, &format!("empty-{number}"), empty, None)
-                .await
-                .writes,
-        );
+        without.push(round(&scene, &format!("empty-{number}"), empty, None).await.writes);
         let claim = format!("claim-{number}");
         let ours = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
         with.push(round(&scene, &format!("disk-{number}"), ours, Some(&claim)).await);
@@ -80,8 +71,7 @@ async fn measured() {
 async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>) -> Round {
     let mut pod = Scene::shell(name, &["data"]);
     pod["spec"]["volumes"] = json!([volume]);
-    pod["spec"]["containers"][0]["command"] =
-        json!(["sh", "-c", format!("trap 'exit 0' TERM; {WRITE}")]);
+    pod["spec"]["containers"][0]["command"] = json!(["sh", "-c", format!("trap 'exit 0' TERM; {WRITE}")]);
     let start = Start::now();
     if let Some(claim) = claim {
         scene.want(claim, "disk").await;
@@ -110,33 +100,16 @@ async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>
 
 /// The calls about the volume, by what the driver logs of them: each from when it was first begun to when it had
 /// first succeeded, because sidecars and kubelet may repeat it for reasons of their own.
-async fn calls(
-    cluster: &Cluster,
-    volume: &Volume,
-    start: f64,
-) -> BTreeMap<&'static str, (f64, f64)> {
+async fn calls(cluster: &Cluster, volume: &Volume, start: f64) -> BTreeMap<&'static str, (f64, f64)> {
     let mut begun = BTreeMap::new();
     let mut done = BTreeMap::new();
-    for workload in [
-        format!("deployment/{CONTROLLER}"),
-        format!("daemonset/{NODE}"),
-    ] {
-        let args = [
-            "logs",
-            "--namespace",
-            NAMESPACE,
-            "--container",
-            "diskplugin",
-            &workload,
-        ];
+    for workload in [format!("deployment/{CONTROLLER}"), format!("daemonset/{NODE}")] {
+        let args = ["logs", "--namespace", NAMESPACE, "--container", "diskplugin", &workload];
         let said = cluster.plane.kubectl(args).await.stdout;
         // A CreateVolume that fails knows of no disk.
         let ours = |line: &&str| line.contains(&volume.disk) || line.contains(&volume.name);
         for line in said.lines().filter(ours) {
-            let Some((method, is_done)) = CALLS
-                .iter()
-                .find_map(|method| Some((*method, ending(line, method)?)))
-            else {
+            let Some((method, is_done)) = CALLS.iter().find_map(|method| Some((*method, ending(line, method)?))) else {
                 continue;
             };
             let Some(took) = took(line) else {
@@ -152,11 +125,7 @@ async fn calls(
             }
         }
     }
-    assert_eq!(
-        done.len(),
-        CALLS.len(),
-        "the driver logs its calls: {done:?}"
-    );
+    assert_eq!(done.len(), CALLS.len(), "the driver logs its calls: {done:?}");
     let of_both = |(method, end)| (method, (begun[method], end));
     done.into_iter().map(of_both).collect()
 }
@@ -166,8 +135,7 @@ fn ending(line: &str, method: &str) -> Option<bool> {
     if line.contains(&format!(": {method} done")) {
         return Some(true);
     }
-    let failed =
-        line.contains(&format!(": {method} failed")) || line.contains(&format!("gave {method} up"));
+    let failed = line.contains(&format!(": {method} failed")) || line.contains(&format!("gave {method} up"));
     failed.then_some(false)
 }
 
@@ -194,10 +162,7 @@ struct Start {
 
 impl Start {
     fn now() -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the driver's logs have the wall's time"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "the driver's logs have the wall's time")]
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let text = std::fs::read_to_string("/proc/uptime").expect("this is Linux");
         Self {
@@ -224,10 +189,7 @@ fn table(without: &[f64], with: &[Round]) -> String {
         let (start, end) = round.calls[call];
         end - start - cloud(call)
     };
-    let (empty, disk) = (
-        median(without.iter().copied()),
-        of_all(&|round| round.writes),
-    );
+    let (empty, disk) = (median(without.iter().copied()), of_all(&|round| round.writes));
     let clouds = CREATE.as_secs_f64() + ATTACH.as_secs_f64();
     let ours = of_all(&|round| CALLS.iter().map(|call| took(round, call)).sum());
     let mut lines = vec![
@@ -249,18 +211,12 @@ fn table(without: &[f64], with: &[Round]) -> String {
     ));
     let mut before = ("the claim", None);
     for call in CALLS {
-        let gap = |round: &Round| {
-            round.calls[call].0 - before.1.map_or(0.0, |before| round.calls[before].1)
-        };
+        let gap = |round: &Round| round.calls[call].0 - before.1.map_or(0.0, |before| round.calls[before].1);
         lines.push(line(2, &format!("{} to {call}", before.0), of_all(&gap)));
         before = (call, Some(call));
     }
     let last = |round: &Round| round.writes - round.calls[CALLS[3]].1;
-    lines.push(line(
-        2,
-        &format!("{} to the write", CALLS[3]),
-        of_all(&last),
-    ));
+    lines.push(line(2, &format!("{} to the write", CALLS[3]), of_all(&last)));
     lines.join("\n") + "\n"
 }
 
@@ -268,10 +224,7 @@ fn table(without: &[f64], with: &[Round]) -> String {
 fn image() -> String {
     match std::env::var(images::OTHER) {
         Ok(path) if !path.is_empty() => format!("the image is {path}"),
-        _ => format!(
-            "the image is of the dev profile ({} names another)",
-            images::OTHER
-        ),
+        _ => format!("the image is of the dev profile ({} names another)", images::OTHER),
     }
 }
 

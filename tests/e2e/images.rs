@@ -28,18 +28,12 @@ const SIDECARS: [(&str, &str); 4] = [
 pub(crate) async fn pack() -> [PathBuf; 2] {
     let out = target().join("e2e/images.tar");
     let script = root().join("tests/e2e/images.py").display().to_string();
-    let start =
-        Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let start = Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
     let values = values();
     let named = SIDECARS.iter().map(|(sidecar, program)| {
         let image = &values["sidecars"][sidecar]["image"];
         let text = |key: &str| image[key].as_str().expect("the chart has a default");
-        format!(
-            "{}:{}={}",
-            text("repository"),
-            text("tag"),
-            built(program).display()
-        )
+        format!("{}:{}={}", text("repository"), text("tag"), built(program).display())
     });
     succeed(start.args(named.collect::<Vec<_>>())).await;
     [out, driver()]
@@ -50,8 +44,7 @@ pub(crate) async fn upstream() -> PathBuf {
     const NAMES: &str = "registry.k8s.io/e2e-test-images";
     let out = target().join("e2e/upstream.tar");
     let script = root().join("tests/e2e/images.py").display().to_string();
-    let start =
-        Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
+    let start = Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
     let agnhost = built("agnhost");
     succeed(start.args([
         format!("{NAMES}/agnhost:2.63.0+{}", agnhost.display()),
@@ -94,8 +87,6 @@ fn root() -> &'static Path {
 /// The target directory, by a program in it.
 pub(crate) fn target() -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_diskplugin")).parent();
-    let target = profile
-        .and_then(Path::parent)
-        .expect("it is TARGET/PROFILE/diskplugin");
+    let target = profile.and_then(Path::parent).expect("it is TARGET/PROFILE/diskplugin");
     target.to_owned()
 }

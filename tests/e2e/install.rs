@@ -51,19 +51,13 @@ pub(crate) fn settings(cluster: &Cluster) -> Vec<String> {
     args.extend(["--values".to_owned(), file("tests/e2e/values.yaml")]);
     let directory = cluster.worker.directory.join("state").display().to_string();
     args.extend(set("ecsEndpoint", format!("http://{CLOUD}")));
-    args.extend(set(
-        "metadata.endpoint",
-        format!("http://{CLOUD}/imds/{INSTANCE}"),
-    ));
+    args.extend(set("metadata.endpoint", format!("http://{CLOUD}/imds/{INSTANCE}")));
     args.extend(set(
         "node.kubeletDir",
         cluster.worker.kubelet_dir().display().to_string(),
     ));
     args.extend(set("node.stateDir", directory));
-    args.extend(set(
-        "node.extraArgs[0]",
-        format!("--device-dir={}", devices.display()),
-    ));
+    args.extend(set("node.extraArgs[0]", format!("--device-dir={}", devices.display())));
     args
 }
 
@@ -88,16 +82,16 @@ pub(crate) async fn ready(cluster: &Cluster) {
         let status = &daemon["status"];
         let now = status["observedGeneration"] == daemon["metadata"]["generation"];
         let all = &status["desiredNumberScheduled"];
-        let is_everywhere =
-            status["updatedNumberScheduled"] == *all && status["numberReady"] == *all;
+        let is_everywhere = status["updatedNumberScheduled"] == *all && status["numberReady"] == *all;
         (now && *all != 0 && is_everywhere).then_some(())
     })
     .await;
     registered(cluster, cluster.worker.name).await;
 }
 
-/// Waits until the kubelet of this node has told of the driver, with the categories that it takes. Before the instance's
-/// type is known it is registered without them; it is registered anew then, and for a moment mounts are refused.
+/// Waits until the kubelet of this node has told of the driver, with the categories that it takes. Before the
+/// instance's type is known it is registered without them; it is registered anew then, and for a moment mounts are
+/// refused.
 pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
     let path = storage(&format!("csinodes/{node}"));
     until(

@@ -26,10 +26,7 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.detached(&volume).await;
     scale(scene, 1).await;
     let second = scene.running("db-0").await;
-    assert_ne!(
-        text(&first, "/metadata/uid"),
-        text(&second, "/metadata/uid")
-    );
+    assert_ne!(text(&first, "/metadata/uid"), text(&second, "/metadata/uid"));
     intact(scene, "db-0").await;
 
     // Its container ends, and takes along who told it to.
@@ -56,10 +53,7 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     })
     .await;
     until("the claim says so", async || {
-        let claim = scene
-            .api
-            .get(&scene.path("persistentvolumeclaims", CLAIM))
-            .await?;
+        let claim = scene.api.get(&scene.path("persistentvolumeclaims", CLAIM)).await?;
         (claim["status"]["capacity"]["storage"] == "30Gi").then_some(())
     })
     .await;
@@ -80,9 +74,7 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.running("reader").await;
     intact(scene, "reader").await;
     assert_eq!(
-        scene
-            .sh("reader", "cat /data/more; ls /data | tr '\\n' ' '")
-            .await,
+        scene.sh("reader", "cat /data/more; ls /data | tr '\\n' ' '").await,
         "after\nmore rows sum"
     );
 
@@ -90,20 +82,11 @@ pub(crate) async fn database(scene: &Scene<'_>) {
     scene.close(&["restored"]).await;
     scene
         .api
-        .delete(&grouped(
-            "snapshot.storage.k8s.io",
-            &scene.name,
-            "volumesnapshots/cut",
-        ))
+        .delete(&grouped("snapshot.storage.k8s.io", &scene.name, "volumesnapshots/cut"))
         .await;
     scene.api.delete(&format!("{sets}/db")).await;
     until("the pod is gone", async || {
-        scene
-            .api
-            .get(&scene.path("pods", "db-0"))
-            .await
-            .is_none()
-            .then_some(())
+        scene.api.get(&scene.path("pods", "db-0")).await.is_none().then_some(())
     })
     .await;
     scene.close(&[CLAIM]).await;
@@ -118,37 +101,22 @@ pub(crate) async fn write(scene: &Scene<'_>, pod: &str) {
 /// As nobody wrote to it since.
 pub(crate) async fn intact(scene: &Scene<'_>, pod: &str) {
     scene
-        .sh(
-            pod,
-            "sha256sum -c /data/sum && test $(wc -l < /data/rows) = 100000",
-        )
+        .sh(pod, "sha256sum -c /data/sum && test $(wc -l < /data/rows) = 100000")
         .await;
 }
 
 /// Of the filesystem, in KiB.
 async fn size(scene: &Scene<'_>, pod: &str) -> u64 {
-    let printed = scene
-        .sh(pod, "df -k /data | tail -n 1 | awk '{print $(NF-4)}'")
-        .await;
-    printed
-        .parse()
-        .unwrap_or_else(|_| panic!("df printed {printed:?}"))
+    let printed = scene.sh(pod, "df -k /data | tail -n 1 | awk '{print $(NF-4)}'").await;
+    printed.parse().unwrap_or_else(|_| panic!("df printed {printed:?}"))
 }
 
 async fn scale(scene: &Scene<'_>, replicas: u64) {
     let set = grouped("apps", &scene.name, "statefulsets/db");
-    scene
-        .api
-        .change(&set, &json!({"spec": {"replicas": replicas}}))
-        .await;
+    scene.api.change(&set, &json!({"spec": {"replicas": replicas}})).await;
     if replicas == 0 {
         until("the pod is gone", async || {
-            scene
-                .api
-                .get(&scene.path("pods", "db-0"))
-                .await
-                .is_none()
-                .then_some(())
+            scene.api.get(&scene.path("pods", "db-0")).await.is_none().then_some(())
         })
         .await;
     }
@@ -204,7 +172,12 @@ pub(crate) async fn block(scene: &Scene<'_>) {
     let volume = scene.bound("raw").await;
     let size = scene.sh("one", "blockdev --getsize64 /dev/raw0").await;
     assert_eq!(size, (20_u64 << 30).to_string());
-    scene.sh("one", "yes block | head -c 1048576 | dd of=/dev/raw0 bs=4096 seek=1000 conv=fsync 2>/dev/null").await;
+    scene
+        .sh(
+            "one",
+            "yes block | head -c 1048576 | dd of=/dev/raw0 bs=4096 seek=1000 conv=fsync 2>/dev/null",
+        )
+        .await;
     scene.end("one").await;
     scene.detached(&volume).await;
     pod["metadata"]["name"] = json!("two");
@@ -224,10 +197,7 @@ pub(crate) async fn helm_test(scene: &Scene<'_>) {
     let ended = crate::install::helm(scene.cluster, &["test", crate::install::NAME, "--logs"]);
     let said = crate::command::succeed(ended).await;
     assert!(said.contains("read back identical data"), "{said}");
-    let claim = format!(
-        "persistentvolumeclaims/{}-diskplugin-test",
-        crate::install::NAME
-    );
+    let claim = format!("persistentvolumeclaims/{}-diskplugin-test", crate::install::NAME);
     until("its claim is gone", async || {
         scene
             .api

@@ -2,8 +2,8 @@
 //! chart, and pods use its volumes, which are loop devices behind the fake cloud.
 //!
 //! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
-//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured, with `upstream` Kubernetes' own
-//! storage suite runs on it. Needs what `scripts/setup cluster` brings, and root.
+//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured, with `upstream` Kubernetes'
+//! own storage suite runs on it. Needs what `scripts/setup cluster` brings, and root.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

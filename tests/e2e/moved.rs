@@ -12,8 +12,8 @@ use crate::wait::until;
 /// By what a pod says where it wants to be.
 const HOST: &str = "kubernetes.io/hostname";
 
-/// A second node comes. A StatefulSet is told to be there, and then to be back: its disk is detached here and attached there,
-/// and all that was written before is in it.
+/// A second node comes. A StatefulSet is told to be there, and then to be back: its disk is detached here and attached
+/// there, and all that was written before is in it.
 pub(crate) async fn to_another_node(scene: &Scene<'_>) {
     let first = &scene.cluster.worker;
     let second = scene.cluster.grow().await;

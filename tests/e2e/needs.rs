@@ -36,9 +36,7 @@ pub(crate) enum Lack {
 
 /// The first thing that is not there, and how to have it.
 pub(crate) fn missing() -> Option<Lack> {
-    set_up()
-        .map(Lack::SetUp)
-        .or_else(|| machine().map(Lack::Machine))
+    set_up().map(Lack::SetUp).or_else(|| machine().map(Lack::Machine))
 }
 
 fn set_up() -> Option<String> {
@@ -46,8 +44,7 @@ fn set_up() -> Option<String> {
         return Some("it needs root, for namespaces, mounts and loop devices".to_owned());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).exists());
+    let is_there = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).exists());
     if let Some((program, package)) = PROGRAMS.iter().find(|(program, _)| !is_there(program)) {
         return Some(format!("there is no {program}: apt-get install {package}"));
     }
@@ -74,10 +71,7 @@ fn set_up() -> Option<String> {
     }
     let image = images::driver();
     if !image.exists() {
-        return Some(format!(
-            "{} is not built: tests/e2e/image builds it",
-            image.display()
-        ));
+        return Some(format!("{} is not built: tests/e2e/image builds it", image.display()));
     }
     None
 }

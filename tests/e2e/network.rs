@@ -1,5 +1,5 @@
-//! The networks: that of the place, a loopback device with a few addresses, in which the first node is; and that of a second
-//! node, which a cable leads to.
+//! The networks: that of the place, a loopback device with a few addresses, in which the first node is; and that of a
+//! second node, which a cable leads to.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -49,10 +49,6 @@ pub(crate) const CLOUD: SocketAddr = SocketAddr::new(IpAddr::V4(NODE), 8480);
 pub(crate) async fn up() {
     run("ip", &["link", "set", "lo", "up"]).await;
     for address in [NODE, SERVICE] {
-        run(
-            "ip",
-            &["address", "add", &format!("{address}/32"), "dev", "lo"],
-        )
-        .await;
+        run("ip", &["address", "add", &format!("{address}/32"), "dev", "lo"]).await;
     }
 }

@@ -1,8 +1,8 @@
 //! The outer process: it makes the place that a cluster lives in, waits for it, and sees to it that nothing stays.
 //!
 //! The place is a set of namespaces. When this process ends, however that comes about, the kernel ends the first
-//! process of the place, with it all others, and then lets go of their mounts and networks. What it does not let go of is the
-//! guard's, which is not in the place: loop devices, cgroups, the directory.
+//! process of the place, with it all others, and then lets go of their mounts and networks. What it does not let go of
+//! is the guard's, which is not in the place: loop devices, cgroups, the directory.
 
 use std::fs::File;
 use std::io;
@@ -122,8 +122,8 @@ fn directory() -> PathBuf {
     directory
 }
 
-/// Makes those of the directories that are hidden inside which the machine does not have, so that something can be put over
-/// them; which these are.
+/// Makes those of the directories that are hidden inside which the machine does not have, so that something can be put
+/// over them; which these are.
 fn made() -> Vec<PathBuf> {
     let all = worker::HIDDEN.iter().map(PathBuf::from);
     let missing = all.filter(|path| !path.exists()).collect::<Vec<_>>();

@@ -54,9 +54,7 @@ impl Report {
         let text = std::fs::read(file).expect("ginkgo has written its report");
         let suites: Vec<Suite> = serde_json::from_slice(&text).expect("it is ginkgo's");
         let specs = suites.into_iter().flat_map(|suite| suite.spec_reports);
-        Self {
-            specs: specs.collect(),
-        }
+        Self { specs: specs.collect() }
     }
 
     pub(crate) fn passed(&self) -> impl Iterator<Item = &Spec> {
@@ -115,9 +113,7 @@ impl Spec {
     /// The pattern that it is of, such as `Dynamic PV (xfs)`, and the rest of its name behind the driver's.
     fn parts(&self) -> (String, String) {
         let name = self.name();
-        let inner = name
-            .split_once("[Testpattern: ")
-            .map_or("", |(_, rest)| rest);
+        let inner = name.split_once("[Testpattern: ").map_or("", |(_, rest)| rest);
         let (pattern, rest) = inner.split_once("] ").unwrap_or(("", &name));
         let words = rest.split_whitespace();
         // Labels are for choosing.

@@ -89,16 +89,7 @@ impl<'a> Scene<'a> {
 
     /// Runs a script in the pod.
     pub(crate) async fn try_sh(&self, pod: &str, script: &str) -> Ended {
-        let args = [
-            "exec",
-            "--namespace",
-            &self.name,
-            pod,
-            "--",
-            "sh",
-            "-c",
-            script,
-        ];
+        let args = ["exec", "--namespace", &self.name, pod, "--", "sh", "-c", script];
         self.cluster.plane.kubectl(args).await
     }
 
@@ -145,9 +136,7 @@ impl<'a> Scene<'a> {
     pub(crate) async fn close(&self, claims: &[&str]) {
         for claim in claims {
             let volume = self.bound(claim).await;
-            self.api
-                .delete(&self.path("persistentvolumeclaims", claim))
-                .await;
+            self.api.delete(&self.path("persistentvolumeclaims", claim)).await;
             self.gone(&volume).await;
         }
     }

@@ -17,10 +17,7 @@ pub(crate) async fn read_only(scene: &Scene<'_>) {
     assert_eq!(scene.sh("reader", "cat /data/file").await, "kept");
     let written = scene.try_sh("reader", "echo more >> /data/file").await;
     assert_ne!(written.code, Some(0));
-    assert!(
-        written.stderr.contains("Read-only file system"),
-        "{written:?}"
-    );
+    assert!(written.stderr.contains("Read-only file system"), "{written:?}");
     scene.end("reader").await;
     scene.close(&["data"]).await;
 }
@@ -29,8 +26,7 @@ pub(crate) async fn read_only(scene: &Scene<'_>) {
 pub(crate) async fn group(scene: &Scene<'_>) {
     scene.want("data", "disk").await;
     let mut pod = Scene::shell("app", &["data"]);
-    pod["spec"]["securityContext"] =
-        json!({"runAsUser": 1234, "runAsGroup": 2345, "fsGroup": 3456});
+    pod["spec"]["securityContext"] = json!({"runAsUser": 1234, "runAsGroup": 2345, "fsGroup": 3456});
     scene.make("pods", &pod).await;
     scene.running("app").await;
     let said = scene
@@ -51,17 +47,12 @@ pub(crate) async fn two_pods(scene: &Scene<'_>) {
     scene.start("two", &["data"]).await;
     scene.sh("one", "echo from one > /data/one").await;
     assert_eq!(
-        scene
-            .sh("two", "cat /data/one; echo from two > /data/two")
-            .await,
+        scene.sh("two", "cat /data/one; echo from two > /data/two").await,
         "from one"
     );
     // What one of them leaves, the other one keeps.
     scene.end("one").await;
-    assert_eq!(
-        scene.sh("two", "cat /data/one /data/two").await,
-        "from one\nfrom two"
-    );
+    assert_eq!(scene.sh("two", "cat /data/one /data/two").await, "from one\nfrom two");
     scene.end("two").await;
     scene.close(&["data"]).await;
 }

@@ -22,8 +22,7 @@ impl Site {
     pub(crate) async fn make(directory: &Path, own: &Path) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/site");
         let paths: [PathBuf; 3] = [script, directory.to_owned(), own.to_owned()];
-        let start =
-            Start::with_pdeathsig("unshare").args(["--mount", "--net", "--propagation=private"]);
+        let start = Start::with_pdeathsig("unshare").args(["--mount", "--net", "--propagation=private"]);
         let start = start.args(paths.map(|path| path.display().to_string()));
         let mut holder = start.args([INSTANCE, SECOND_INSTANCE]).args(HIDDEN).spawn();
         holder.wait_for_output("ready").await;

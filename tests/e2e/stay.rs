@@ -24,10 +24,7 @@ pub(crate) fn link() -> PathBuf {
 
 /// Starts one, says how to talk to it, and keeps it until this process is ended.
 pub(crate) fn run() -> ExitCode {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime can be made").block_on(async {
         let start = Instant::now();
         let cluster = Cluster::start().await;
@@ -80,10 +77,7 @@ pub(crate) fn bin(directory: &Path) -> PathBuf {
     let fine = "the directory can be written";
     let bin = directory.join("bin");
     std::fs::create_dir_all(&bin).expect(fine);
-    let script = format!(
-        "#!/bin/sh\nexec '{}' kubectl \"$@\"\n",
-        built("kube").display()
-    );
+    let script = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", built("kube").display());
     let kubectl = bin.join("kubectl");
     std::fs::write(&kubectl, script).expect(fine);
     std::fs::set_permissions(&kubectl, PermissionsExt::from_mode(0o755)).expect(fine);

@@ -27,12 +27,7 @@ pub(crate) async fn the_cause_is_named(scene: &Scene<'_>) {
 
     cloud.configure(json!({"out_of_stock": ["*/*"]})).await;
     scene.want("out-of-stock", AT_ONCE).await;
-    named(
-        scene,
-        "out-of-stock",
-        &["OUT_OF_STOCK", "add categories to `type`"],
-    )
-    .await;
+    named(scene, "out-of-stock", &["OUT_OF_STOCK", "add categories to `type`"]).await;
     cloud.configure(json!({"out_of_stock": []})).await;
 
     cloud.configure(json!({"denied": ["CreateDisk"]})).await;
@@ -45,13 +40,7 @@ pub(crate) async fn the_cause_is_named(scene: &Scene<'_>) {
     wrong_zone(scene).await;
     no_controller(scene).await;
     scene
-        .close(&[
-            "out-of-stock",
-            "denied",
-            "foreign",
-            "detach",
-            "no-controller",
-        ])
+        .close(&["out-of-stock", "denied", "foreign", "detach", "no-controller"])
         .await;
 }
 
@@ -64,16 +53,11 @@ async fn foreign_data(scene: &Scene<'_>) {
     image.seek(SeekFrom::Start(8192)).unwrap();
     image.write_all(b"data of somebody else").unwrap();
     image.sync_all().unwrap();
-    scene
-        .make("pods", &Scene::shell("foreign", &["foreign"]))
-        .await;
+    scene.make("pods", &Scene::shell("foreign", &["foreign"])).await;
     named(
         scene,
         "foreign",
-        &[
-            "FOREIGN_DATA",
-            "wipe the disk manually only if nobody needs it",
-        ],
+        &["FOREIGN_DATA", "wipe the disk manually only if nobody needs it"],
     )
     .await;
     scene.end("foreign").await;
@@ -88,12 +72,7 @@ async fn stuck_detach(scene: &Scene<'_>) {
     let fault = json!({"action": "DetachDisk", "kind": "fails-later"});
     cloud.configure(json!({"faults": [fault]})).await;
     scene.end("detach").await;
-    named(
-        scene,
-        "detach",
-        &["waiting for the cloud to finish DetachDisk"],
-    )
-    .await;
+    named(scene, "detach", &["waiting for the cloud to finish DetachDisk"]).await;
     cloud.configure(json!({"faults": []})).await;
     cloud.release(&volume.disk).await;
     scene.detached(&volume).await;

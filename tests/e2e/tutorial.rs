@@ -42,10 +42,7 @@ pub(crate) async fn as_written(scene: &Scene<'_>) {
         .env("KUBECONFIG", kubeconfig);
     let mut process = start.spawn();
     // Each of its waits is bounded.
-    until("the tutorial ends", LONGEST, async || {
-        process.is_over().then_some(())
-    })
-    .await;
+    until("the tutorial ends", LONGEST, async || process.is_over().then_some(())).await;
     let printed = process.stdout();
     let mut rest = printed.as_str();
     for (number, step) in steps.iter().enumerate() {

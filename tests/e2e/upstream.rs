@@ -1,5 +1,5 @@
-//! Kubernetes' own storage suite for a driver, External.Storage, as its authors wrote it, on this cluster. What it is told of
-//! the driver is in `upstream/driver.yaml`, what of it is run in `upstream/run.yaml`.
+//! Kubernetes' own storage suite for a driver, External.Storage, as its authors wrote it, on this cluster. What it is
+//! told of the driver is in `upstream/driver.yaml`, what of it is run in `upstream/run.yaml`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -72,10 +72,7 @@ impl Plan {
 /// Starts a cluster and runs the suite on it, for a person who watches it.
 pub(crate) fn run() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(2).collect();
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build();
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let (plan, report) = runtime.expect("a runtime can be made").block_on(async {
         let cluster = Cluster::start().await;
         // Some specs move a pod.
@@ -176,10 +173,7 @@ async fn prepare(cluster: &Cluster, plan: &Plan, focus: &str) -> Start {
         .args([
             &format!("--storage.testdriver={}", file("driver.yaml").display()),
             &format!("--kubeconfig={kubeconfig}"),
-            &format!(
-                "--kubelet-root-dir={}",
-                cluster.worker.kubelet_dir().display()
-            ),
+            &format!("--kubelet-root-dir={}", cluster.worker.kubelet_dir().display()),
             "--provider=local",
             &format!("--num-nodes={nodes}"),
             &format!("--e2e-output-dir={}", directory.display()),

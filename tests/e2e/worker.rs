@@ -101,11 +101,7 @@ impl Worker {
         until("the node is ready", async || {
             for (what, process) in [("containerd", &self.containerd), ("kubelet", &self.kubelet)] {
                 let mut process = process.lock().await;
-                assert!(
-                    !process.is_over(),
-                    "{what} ended: {}",
-                    last(&process.stderr())
-                );
+                assert!(!process.is_over(), "{what} ended: {}", last(&process.stderr()));
             }
             let node = plane.api.get(&node).await?;
             let conditions = node["status"]["conditions"].as_array()?.iter();
@@ -148,10 +144,7 @@ impl Worker {
     pub(crate) async fn off(&self) {
         let mut kubelet = self.kubelet.lock().await;
         kubelet.signal(Signal::SIGKILL);
-        until("kubelet has ended", async || {
-            kubelet.is_over().then_some(())
-        })
-        .await;
+        until("kubelet has ended", async || kubelet.is_over().then_some(())).await;
     }
 
     /// Starts kubelet again.
@@ -171,10 +164,7 @@ impl Worker {
     /// The lines of kubelet's log.
     pub(crate) async fn logs(&self) -> Vec<(String, String)> {
         vec![
-            (
-                format!("kubelet of {}", self.name),
-                self.kubelet.lock().await.stderr(),
-            ),
+            (format!("kubelet of {}", self.name), self.kubelet.lock().await.stderr()),
             (
                 format!("containerd of {}", self.name),
                 self.containerd.lock().await.stderr(),
@@ -190,9 +180,7 @@ fn name(user: &'static str) -> &'static str {
 
 fn kubeconfig(plane: &Plane, user: &str, server: &str) -> String {
     let token = plane.keys.token(user);
-    plane
-        .keys
-        .kubeconfig(&user.replace(':', "-"), server, token)
+    plane.keys.kubeconfig(&user.replace(':', "-"), server, token)
 }
 
 pub(crate) fn kubelet_dir(directory: &Path) -> PathBuf {
@@ -207,11 +195,7 @@ pub(crate) async fn prepare(directory: &Path) {
     let own = directory.join("own");
     std::fs::create_dir_all(&own).expect("the directory can be written");
     // kubelet would change these for the whole machine.
-    for file in [
-        "vm/overcommit_memory",
-        "kernel/panic",
-        "kernel/panic_on_oops",
-    ] {
+    for file in ["vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"] {
         let file = Path::new("/proc/sys").join(file);
         let copy = own.join(file.file_name().expect("it has one"));
         std::fs::copy(&file, &copy).expect("the directory can be written");

@@ -72,9 +72,7 @@ impl Disk {
     /// Makes it larger while nobody has it.
     pub(crate) fn grow(&self, size: u64) {
         let image = std::fs::OpenOptions::new().write(true).open(&self.image);
-        image
-            .and_then(|image| image.set_len(size))
-            .expect("the image is there");
+        image.and_then(|image| image.set_len(size)).expect("the image is there");
     }
 
     /// Whether anything but zeros was written to the disk.
@@ -131,8 +129,7 @@ impl Guest {
         let free = self.ports.lock().expect("nobody panicked with it").pop();
         let port = free.expect("a free slot");
         let limits = json!({ "iops-total": 0 });
-        let group =
-            json!({ "qom-type": "throttle-group", "id": format!("{id}-group"), "limits": limits });
+        let group = json!({ "qom-type": "throttle-group", "id": format!("{id}-group"), "limits": limits });
         self.qmp.run("object-add", group).await;
         let file = json!({ "driver": "file", "node-name": format!("{id}-file"), "filename": disk.image,
                            "read-only": read_only });
@@ -142,9 +139,7 @@ impl Guest {
         let faults = json!({ "driver": "blkdebug", "node-name": format!("{id}-faults"), "image": format!("{id}-file"),
                              "read-only": read_only, "inject-error": [fails("read"), fails("write")] });
         self.qmp.run("blockdev-add", faults).await;
-        self.qmp
-            .run("blockdev-add", top(id, read_only, Mood::Well))
-            .await;
+        self.qmp.run("blockdev-add", top(id, read_only, Mood::Well)).await;
         let throttle = json!({ "driver": "throttle", "node-name": id, "file": format!("{id}-raw"),
                                "read-only": read_only, "throttle-group": format!("{id}-group") });
         self.qmp.run("blockdev-add", throttle).await;
@@ -187,14 +182,10 @@ impl Attached<'_> {
         qmp.event("DEVICE_DELETED", |data| data["device"] == device.as_str())
             .await;
         for node in ["", "-raw", "-faults", "-file"] {
-            qmp.run(
-                "blockdev-del",
-                json!({ "node-name": format!("{id}{node}") }),
-            )
-            .await;
+            qmp.run("blockdev-del", json!({ "node-name": format!("{id}{node}") }))
+                .await;
         }
-        qmp.run("object-del", json!({ "id": format!("{id}-group") }))
-            .await;
+        qmp.run("object-del", json!({ "id": format!("{id}-group") })).await;
         self.guest
             .ports
             .lock()
@@ -223,10 +214,7 @@ impl Attached<'_> {
         let limits = json!({ "path": format!("/objects/{id}-group"), "property": "limits",
                              "value": { "bps-total": all, "bps-write": writes } });
         qmp.run("qom-set", limits).await;
-        qmp.run(
-            "blockdev-reopen",
-            json!({ "options": [top(id, false, mood)] }),
-        )
-        .await;
+        qmp.run("blockdev-reopen", json!({ "options": [top(id, false, mood)] }))
+            .await;
     }
 }

@@ -162,11 +162,7 @@ pub(super) async fn launch(home: &TempDir, begin: &Begin<'_>) -> (Process, Qmp) 
         .args(arguments(home, begin))
         .spawn();
     let qmp = until("QEMU answers", PATIENCE, async || {
-        assert!(
-            !qemu.is_over(),
-            "QEMU ended at the start: {}",
-            qemu.stderr()
-        );
+        assert!(!qemu.is_over(), "QEMU ended at the start: {}", qemu.stderr());
         Qmp::connect(&socket).await
     })
     .await;
@@ -185,11 +181,7 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
         "-serial".to_owned(),
         format!("file:{}", file("log")),
         "-netdev".to_owned(),
-        format!(
-            "user,id=net,restrict=on,{},{}",
-            forward(CSI),
-            forward(SHELL)
-        ),
+        format!("user,id=net,restrict=on,{},{}", forward(CSI), forward(SHELL)),
     ]);
     match begin {
         Begin::Boot(root) => arguments.extend([
@@ -198,15 +190,11 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
             "-initrd".to_owned(),
             root.initrd.display().to_string(),
             "-append".to_owned(),
-            format!(
-                "console=ttyS0 quiet net.ifnames=0 panic=-1 {}",
-                root.parameters
-            ),
+            format!("console=ttyS0 quiet net.ifnames=0 panic=-1 {}", root.parameters),
         ]),
-        Begin::Restore(saved) => arguments.extend([
-            "-incoming".to_owned(),
-            format!("exec:cat '{}'", saved.path.display()),
-        ]),
+        Begin::Restore(saved) => {
+            arguments.extend(["-incoming".to_owned(), format!("exec:cat '{}'", saved.path.display())]);
+        }
     }
     arguments
 }
@@ -214,9 +202,7 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
 /// The port on this side that leads to this one in the guest. A line is
 /// `TCP[HOST_FORWARD]  11       127.0.0.1 38231       10.0.2.15  7000     0     0`.
 pub(super) fn forwarded(table: &str, inside: u16) -> u16 {
-    let rows = table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let home = Ipv4Addr::LOCALHOST.to_string();
     rows.filter(|row| row.len() > 5 && row[2] == home && row[5] == inside.to_string())
         .find_map(|row| row[3].parse().ok())

@@ -10,8 +10,8 @@ use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVol
 use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
     CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest,
-    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, ProbeRequest, VolumeCapability,
+    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest, ProbeRequest, VolumeCapability,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -94,9 +94,7 @@ impl Guest {
         let endpoint = endpoint.expect("an address");
         let channel = until("the node plugin is ready", AMPLE, async || {
             let channel = endpoint.connect().await.ok()?;
-            let probe = IdentityClient::new(channel.clone())
-                .probe(ProbeRequest {})
-                .await;
+            let probe = IdentityClient::new(channel.clone()).probe(ProbeRequest {}).await;
             (probe.ok()?.into_inner().ready == Some(true)).then_some(channel)
         })
         .await;
@@ -113,9 +111,7 @@ impl Node {
         Volume {
             node: self.clone(),
             serial: disk.serial.clone(),
-            staging: format!(
-                "/var/lib/kubelet/plugins/kubernetes.io/csi/diskplugin.csi.example/{id}/globalmount"
-            ),
+            staging: format!("/var/lib/kubelet/plugins/kubernetes.io/csi/diskplugin.csi.example/{id}/globalmount"),
             target: format!("/var/lib/kubelet/pods/{id}/volumes/kubernetes.io~csi/{id}/mount"),
             capability,
             context: HashMap::new(),
@@ -140,12 +136,7 @@ impl Volume {
             ..Default::default()
         });
         request.set_timeout(time);
-        self.node
-            .client
-            .clone()
-            .node_stage_volume(request)
-            .await
-            .map(drop)
+        self.node.client.clone().node_stage_volume(request).await.map(drop)
     }
 
     pub(crate) async fn publish(&self) -> Result<(), Status> {
@@ -164,12 +155,7 @@ impl Volume {
             ..Default::default()
         });
         request.set_timeout(time);
-        self.node
-            .client
-            .clone()
-            .node_publish_volume(request)
-            .await
-            .map(drop)
+        self.node.client.clone().node_publish_volume(request).await.map(drop)
     }
 
     pub(crate) async fn unpublish(&self) -> Result<(), Status> {
@@ -178,12 +164,7 @@ impl Volume {
             target_path: self.target.clone(),
         });
         request.set_timeout(AMPLE);
-        self.node
-            .client
-            .clone()
-            .node_unpublish_volume(request)
-            .await
-            .map(drop)
+        self.node.client.clone().node_unpublish_volume(request).await.map(drop)
     }
 
     pub(crate) async fn unstage(&self) -> Result<(), Status> {
@@ -192,12 +173,7 @@ impl Volume {
             staging_target_path: self.staging.clone(),
         });
         request.set_timeout(AMPLE);
-        self.node
-            .client
-            .clone()
-            .node_unstage_volume(request)
-            .await
-            .map(drop)
+        self.node.client.clone().node_unstage_volume(request).await.map(drop)
     }
 
     /// Stages and publishes.
@@ -253,22 +229,14 @@ impl Volume {
         self.stats_within(AMPLE).await
     }
 
-    pub(crate) async fn stats_within(
-        &self,
-        time: Duration,
-    ) -> Result<NodeGetVolumeStatsResponse, Status> {
+    pub(crate) async fn stats_within(&self, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
         let mut request = Request::new(NodeGetVolumeStatsRequest {
             volume_id: self.id.clone(),
             volume_path: self.target.clone(),
             staging_target_path: self.staging.clone(),
         });
         request.set_timeout(time);
-        let answer = self
-            .node
-            .client
-            .clone()
-            .node_get_volume_stats(request)
-            .await?;
+        let answer = self.node.client.clone().node_get_volume_stats(request).await?;
         Ok(answer.into_inner())
     }
 
@@ -277,10 +245,7 @@ impl Volume {
         self.health_within(AMPLE).await
     }
 
-    pub(crate) async fn health_within(
-        &self,
-        time: Duration,
-    ) -> Result<Vec<VolumeHealthEntry>, Status> {
+    pub(crate) async fn health_within(&self, time: Duration) -> Result<Vec<VolumeHealthEntry>, Status> {
         let mut request = Request::new(NodeGetVolumeHealthRequest {
             volume_id: self.id.clone(),
             volume_publish_path: self.target.clone(),

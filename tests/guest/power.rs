@@ -12,10 +12,7 @@ impl Guest {
     /// Powers the guest off and boots it again without its disks. It loses everything that is not on disks of the test.
     pub(crate) async fn power_cycle(&mut self) {
         self.qemu.signal(Signal::SIGKILL);
-        until("QEMU is killed", PATIENCE, async || {
-            self.qemu.is_over().then_some(())
-        })
-        .await;
+        until("QEMU is killed", PATIENCE, async || self.qemu.is_over().then_some(())).await;
         // Otherwise the test connects to the socket of the killed process.
         std::fs::remove_file(self.file("qmp")).expect("a file of QEMU");
         std::fs::remove_file(self.file("console")).expect("a file of QEMU");

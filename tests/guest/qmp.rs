@@ -76,24 +76,16 @@ impl Qmp {
     }
 
     /// Waits for an event, which may have come already; its data.
-    pub(crate) async fn event(
-        &self,
-        name: &str,
-        is_it: impl Fn(&Value) -> bool + Send + Sync,
-    ) -> Value {
+    pub(crate) async fn event(&self, name: &str, is_it: impl Fn(&Value) -> bool + Send + Sync) -> Value {
         let mut event = self
-            .take(name, |message| {
-                message["event"] == name && is_it(&message["data"])
-            })
+            .take(name, |message| message["event"] == name && is_it(&message["data"]))
             .await;
         event["data"].take()
     }
 
     /// What an old-fashioned command for people prints.
     pub(crate) async fn monitor(&self, line: &str) -> String {
-        let answer = self
-            .run("human-monitor-command", json!({ "command-line": line }))
-            .await;
+        let answer = self.run("human-monitor-command", json!({ "command-line": line })).await;
         answer.as_str().expect("a text").to_owned()
     }
 

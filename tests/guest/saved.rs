@@ -83,9 +83,7 @@ async fn make() -> Result<Saved, String> {
 }
 
 fn old_states(home: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(home)
-        .expect("made by the build")
-        .flatten();
+    let entries = std::fs::read_dir(home).expect("made by the build").flatten();
     let is_state = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with("state-"))
@@ -101,10 +99,7 @@ async fn fingerprint(home: &Path, program: &Path) -> u64 {
         .hash(&mut hasher);
     let file = std::fs::metadata(program).expect("cargo has built it");
     (file.len(), file.modified().expect("known on Linux")).hash(&mut hasher);
-    let version = Start::of("qemu-system-x86_64")
-        .args(["--version"])
-        .ended()
-        .await;
+    let version = Start::of("qemu-system-x86_64").args(["--version"]).ended().await;
     (version.stdout, hardware()).hash(&mut hasher);
     hasher.finish()
 }

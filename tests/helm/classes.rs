@@ -56,10 +56,7 @@ fn every_class_names_the_driver_of_its_release() {
 #[test]
 fn csi_driver_object_matches_the_driver() {
     let objects = variant("minimal");
-    let driver = objects
-        .iter()
-        .find(|object| object.kind == "CSIDriver")
-        .unwrap();
+    let driver = objects.iter().find(|object| object.kind == "CSIDriver").unwrap();
     let expected = json!({
         "attachRequired": true,
         "podInfoOnMount": false,
@@ -77,18 +74,12 @@ fn csi_driver_object_matches_the_driver() {
 #[test]
 fn default_class_is_annotated_and_omitted_fields_are_safe() {
     let objects = variant("production");
-    let class = objects
-        .iter()
-        .find(|object| object.kind == "StorageClass")
-        .unwrap();
+    let class = objects.iter().find(|object| object.kind == "StorageClass").unwrap();
     let annotations = &class.body["metadata"]["annotations"];
     assert_eq!(
         annotations["storageclass.kubernetes.io/is-default-class"],
         json!("true")
     );
-    assert_eq!(
-        text(&class.body, "/volumeBindingMode"),
-        "WaitForFirstConsumer"
-    );
+    assert_eq!(text(&class.body, "/volumeBindingMode"), "WaitForFirstConsumer");
     assert_eq!(class.body["allowVolumeExpansion"], json!(true));
 }

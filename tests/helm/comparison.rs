@@ -1,5 +1,5 @@
-//! The reference compares this chart with the chart of the vendor's driver. This chart's column is read from the render of
-//! the production values; only measured figures are constants.
+//! The reference compares this chart with the chart of the vendor's driver. This chart's column is read from the render
+//! of the production values; only measured figures are constants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,11 +27,7 @@ fn tables(objects: &[Object]) -> [Table; 2] {
             containers(node),
             "driver, node-driver-registrar, init container",
         ),
-        (
-            "memory request, limit",
-            memory(node).join("; "),
-            "not compared",
-        ),
+        ("memory request, limit", memory(node).join("; "), "not compared"),
         (
             "resident memory of the idle driver",
             NODE_IDLE.to_owned(),
@@ -56,11 +52,7 @@ fn tables(objects: &[Object]) -> [Table; 2] {
         ),
     ];
     let controller = vec![
-        (
-            "containers",
-            containers(controller),
-            "driver, 4 forked sidecars",
-        ),
+        ("containers", containers(controller), "driver, 4 forked sidecars"),
         (
             "memory request, limit",
             memory(controller).join("; "),
@@ -95,9 +87,7 @@ fn one<'a>(objects: &'a [Object], kind: &str) -> &'a Object {
 
 fn containers(object: &Object) -> String {
     let all = object.containers();
-    let sidecars = all
-        .iter()
-        .filter(|container| container.name != "diskplugin");
+    let sidecars = all.iter().filter(|container| container.name != "diskplugin");
     match sidecars.count() {
         0 => "driver".to_owned(),
         sidecars => format!("driver, {sidecars} upstream sidecars"),
@@ -160,9 +150,7 @@ fn permissions(objects: &[Object], of: &Object) -> String {
     let roles: Vec<_> = bound
         .map(|binding| {
             let name = text(&binding.body, "/roleRef/name");
-            let role = objects
-                .iter()
-                .find(|object| is_role(object) && object.name == name);
+            let role = objects.iter().find(|object| is_role(object) && object.name == name);
             role.unwrap_or_else(|| panic!("{}: no role {name}", binding.at()))
         })
         .collect();
@@ -178,10 +166,7 @@ fn permissions(objects: &[Object], of: &Object) -> String {
     if written.is_empty() {
         return "read only, see [API permissions](#api-permissions)".to_owned();
     }
-    format!(
-        "{} resources, see [API permissions](#api-permissions)",
-        written.len()
-    )
+    format!("{} resources, see [API permissions](#api-permissions)", written.len())
 }
 
 fn secrets(objects: &[Object]) -> String {
@@ -195,11 +180,7 @@ fn secrets(objects: &[Object]) -> String {
 fn secret_volumes(object: &Object) -> String {
     let pod = object.pod().unwrap();
     let volumes = list(pod, "/volumes").into_iter();
-    let volumes = volumes.filter(|volume| {
-        ["secret", "projected"]
-            .iter()
-            .any(|kind| volume.get(kind).is_some())
-    });
+    let volumes = volumes.filter(|volume| ["secret", "projected"].iter().any(|kind| volume.get(kind).is_some()));
     or_none(volumes.map(|volume| format!("`{}`", text(volume, "/name"))))
 }
 
@@ -224,11 +205,7 @@ fn reference_compares_the_rendered_chart() {
         let begin = format!("| {heading} | this chart | the vendor's |\n| --- | --- | --- |");
         let rows = rows.into_iter();
         let rows = rows.map(|(subject, ours, theirs)| format!("| {subject} | {ours} | {theirs} |"));
-        [begin]
-            .into_iter()
-            .chain(rows)
-            .collect::<Vec<_>>()
-            .join("\n")
+        [begin].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
     });
     assert_generated(PAGE, (BEGIN, END), &tables.join("\n\n"));
 }

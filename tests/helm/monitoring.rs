@@ -8,10 +8,7 @@ use crate::render::{Object, all, list, read, text, texts, variant};
 use crate::report;
 
 fn of_kind<'a>(objects: &'a [Object], kind: &str) -> Vec<&'a Object> {
-    objects
-        .iter()
-        .filter(|object| object.kind == kind)
-        .collect()
+    objects.iter().filter(|object| object.kind == kind).collect()
 }
 
 #[test]
@@ -36,13 +33,10 @@ fn probes_use_https_exactly_if_the_driver_serves_it() {
                 let args = texts(container.body, "/args");
                 // A check, such as doctor, has no port.
                 args.iter().find(|arg| arg.starts_with("--http-address="))?;
-                let serves = args
-                    .iter()
-                    .any(|arg| arg.starts_with("--http-tls-cert-file="));
+                let serves = args.iter().any(|arg| arg.starts_with("--http-tls-cert-file="));
                 let probe = container.body.pointer("/readinessProbe/httpGet").unwrap();
                 let checks = probe.get("scheme") == Some(&json!("HTTPS"));
-                let same =
-                    container.body.pointer("/livenessProbe/httpGet/scheme") == probe.get("scheme");
+                let same = container.body.pointer("/livenessProbe/httpGet/scheme") == probe.get("scheme");
                 schemes.insert(serves);
                 (serves != checks || !same).then(|| container.at())
             }),
@@ -130,11 +124,7 @@ fn the_rule_and_the_dashboards_are_the_files_of_the_chart() {
         for (name, content) in data {
             let file = name.strip_prefix("diskplugin-").unwrap();
             let source = read(format!("{files}/dashboards/{file}"));
-            assert_eq!(
-                content.as_str().unwrap().trim_end(),
-                source.trim_end(),
-                "{name}"
-            );
+            assert_eq!(content.as_str().unwrap().trim_end(), source.trim_end(), "{name}");
         }
     }
 }
@@ -146,8 +136,7 @@ fn network_policies_open_exactly_the_scraped_ports() {
     for monitor in of_kind(&objects, "PodMonitor") {
         let component = "/metadata/labels/app.kubernetes.io~1component";
         let policies = of_kind(&objects, "NetworkPolicy").into_iter();
-        let mut policy =
-            policies.filter(|it| text(&it.body, component) == text(&monitor.body, component));
+        let mut policy = policies.filter(|it| text(&it.body, component) == text(&monitor.body, component));
         let policy = policy.next().unwrap();
         let endpoints = list(&monitor.body, "/spec/podMetricsEndpoints");
         let scraped: Vec<_> = endpoints.iter().map(|it| text(it, "/port")).collect();

@@ -40,17 +40,12 @@ fn two_releases_share_no_host_directory_and_no_socket() {
     ];
     let own = |name: &str| -> BTreeSet<String> {
         let objects = variant(name);
-        let node = objects
-            .iter()
-            .find(|object| object.kind == "DaemonSet")
-            .unwrap();
+        let node = objects.iter().find(|object| object.kind == "DaemonSet").unwrap();
         let volumes = list(node.pod().unwrap(), "/volumes").into_iter();
         let paths = volumes.filter_map(|volume| volume.pointer("/hostPath/path")?.as_str());
         let paths = paths.map(str::to_owned);
         let args = texts(node.containers()[0].body, "/args");
-        let sockets = args
-            .iter()
-            .filter(|arg| arg.starts_with("--kubelet-socket="));
+        let sockets = args.iter().filter(|arg| arg.starts_with("--kubelet-socket="));
         let sockets: Vec<String> = sockets.map(|arg| (*arg).to_owned()).collect();
         assert_eq!(sockets.len(), 1, "{args:?}");
         let own = paths.filter(|path| !common.contains(&path.as_str()));
@@ -65,30 +60,15 @@ fn two_releases_share_no_host_directory_and_no_socket() {
 fn every_object_has_the_standard_labels_and_the_namespace_of_the_release() {
     report(all().iter().flat_map(|object| {
         let labels = &object.body["metadata"]["labels"];
-        let standard = [
-            "name",
-            "instance",
-            "component",
-            "part-of",
-            "managed-by",
-            "version",
-        ];
-        let missing = standard
-            .iter()
-            .map(|label| format!("app.kubernetes.io/{label}"));
+        let standard = ["name", "instance", "component", "part-of", "managed-by", "version"];
+        let missing = standard.iter().map(|label| format!("app.kubernetes.io/{label}"));
         let missing = missing.filter(|label| !labels[label.as_str()].is_string());
-        let mut wrong: Vec<String> = missing
-            .map(|label| format!("{}: no {label}", object.at()))
-            .collect();
+        let mut wrong: Vec<String> = missing.map(|label| format!("{}: no {label}", object.at())).collect();
         let namespace = object.body.pointer("/metadata/namespace");
         // The value `monitoring.namespace`.
-        let is_monitoring = ["PodMonitor", "PrometheusRule"].contains(&object.kind.as_str())
-            || object.name.contains("-dashboard-");
-        let expected = json!(if is_monitoring {
-            "monitoring"
-        } else {
-            "storage"
-        });
+        let is_monitoring =
+            ["PodMonitor", "PrometheusRule"].contains(&object.kind.as_str()) || object.name.contains("-dashboard-");
+        let expected = json!(if is_monitoring { "monitoring" } else { "storage" });
         let expected = (!CLUSTER.contains(&object.kind.as_str())).then_some(&expected);
         if namespace != expected {
             wrong.push(format!("{}: namespace {namespace:?}", object.at()));
@@ -104,14 +84,8 @@ fn selectors_do_not_depend_on_the_version() {
     report(all().iter().filter_map(|object| {
         let selector = object.body.pointer("/spec/selector/matchLabels")?;
         count += 1;
-        let keys: Vec<&str> = selector
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        let expected =
-            ["component", "instance", "name"].map(|key| format!("app.kubernetes.io/{key}"));
+        let keys: Vec<&str> = selector.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected = ["component", "instance", "name"].map(|key| format!("app.kubernetes.io/{key}"));
         let mut sorted = keys.clone();
         sorted.sort_unstable();
         (sorted != expected).then(|| format!("{}: {keys:?}", object.at()))
@@ -124,27 +98,14 @@ fn every_selector_matches_the_pods_of_one_object() {
     let objects = all();
     let pods: Vec<(&Object, &Value)> = objects
         .iter()
-        .filter_map(|object| {
-            Some((
-                object,
-                object.body.pointer("/spec/template/metadata/labels")?,
-            ))
-        })
+        .filter_map(|object| Some((object, object.body.pointer("/spec/template/metadata/labels")?)))
         .collect();
     report(objects.iter().filter_map(|object| {
-        let pointers = [
-            "/spec/selector/matchLabels",
-            "/spec/podSelector/matchLabels",
-        ];
-        let selector = pointers
-            .iter()
-            .find_map(|pointer| object.body.pointer(pointer))?;
+        let pointers = ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels"];
+        let selector = pointers.iter().find_map(|pointer| object.body.pointer(pointer))?;
         let expected = selector.as_object().unwrap();
         let found = pods.iter().filter(|(owner, labels)| {
-            owner.variant == object.variant
-                && expected
-                    .iter()
-                    .all(|(key, value)| labels.get(key) == Some(value))
+            owner.variant == object.variant && expected.iter().all(|(key, value)| labels.get(key) == Some(value))
         });
         let found = found.count();
         (found != 1).then(|| format!("{}: selects the pods of {found} objects", object.at()))
@@ -161,9 +122,7 @@ fn bindings_refer_to_existing_roles_and_service_accounts() {
             .or_default()
             .insert((&object.kind, &object.name));
     }
-    let bindings = objects
-        .iter()
-        .filter(|object| object.kind.ends_with("RoleBinding"));
+    let bindings = objects.iter().filter(|object| object.kind.ends_with("RoleBinding"));
     report(bindings.flat_map(|binding| {
         let role = (
             text(&binding.body, "/roleRef/kind"),

@@ -18,37 +18,31 @@ fn only_the_node_plugin_is_privileged_and_all_others_are_restricted() {
         ("seccompProfile", json!({"type": "RuntimeDefault"})),
     ];
     let mut privileged = 0;
-    report(
-        objects
+    report(objects.iter().flat_map(Object::containers).flat_map(|container| {
+        let security = &container.body["securityContext"];
+        if container.is_node() {
+            privileged += 1;
+            let expected = json!({"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": true});
+            return Vec::from_iter((*security != expected).then(|| container.at()));
+        }
+        let user = match container.object.kind.as_str() {
+            // The socket belongs to root.
+            "DaemonSet" => 0,
+            _ => 65532,
+        };
+        let mut wrong: Vec<String> = expected
             .iter()
-            .flat_map(Object::containers)
-            .flat_map(|container| {
-                let security = &container.body["securityContext"];
-                if container.is_node() {
-                    privileged += 1;
-                    let expected =
-                        json!({"privileged": true, "runAsUser": 0, "readOnlyRootFilesystem": true});
-                    return Vec::from_iter((*security != expected).then(|| container.at()));
-                }
-                let user = match container.object.kind.as_str() {
-                    // The socket belongs to root.
-                    "DaemonSet" => 0,
-                    _ => 65532,
-                };
-                let mut wrong: Vec<String> = expected
-                    .iter()
-                    .filter(|(key, value)| security.get(key) != Some(value))
-                    .map(|(key, _)| format!("{}: {key} is {}", container.at(), security[key]))
-                    .collect();
-                if security["runAsUser"] != json!(user) || security.get("privileged").is_some() {
-                    wrong.push(format!("{}: {security}", container.at()));
-                }
-                if user != 0 && security["runAsNonRoot"] != json!(true) {
-                    wrong.push(format!("{}: may run as root", container.at()));
-                }
-                wrong
-            }),
-    );
+            .filter(|(key, value)| security.get(key) != Some(value))
+            .map(|(key, _)| format!("{}: {key} is {}", container.at(), security[key]))
+            .collect();
+        if security["runAsUser"] != json!(user) || security.get("privileged").is_some() {
+            wrong.push(format!("{}: {security}", container.at()));
+        }
+        if user != 0 && security["runAsNonRoot"] != json!(true) {
+            wrong.push(format!("{}: may run as root", container.at()));
+        }
+        wrong
+    }));
     assert!(privileged > 4, "only {privileged} node plugins were found");
 }
 
@@ -83,20 +77,13 @@ fn only_containers_that_call_the_api_server_mount_the_token() {
     let controllers = objects.iter().filter(|object| object.kind == "Deployment");
     report(controllers.flat_map(|controller| {
         let pod = controller.pod().unwrap();
-        assert_eq!(
-            pod["automountServiceAccountToken"],
-            json!(false),
-            "{}",
-            controller.at()
-        );
+        assert_eq!(pod["automountServiceAccountToken"], json!(false), "{}", controller.at());
         let containers = controller.containers().into_iter();
         let wrong = containers.filter_map(|container| {
             let mounts = list(container.body, "/volumeMounts");
             let has = mounts.iter().any(|mount| text(mount, "/name") == "api");
             let args = texts(container.body, "/args");
-            let calls = args
-                .iter()
-                .any(|arg| flags.iter().any(|flag| arg.starts_with(flag)));
+            let calls = args.iter().any(|arg| flags.iter().any(|flag| arg.starts_with(flag)));
             (has != (container.name.starts_with("csi-") || calls)).then(|| container.at())
         });
         wrong.collect::<Vec<_>>()
@@ -139,22 +126,17 @@ fn reference_lists_every_host_path() {
 fn images_have_a_digest_or_a_fixed_tag() {
     let objects = all();
     let mut digests = 0;
-    report(
-        objects
-            .iter()
-            .flat_map(Object::containers)
-            .filter_map(|container| {
-                let image = text(container.body, "/image");
-                let name = image.rsplit('/').next().unwrap();
-                if image.contains("@sha256:") {
-                    digests += 1;
-                    return None;
-                }
-                let tag = name.split_once(':').map(|(_, tag)| tag);
-                let fixed = tag.is_some_and(|tag| !tag.is_empty() && tag != "latest");
-                (!fixed).then(|| format!("{}: {image}", container.at()))
-            }),
-    );
+    report(objects.iter().flat_map(Object::containers).filter_map(|container| {
+        let image = text(container.body, "/image");
+        let name = image.rsplit('/').next().unwrap();
+        if image.contains("@sha256:") {
+            digests += 1;
+            return None;
+        }
+        let tag = name.split_once(':').map(|(_, tag)| tag);
+        let fixed = tag.is_some_and(|tag| !tag.is_empty() && tag != "latest");
+        (!fixed).then(|| format!("{}: {image}", container.at()))
+    }));
     assert!(digests > 1, "no variant has digests");
 }
 
@@ -163,19 +145,10 @@ fn default_pods_have_one_driver_container_and_the_required_sidecars() {
     let names = |variant_name: &str, kind: &str| -> Vec<String> {
         let objects = variant(variant_name);
         let object = objects.iter().find(|object| object.kind == kind).unwrap();
-        object
-            .containers()
-            .iter()
-            .map(|c| c.name.to_owned())
-            .collect()
+        object.containers().iter().map(|c| c.name.to_owned()).collect()
     };
     assert_eq!(names("minimal", "DaemonSet"), ["diskplugin"]);
-    let sidecars = [
-        "diskplugin",
-        "csi-provisioner",
-        "csi-attacher",
-        "csi-resizer",
-    ];
+    let sidecars = ["diskplugin", "csi-provisioner", "csi-attacher", "csi-resizer"];
     assert_eq!(names("minimal", "Deployment"), sidecars);
     let with_snapshots = [sidecars.as_slice(), &["csi-snapshotter"]].concat();
     assert_eq!(names("ack", "Deployment"), with_snapshots);
@@ -187,18 +160,11 @@ fn grace_period_exceeds_the_drain_timeout() {
     let roles = objects.iter().filter(|object| object.kind != "Pod");
     report(roles.flat_map(Object::containers).filter_map(|container| {
         let args = texts(container.body, "/args");
-        let drain = args
-            .iter()
-            .find_map(|arg| arg.strip_prefix("--drain-timeout="))?;
+        let drain = args.iter().find_map(|arg| arg.strip_prefix("--drain-timeout="))?;
         let drain: Duration = humantime::parse_duration(drain).unwrap();
         let grace = &container.object.pod().unwrap()["terminationGracePeriodSeconds"];
         let grace = Duration::from_secs(grace.as_u64().unwrap());
-        (grace <= drain).then(|| {
-            format!(
-                "{}: grace period {grace:?}, drain timeout {drain:?}",
-                container.at()
-            )
-        })
+        (grace <= drain).then(|| format!("{}: grace period {grace:?}, drain timeout {drain:?}", container.at()))
     }));
 }
 
@@ -234,26 +200,20 @@ fn termination_message_falls_back_to_the_log() {
 #[test]
 fn probes_use_declared_ports() {
     let objects = all();
-    report(
-        objects
-            .iter()
-            .flat_map(Object::containers)
-            .flat_map(|container| {
-                let ports = list(container.body, "/ports");
-                let named: Vec<&str> = ports.iter().map(|port| text(port, "/name")).collect();
-                let probes = ["livenessProbe", "readinessProbe"].into_iter();
-                let probed = probes
-                    .filter_map(|probe| container.body.pointer(&format!("/{probe}/httpGet/port")));
-                let probed: Vec<&Value> = probed.collect();
-                let serves = container.object.kind != "Pod";
-                let driver = container.name == "diskplugin" && serves;
-                assert!(!driver || probed.len() == 2, "{}", container.at());
-                let missing = probed
-                    .into_iter()
-                    .filter(|port| !named.contains(&port.as_str().unwrap()));
-                missing
-                    .map(|port| format!("{}: {port}", container.at()))
-                    .collect::<Vec<_>>()
-            }),
-    );
+    report(objects.iter().flat_map(Object::containers).flat_map(|container| {
+        let ports = list(container.body, "/ports");
+        let named: Vec<&str> = ports.iter().map(|port| text(port, "/name")).collect();
+        let probes = ["livenessProbe", "readinessProbe"].into_iter();
+        let probed = probes.filter_map(|probe| container.body.pointer(&format!("/{probe}/httpGet/port")));
+        let probed: Vec<&Value> = probed.collect();
+        let serves = container.object.kind != "Pod";
+        let driver = container.name == "diskplugin" && serves;
+        assert!(!driver || probed.len() == 2, "{}", container.at());
+        let missing = probed
+            .into_iter()
+            .filter(|port| !named.contains(&port.as_str().unwrap()));
+        missing
+            .map(|port| format!("{}: {port}", container.at()))
+            .collect::<Vec<_>>()
+    }));
 }

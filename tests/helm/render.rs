@@ -62,11 +62,7 @@ fn objects(path: &Path) -> Vec<Object> {
         body,
     });
     let objects: Vec<_> = objects.collect();
-    assert!(
-        objects.len() > 5,
-        "{variant} has only {} objects",
-        objects.len()
-    );
+    assert!(objects.len() > 5, "{variant} has only {} objects", objects.len());
     objects
 }
 

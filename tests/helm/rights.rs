@@ -18,9 +18,7 @@ pub(crate) fn rules(role: &Object) -> Vec<(String, Vec<&str>)> {
             "" => resource.to_owned(),
             group => format!("{resource}.{group}"),
         });
-        named
-            .map(|resource| (resource, verbs.clone()))
-            .collect::<Vec<_>>()
+        named.map(|resource| (resource, verbs.clone())).collect::<Vec<_>>()
     });
     rules.collect()
 }
@@ -42,55 +40,37 @@ fn no_role_grants_secrets_wildcards_or_escalation() {
     ];
     let verbs = ["*", "escalate", "bind", "impersonate", "deletecollection"];
     let objects = all();
-    report(
-        objects
-            .iter()
-            .filter(|object| is_role(object))
-            .flat_map(|role| {
-                let wrong = rules(role).into_iter().filter(|(resource, given)| {
-                    let name = resource.split(['.', '/']).next().unwrap_or_default();
-                    forbidden.contains(&name)
-                        || resource.contains('*')
-                        || given.iter().any(|verb| verbs.contains(verb))
-                });
-                wrong
-                    .map(|rule| format!("{}: {rule:?}", role.at()))
-                    .collect::<Vec<_>>()
-            }),
-    );
+    report(objects.iter().filter(|object| is_role(object)).flat_map(|role| {
+        let wrong = rules(role).into_iter().filter(|(resource, given)| {
+            let name = resource.split(['.', '/']).next().unwrap_or_default();
+            forbidden.contains(&name) || resource.contains('*') || given.iter().any(|verb| verbs.contains(verb))
+        });
+        wrong.map(|rule| format!("{}: {rule:?}", role.at())).collect::<Vec<_>>()
+    }));
 }
 
 #[test]
 fn nodes_workloads_and_classes_are_read_only() {
     let objects = all();
-    report(
-        objects
-            .iter()
-            .filter(|object| is_role(object))
-            .flat_map(|role| {
-                let wrong = rules(role).into_iter().filter(|(resource, given)| {
-                    let reads = given
-                        .iter()
-                        .all(|verb| ["get", "list", "watch"].contains(verb));
-                    let read_only = [
-                        "nodes",
-                        "pods",
-                        "replicasets.apps",
-                        "csinodes.storage.k8s.io",
-                        "storageclasses.storage.k8s.io",
-                    ];
-                    // The only exception: the controller removes the startup taint.
-                    let taint = resource == "nodes"
-                        && *given == ["get", "list", "watch", "patch"]
-                        && role.name.ends_with("-driver")
-                        && ["full", "production"].contains(&role.variant.as_str());
-                    read_only.contains(&resource.as_str()) && !reads && !taint
-                });
-                wrong
-                    .map(|rule| format!("{}: {rule:?}", role.at()))
-                    .collect::<Vec<_>>()
-            }),
-    );
+    report(objects.iter().filter(|object| is_role(object)).flat_map(|role| {
+        let wrong = rules(role).into_iter().filter(|(resource, given)| {
+            let reads = given.iter().all(|verb| ["get", "list", "watch"].contains(verb));
+            let read_only = [
+                "nodes",
+                "pods",
+                "replicasets.apps",
+                "csinodes.storage.k8s.io",
+                "storageclasses.storage.k8s.io",
+            ];
+            // The only exception: the controller removes the startup taint.
+            let taint = resource == "nodes"
+                && *given == ["get", "list", "watch", "patch"]
+                && role.name.ends_with("-driver")
+                && ["full", "production"].contains(&role.variant.as_str());
+            read_only.contains(&resource.as_str()) && !reads && !taint
+        });
+        wrong.map(|rule| format!("{}: {rule:?}", role.at())).collect::<Vec<_>>()
+    }));
 }
 
 /// A row of the table: role, resource and verbs.
@@ -110,11 +90,7 @@ fn rows(name: &str) -> Vec<Row> {
 /// The table of the page: all rules that any values can add.
 fn table() -> String {
     let (minimal, full) = (rows("minimal"), rows("full"));
-    let more: Vec<Row> = minimal
-        .iter()
-        .filter(|row| !full.contains(row))
-        .cloned()
-        .collect();
+    let more: Vec<Row> = minimal.iter().filter(|row| !full.contains(row)).cloned().collect();
     let mut all = [full, more].concat();
     // Groups the rules by role, in the order of each role's first rule.
     let order: Vec<String> = all.iter().map(|(role, _, _)| role.clone()).collect();
@@ -137,18 +113,15 @@ fn condition(row: &Row, minimal: &[Row]) -> &'static str {
     let (role, resource, verbs) = row;
     let is_always = minimal.contains(row);
     match (role.as_str(), resource.as_str()) {
-        ("driver", "csinodes.storage.k8s.io") => {
-            "`instanceTypes.publish`, `events.enabled` or `startupTaint.enabled`"
-        }
+        ("driver", "csinodes.storage.k8s.io") => "`instanceTypes.publish`, `events.enabled` or `startupTaint.enabled`",
         ("driver", "events.events.k8s.io") => "`events.enabled`",
         ("driver", "nodes") if verbs.contains("patch") => "`startupTaint.enabled`",
         ("driver", "nodes") => "`instanceTypes.publish`",
         ("node", _) => "`node.waitForVolumeDetach.enabled`",
         (_, "configmaps") => "`instanceTypes.publish`; restricted to one name",
-        (
-            "all (namespace)",
-            "csistoragecapacities.storage.k8s.io" | "pods" | "replicasets.apps",
-        ) => "`storageCapacity.enabled`",
+        ("all (namespace)", "csistoragecapacities.storage.k8s.io" | "pods" | "replicasets.apps") => {
+            "`storageCapacity.enabled`"
+        }
         _ if is_always => "",
         (_, name) if name.contains("groupsnapshot") => "`snapshots.groups`",
         (_, name) if name.contains("snapshot") => "`snapshots.mode`",

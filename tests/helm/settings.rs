@@ -14,32 +14,27 @@ use crate::report;
 fn the_driver_accepts_its_flags() {
     let objects = all();
     let mut seen = BTreeSet::new();
-    report(
-        objects
-            .iter()
-            .flat_map(Object::containers)
-            .filter_map(|container| {
-                if !["diskplugin", "doctor"].contains(&container.name) {
-                    return None;
-                }
-                let args = texts(container.body, "/args");
-                let command = texts(container.body, "/command");
-                let mut program = match command.as_slice() {
-                    // The image's entry point.
-                    [] => Cli::command(),
-                    ["/diskplugin-controller"] => ControllerCli::command(),
-                    ["/diskplugin-node"] => NodeCli::command(),
-                    other => return Some(format!("{}: unknown program {other:?}", container.at())),
-                };
-                seen.insert((program.get_name().to_owned(), args[0]));
-                // From the environment of the pod.
-                let pod = args.contains(&"--leader-election");
-                let pod = pod.then_some("--leader-election-identity=pod");
-                let line = ["diskplugin"].into_iter().chain(args).chain(pod);
-                let rejection = program.try_get_matches_from_mut(line).err()?;
-                Some(format!("{}: {rejection}", container.at()))
-            }),
-    );
+    report(objects.iter().flat_map(Object::containers).filter_map(|container| {
+        if !["diskplugin", "doctor"].contains(&container.name) {
+            return None;
+        }
+        let args = texts(container.body, "/args");
+        let command = texts(container.body, "/command");
+        let mut program = match command.as_slice() {
+            // The image's entry point.
+            [] => Cli::command(),
+            ["/diskplugin-controller"] => ControllerCli::command(),
+            ["/diskplugin-node"] => NodeCli::command(),
+            other => return Some(format!("{}: unknown program {other:?}", container.at())),
+        };
+        seen.insert((program.get_name().to_owned(), args[0]));
+        // From the environment of the pod.
+        let pod = args.contains(&"--leader-election");
+        let pod = pod.then_some("--leader-election-identity=pod");
+        let line = ["diskplugin"].into_iter().chain(args).chain(pod);
+        let rejection = program.try_get_matches_from_mut(line).err()?;
+        Some(format!("{}: {rejection}", container.at()))
+    }));
     let program = |name: &str, role| (name.to_owned(), role);
     let expected = [
         program("diskplugin", "doctor"),

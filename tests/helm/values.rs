@@ -24,8 +24,8 @@ struct Row {
     default: Option<String>,
 }
 
-/// Reads values.yaml line by line, because YAML parsers drop comments. A list or map in block style is the default of its
-/// key if the schema describes no properties of it.
+/// Reads values.yaml line by line, because YAML parsers drop comments. A list or map in block style is the default of
+/// its key if the schema describes no properties of it.
 fn rows(text: &str, is_leaf: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let (mut parents, mut comment): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
@@ -82,8 +82,7 @@ fn known() -> (Value, Vec<Row>) {
     let rules: Value = serde_json::from_str(&read(format!("{CHART}/values.schema.json"))).unwrap();
     let values = read(format!("{CHART}/values.yaml"));
     let rows = rows(&values, |path| {
-        schema(&rules, path)
-            .is_none_or(|rule| rule.get("properties").is_none() || path.ends_with("resources"))
+        schema(&rules, path).is_none_or(|rule| rule.get("properties").is_none() || path.ends_with("resources"))
     });
     (rules, rows)
 }
@@ -164,27 +163,17 @@ fn schema_rejects_unknown_keys_except_in_maps_of_the_user() {
     while let Some((path, rule)) = rest.pop() {
         if rule.get("type").and_then(Value::as_str) == Some("object") {
             count += 1;
-            let strict = rule
-                .get("additionalProperties")
-                .is_some_and(|more| match more {
-                    Value::Bool(allowed) => !allowed,
-                    // A map whose values have a schema.
-                    Value::Object(rule) => rule.contains_key("type"),
-                    _ => false,
-                });
-            if !strict
-                && !open
-                    .iter()
-                    .any(|name| path.split('.').any(|part| part == *name))
-            {
+            let strict = rule.get("additionalProperties").is_some_and(|more| match more {
+                Value::Bool(allowed) => !allowed,
+                // A map whose values have a schema.
+                Value::Object(rule) => rule.contains_key("type"),
+                _ => false,
+            });
+            if !strict && !open.iter().any(|name| path.split('.').any(|part| part == *name)) {
                 wrong.push(format!("{path} accepts any key"));
             }
         }
-        let named = rule
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
+        let named = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
         rest.extend(named.map(|(key, rule)| (format!("{path}.{key}"), rule)));
         let inner = ["items", "additionalProperties"]
             .into_iter()
@@ -224,11 +213,7 @@ fn tables(rows: &[Row]) -> String {
             Value::String(text) => format!("`{text}`"),
             value => format!("`{value}`"),
         };
-        let line = format!(
-            "| `{}` | {comment} | {} |",
-            row.path,
-            default.replace('|', "\\|")
-        );
+        let line = format!("| `{}` | {comment} | {} |", row.path, default.replace('|', "\\|"));
         lines.push(line.replace("|  |", "| |"));
     }
     lines.join("\n")

@@ -53,9 +53,7 @@ fn topology() -> proto::Topology {
 }
 
 fn source(content: Type) -> proto::VolumeContentSource {
-    proto::VolumeContentSource {
-        r#type: Some(content),
-    }
+    proto::VolumeContentSource { r#type: Some(content) }
 }
 
 /// What is there, so that an id alone is no reason to refuse.
@@ -106,9 +104,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     macro_rules! base {
         ($rpc:literal $message:expr) => {
             let mut dynamic = DynamicMessage::new(request($rpc));
-            dynamic
-                .transcode_from(&$message)
-                .expect("the types are one");
+            dynamic.transcode_from(&$message).expect("the types are one");
             bases.push(Base {
                 rpc: $rpc,
                 message: dynamic,

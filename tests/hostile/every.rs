@@ -26,10 +26,7 @@ pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Optio
                 message.escape_debug()
             ));
         }
-        if matches!(
-            status.code(),
-            Code::Internal | Code::Unknown | Code::Unimplemented
-        ) {
+        if matches!(status.code(), Code::Internal | Code::Unknown | Code::Unimplemented) {
             return Some(format!("{:?}: {message:.300}", status.code()));
         }
     }
@@ -45,15 +42,10 @@ pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Optio
             // What is missing in a oneof has no name of its own.
             let named = named || path.text().split('.').any(|part| message.contains(part));
             if status.code() != code {
-                Some(format!(
-                    "{:?} instead of {code:?}: {message:.300}",
-                    status.code()
-                ))
+                Some(format!("{:?} instead of {code:?}: {message:.300}", status.code()))
             } else if !named {
                 Some(format!("the message does not name it: {message:.300}"))
-            } else if code == Code::OutOfRange
-                && outcome.calls.iter().all(|c| c.starts_with("Describe"))
-            {
+            } else if code == Code::OutOfRange && outcome.calls.iter().all(|c| c.starts_with("Describe")) {
                 // What a size may be at least can depend on what it is made from.
                 None
             } else if !outcome.calls.is_empty() {
@@ -67,10 +59,7 @@ pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Optio
                 Ok(_) => "OK".to_owned(),
                 Err(status) => format!("{:?}: {:.300}", status.code(), status.message()),
             };
-            Some(format!(
-                "{told} after {:?}, expected {expect:?}",
-                outcome.calls
-            ))
+            Some(format!("{told} after {:?}, expected {expect:?}", outcome.calls))
         }
     }
 }
@@ -81,8 +70,7 @@ pub(crate) fn expected(rpc: &str, path: &Path, value: Option<&Value>, outcome: &
     let rule = rule::of(path.field());
     let expect = rule.expect(value);
     let text = path.text();
-    let in_question =
-        text.starts_with("volume_capabilities.") || rule == Rule::Known || rule == Rule::Many;
+    let in_question = text.starts_with("volume_capabilities.") || rule == Rule::Known || rule == Rule::Many;
     if rpc == "ValidateVolumeCapabilities"
         && in_question
         && let Ok(answer) = &outcome.answer
@@ -133,22 +121,13 @@ async fn every_field_of_every_request_is_refused_by_name_when_it_is_wrong() {
                 cases += 1;
                 if let Some(complaint) = complaint(&path, expect, &outcome) {
                     let value = shown(value.as_ref());
-                    wrong.push(format!(
-                        "{} {} = {value}: {complaint}",
-                        base.rpc,
-                        path.text()
-                    ));
+                    wrong.push(format!("{} {} = {value}: {complaint}", base.rpc, path.text()));
                 }
             }
         }
     }
     println!("{cases} bad requests");
-    assert!(
-        wrong.is_empty(),
-        "{} of {cases}:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {cases}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(cases > 1000, "{cases}");
 }
 

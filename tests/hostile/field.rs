@@ -18,10 +18,7 @@ impl Path {
     }
 
     /// The message that has the field; none when the way to it is not there.
-    pub(crate) fn owner<'a>(
-        &self,
-        message: &'a mut DynamicMessage,
-    ) -> Option<&'a mut DynamicMessage> {
+    pub(crate) fn owner<'a>(&self, message: &'a mut DynamicMessage) -> Option<&'a mut DynamicMessage> {
         let (_, way) = self.0.split_last()?;
         let mut owner = message;
         for step in way {

@@ -35,13 +35,10 @@ fn no_text_and_no_map_in_any_field_gets_past_its_rule() {
         .enumerate()
         .flat_map(|(number, base)| {
             let paths = paths(&base.message.descriptor()).into_iter();
-            let is_text =
-                |path: &Path| path.field().is_map() || path.field().kind() == Kind::String;
+            let is_text = |path: &Path| path.field().is_map() || path.field().kind() == Kind::String;
             let texts = paths.filter(is_text);
             let there = texts.filter(|path| path.owner(&mut base.message.clone()).is_some());
-            there
-                .map(move |path| (number, path.text()))
-                .collect::<Vec<_>>()
+            there.map(move |path| (number, path.text())).collect::<Vec<_>>()
         })
         .collect();
     let pairs = proptest::collection::hash_map(text(), text(), 0..4);
@@ -71,11 +68,7 @@ fn no_text_and_no_map_in_any_field_gets_past_its_rule() {
     outcome.unwrap();
 }
 
-fn value(
-    field: &prost_reflect::FieldDescriptor,
-    text: String,
-    pairs: HashMap<String, String>,
-) -> Value {
+fn value(field: &prost_reflect::FieldDescriptor, text: String, pairs: HashMap<String, String>) -> Value {
     if field.is_map() {
         let pair = |(key, value)| (MapKey::String(key), Value::String(value));
         return Value::Map(pairs.into_iter().map(pair).collect());

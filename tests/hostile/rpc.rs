@@ -56,11 +56,7 @@ impl Stage {
         };
         let service = Service::new(Arc::new(disks), settings, tasks);
         let groups = group::Service::new(service.clone());
-        Self {
-            cloud,
-            service,
-            groups,
-        }
+        Self { cloud, service, groups }
     }
 
     /// Calls the RPC of this name.
@@ -132,9 +128,7 @@ pub(crate) fn method(name: &str) -> MethodDescriptor {
     let mut methods = POOL
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>());
-    methods
-        .find(|method| method.name() == name)
-        .expect("an RPC")
+    methods.find(|method| method.name() == name).expect("an RPC")
 }
 
 /// Its request.
@@ -145,9 +139,7 @@ pub(crate) fn request(name: &str) -> MessageDescriptor {
 #[test]
 fn every_rpc_of_the_controllers_is_called() {
     for (service, called) in CALLED {
-        let service = POOL
-            .get_service_by_name(&format!("csi.v1.{service}"))
-            .unwrap();
+        let service = POOL.get_service_by_name(&format!("csi.v1.{service}")).unwrap();
         let names: Vec<String> = service.methods().map(|m| m.name().to_owned()).collect();
         assert_eq!(names, *called);
     }

@@ -64,9 +64,9 @@ pub(crate) enum Rule {
 pub(crate) fn of(field: &FieldDescriptor) -> Rule {
     let name = field.full_name().trim_start_matches("csi.v1.").to_owned();
     match name.as_str() {
-        "CreateVolumeRequest.name"
-        | "CreateSnapshotRequest.name"
-        | "CreateVolumeGroupSnapshotRequest.name" => Rule::Name,
+        "CreateVolumeRequest.name" | "CreateSnapshotRequest.name" | "CreateVolumeGroupSnapshotRequest.name" => {
+            Rule::Name
+        }
         "ControllerPublishVolumeRequest.volume_id"
         | "ControllerPublishVolumeRequest.node_id"
         | "ValidateVolumeCapabilitiesRequest.volume_id"
@@ -84,9 +84,7 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "DeleteVolumeGroupSnapshotRequest.group_snapshot_id"
         | "ControllerUnpublishVolumeRequest.volume_id" => Rule::Gone,
         "ControllerUnpublishVolumeRequest.node_id" => Rule::GoneOrAll,
-        "ListSnapshotsRequest.source_volume_id" | "ListSnapshotsRequest.snapshot_id" => {
-            Rule::Filter
-        }
+        "ListSnapshotsRequest.source_volume_id" | "ListSnapshotsRequest.snapshot_id" => Rule::Filter,
         "ListVolumesRequest.starting_token"
         | "ControllerListVolumeHealthRequest.starting_token"
         | "ListSnapshotsRequest.starting_token" => Rule::Token,
@@ -96,8 +94,7 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         "CapacityRange.required_bytes" => Rule::Size,
         "CapacityRange.limit_bytes" => Rule::Limit,
         "CreateVolumeGroupSnapshotRequest.source_volume_ids" => Rule::Sources,
-        "DeleteVolumeGroupSnapshotRequest.snapshot_ids"
-        | "GetVolumeGroupSnapshotRequest.snapshot_ids" => Rule::Members,
+        "DeleteVolumeGroupSnapshotRequest.snapshot_ids" | "GetVolumeGroupSnapshotRequest.snapshot_ids" => Rule::Members,
         "VolumeCapability.AccessMode.mode" => Rule::Choice,
         "VolumeCapability.MountVolume.fs_type" => Rule::Choice,
         "VolumeCapability.MountVolume.mount_flags" => Rule::Flags,
@@ -110,11 +107,13 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
         | "ControllerModifyVolumeRequest.mutable_parameters"
         | "ValidateVolumeCapabilitiesRequest.parameters"
         | "ValidateVolumeCapabilitiesRequest.mutable_parameters" => Rule::Known,
-        "ControllerPublishVolumeRequest.volume_context"
-        | "ValidateVolumeCapabilitiesRequest.volume_context" => Rule::Any,
+        "ControllerPublishVolumeRequest.volume_context" | "ValidateVolumeCapabilitiesRequest.volume_context" => {
+            Rule::Any
+        }
         "Topology.segments" => Rule::Segments,
-        "CreateVolumeRequest.volume_capabilities"
-        | "ValidateVolumeCapabilitiesRequest.volume_capabilities" => Rule::Many,
+        "CreateVolumeRequest.volume_capabilities" | "ValidateVolumeCapabilitiesRequest.volume_capabilities" => {
+            Rule::Many
+        }
         "ControllerPublishVolumeRequest.volume_capability"
         | "VolumeCapability.access_mode"
         | "ControllerExpandVolumeRequest.capacity_range" => Rule::Required,
@@ -180,11 +179,7 @@ impl Rule {
                 if texts().map(str::len).sum::<usize>() > LARGEST {
                     return INVALID;
                 }
-                let one = if self == Self::Sources {
-                    Self::Id
-                } else {
-                    Self::Member
-                };
+                let one = if self == Self::Sources { Self::Id } else { Self::Member };
                 let bad = texts().map(|text| one.expect_text(text));
                 let bad = bad.filter(|expect| *expect != Expect::Fine);
                 bad.last().unwrap_or(Expect::Fine)
@@ -208,15 +203,11 @@ impl Rule {
         // What could be an id of the cloud is for the cloud to know.
         let plausible = ["d-", "s-", "i-", "sg-", "ssg-"].iter().any(|start| {
             let body = text.strip_prefix(start);
-            body.is_some_and(|body| {
-                !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric())
-            })
+            body.is_some_and(|body| !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric()))
         });
         match self {
             Self::Id | Self::Gone | Self::Name if text.is_empty() => INVALID,
-            Self::GoneOrAll | Self::Filter | Self::Token | Self::Unused | Self::Choice
-                if text.is_empty() =>
-            {
+            Self::GoneOrAll | Self::Filter | Self::Token | Self::Unused | Self::Choice if text.is_empty() => {
                 Expect::Fine
             }
             Self::Token => Expect::Refused(Code::Aborted),

@@ -3,15 +3,9 @@
 //!
 //! `KILL_SEED=7 cargo test --test kill` draws other instants.
 #![cfg(feature = "mock-cloud")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a helper as in a test, a failure fails the test"
-)]
+#![expect(clippy::unwrap_used, reason = "in a helper as in a test, a failure fails the test")]
 
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 #[path = "../common/mod.rs"]
 mod common;
 #[expect(dead_code, reason = "the lists are looked at by another file of tests")]
@@ -92,9 +86,7 @@ fn things(state: &Value) -> Things {
         let name = &row["tags"]["diskplugin.csi.example/name"];
         name.as_str().unwrap_or("without a name").to_owned()
     };
-    let disks = rows("disks")
-        .into_iter()
-        .filter(|row| row["phase"] != "Deleting");
+    let disks = rows("disks").into_iter().filter(|row| row["phase"] != "Deleting");
     let disks = disks.map(|row| {
         let what = format!(
             "{} GiB of {} in {} on {:?}",
@@ -145,10 +137,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
         state_reader,
     };
     let start = Instant::now();
-    let (next, enough) = (
-        Arc::new(AtomicUsize::new(0)),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let (next, enough) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let mut workers = JoinSet::new();
     for _ in 0..AT_A_TIME {
         let (callers, next, enough) = (callers.clone(), Arc::clone(&next), Arc::clone(&enough));
@@ -170,11 +159,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
         // The instant itself is what is drawn: there is no state to wait for.
         tokio::time::sleep(instants.next()).await;
         process.signal(Signal::SIGKILL);
-        assert_eq!(
-            process.ended().await.code,
-            None,
-            "it ended before it was killed"
-        );
+        assert_eq!(process.ended().await.code, None, "it ended before it was killed");
     }
     let (process, _) = fake.controller(&socket).keys().ready(&socket).await;
     enough.store(true, Ordering::SeqCst);
@@ -201,10 +186,7 @@ async fn lane(seed: u64, kills: usize, at_least: usize) -> Things {
         findings.counts(),
         callers.sidecar.codes()
     );
-    assert!(
-        findings.is_clean(),
-        "seed {seed} (KILL_SEED): {findings:#?}"
-    );
+    assert!(findings.is_clean(), "seed {seed} (KILL_SEED): {findings:#?}");
     things(&state)
 }
 
@@ -223,9 +205,7 @@ fn first(things: &Things) -> Things {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_kills_leave_the_same_disks_as_a_run_without() {
     let seed = std::env::var("KILL_SEED").ok();
-    let seed = seed.map_or(1, |seed| {
-        seed.parse::<u64>().expect("KILL_SEED is a number")
-    });
+    let seed = seed.map_or(1, |seed| seed.parse::<u64>().expect("KILL_SEED is a number"));
     let (one, two, calm) = tokio::join!(
         lane(seed, KILLS, CALM_LIVES),
         lane(seed + 1, KILLS, CALM_LIVES),

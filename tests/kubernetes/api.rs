@@ -1,4 +1,5 @@
-//! A small API server over HTTP: lists, watches, reads, updates, merge patches and creations, and what can go wrong with them.
+//! A small API server over HTTP: lists, watches, reads, updates, merge patches and creations, and what can go wrong
+//! with them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -147,17 +148,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             let answer = service_fn(move |request| answer(Arc::clone(&shared), request));
             let connection = hyper::server::conn::http1::Builder::new();
             // The client sees how it ends.
-            let _ = connection
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
+            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
         });
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -177,9 +173,7 @@ async fn answer(
         }
     }
     if watches {
-        let from = query
-            .split('&')
-            .find_map(|part| part.strip_prefix("resourceVersion="));
+        let from = query.split('&').find_map(|part| part.strip_prefix("resourceVersion="));
         let from = from.and_then(|text| text.parse().ok()).unwrap_or(0);
         return Ok(follow(shared, path, from));
     }
@@ -191,13 +185,7 @@ async fn answer(
     Ok(answer)
 }
 
-fn reply(
-    world: &mut World,
-    method: &Method,
-    path: &str,
-    query: &str,
-    given: Value,
-) -> Response<Body> {
+fn reply(world: &mut World, method: &Method, path: &str, query: &str, given: Value) -> Response<Body> {
     const COLLECTIONS: [&str; 15] = [
         "pods",
         "csidrivers",
@@ -215,9 +203,7 @@ fn reply(
         "daemonsets",
         "storageclasses",
     ];
-    let is_list = COLLECTIONS
-        .iter()
-        .any(|name| path.ends_with(&format!("/{name}")));
+    let is_list = COLLECTIONS.iter().any(|name| path.ends_with(&format!("/{name}")));
     if let Some(text) = world.texts.get(path) {
         return Response::new(Full::new(Bytes::from(text.clone())).boxed());
     }
@@ -261,9 +247,8 @@ fn reply(
             let user = review["spec"]["user"].as_str().unwrap();
             let page = review["spec"]["nonResourceAttributes"]["path"].as_str();
             let mut users = world.users.values();
-            let allowed = users.any(|(name, pages)| {
-                name == user && pages.iter().any(|allowed| Some(allowed.as_str()) == page)
-            });
+            let allowed =
+                users.any(|(name, pages)| name == user && pages.iter().any(|allowed| Some(allowed.as_str()) == page));
             review["status"] = json!({"allowed": allowed});
             full(201, &review)
         }

@@ -136,8 +136,7 @@ async fn the_archive_of_a_cluster_has_what_concerns_the_driver_and_no_secret() {
         }
         assert!(!members.contains_key(&format!("{folder}/log-mesh.txt")));
         let report: Value = serde_json::from_str(text("pod.json")).unwrap();
-        let env =
-            json!({"DISKPLUGIN_ZONE": "cn-beijing-b", "DISKPLUGIN_TOKEN": null, "OTHER": null});
+        let env = json!({"DISKPLUGIN_ZONE": "cn-beijing-b", "DISKPLUGIN_TOKEN": null, "OTHER": null});
         assert_eq!(report["containers"][0]["env"], env);
         let args = &report["containers"][0]["args"];
         assert_eq!(args[1], "--http-address=0.0.0.0:9808");
@@ -156,11 +155,7 @@ async fn the_archive_of_a_cluster_has_what_concerns_the_driver_and_no_secret() {
         ("volumes/team_data/persistentvolumeclaim.json", "pv-1"),
         ("volumes/team_data/volumeattachments.json", "node-of-n050"),
     ] {
-        assert!(
-            members[member].contains(part),
-            "{member}: {}",
-            members[member]
-        );
+        assert!(members[member].contains(part), "{member}: {}", members[member]);
     }
 }
 
@@ -174,10 +169,7 @@ async fn what_is_not_included_is_in_the_manifest() {
     let manifest = &members["manifest.json"];
     assert!(manifest.contains("pod storage/n051"), "{manifest}");
     assert!(printed.contains("storage/events"), "{printed}");
-    assert!(
-        printed.contains("only 50 pods of nodes are read"),
-        "{printed}"
-    );
+    assert!(printed.contains("only 50 pods of nodes are read"), "{printed}");
     // The volume is attached there.
     assert!(members.contains_key("pods/storage/n050/pod.json"));
     assert!(!members.contains_key("pods/storage/n051/pod.json"));
@@ -195,11 +187,7 @@ async fn objects_of_a_volume_need_no_right_to_events_and_pods_of_its_namespace()
     });
     let (members, printed) = bundle(&kit, &[]).await;
     assert!(!printed.contains("team"), "{printed}");
-    for name in [
-        "persistentvolume",
-        "persistentvolumeclaim",
-        "volumeattachments",
-    ] {
+    for name in ["persistentvolume", "persistentvolumeclaim", "volumeattachments"] {
         let member = format!("volumes/team_data/{name}.json");
         assert!(members.contains_key(&member), "{member}: {printed}");
     }
@@ -235,10 +223,7 @@ async fn without_the_pods_of_the_driver_its_events_are_read() {
         ];
     });
     let (members, printed) = bundle(&kit, &["--namespace=storage"]).await;
-    assert!(
-        members["events/storage.json"].contains("BackOff"),
-        "{printed}"
-    );
+    assert!(members["events/storage.json"].contains("BackOff"), "{printed}");
     assert!(printed.contains("pods of the driver: cannot"), "{printed}");
     assert!(!printed.contains("no pod has the label"), "{printed}");
     assert_eq!(printed.matches(ADVICE).count(), 2, "{printed}");

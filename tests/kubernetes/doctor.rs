@@ -23,9 +23,7 @@ async fn doctor(kit: &Kit) -> (Option<i32>, Value) {
 }
 
 fn status<'a>(checks: &'a Value, name: &str) -> &'a str {
-    checks[format!("cluster/{name}")]["status"]
-        .as_str()
-        .unwrap_or("none")
+    checks[format!("cluster/{name}")]["status"].as_str().unwrap_or("none")
 }
 
 fn found<'a>(checks: &'a Value, name: &str) -> &'a str {
@@ -87,10 +85,7 @@ async fn a_complete_installation_has_no_failed_check() {
         assert_eq!(status(&checks, name), "ok", "{name}: {checks}");
     }
     assert_eq!(status(&checks, "snapshot-crds"), "warning");
-    assert!(
-        found(&checks, "deployment").contains("r/csi-attacher:v4"),
-        "{checks}"
-    );
+    assert!(found(&checks, "deployment").contains("r/csi-attacher:v4"), "{checks}");
 }
 
 #[tokio::test]
@@ -122,9 +117,7 @@ async fn each_defect_of_an_installation_is_named() {
     put(&kit, &format!("{CLASSES}/a"), class.clone());
     put(&kit, &format!("{CLASSES}/b"), class);
     kit.api.change(|world| {
-        world
-            .denied_rights
-            .push("patch volumeattachments".to_owned());
+        world.denied_rights.push("patch volumeattachments".to_owned());
     });
     let (code, checks) = doctor(&kit).await;
     assert_eq!(code, Some(1));
@@ -145,18 +138,9 @@ async fn each_defect_of_an_installation_is_named() {
 async fn what_cannot_be_read_is_skipped_with_the_reason() {
     let kit = installed().await;
     kit.api.change(|world| {
-        world
-            .forbidden
-            .push("GET /apis/apps/v1/daemonsets".to_owned());
+        world.forbidden.push("GET /apis/apps/v1/daemonsets".to_owned());
     });
     let (code, checks) = doctor(&kit).await;
-    assert_eq!(
-        (code, status(&checks, "workloads")),
-        (Some(0), "skipped"),
-        "{checks}"
-    );
-    assert!(
-        found(&checks, "workloads").contains("`list` of daemonsets"),
-        "{checks}"
-    );
+    assert_eq!((code, status(&checks, "workloads")), (Some(0), "skipped"), "{checks}");
+    assert!(found(&checks, "workloads").contains("`list` of daemonsets"), "{checks}");
 }

@@ -75,10 +75,8 @@ async fn a_claim_learns_once_that_disks_are_sold_out() {
     assert_eq!(claim_of["uid"], UID);
     // Another claim is other news.
     claim(&channel, "logs", OTHER).await.unwrap_err();
-    kit.until("the other one is told too", |_| {
-        (kit.events().len() == 2).then_some(())
-    })
-    .await;
+    kit.until("the other one is told too", |_| (kit.events().len() == 2).then_some(()))
+        .await;
     assert_eq!(kit.api.count("POST"), 2);
     assert_eq!(kit.api.count("PATCH"), 0);
 }
@@ -125,15 +123,11 @@ async fn a_claim_learns_who_holds_its_disk_and_a_node_that_it_is_full() {
 #[tokio::test]
 async fn events_that_cannot_be_written_change_no_answer() {
     let kit = Kit::new(&["--out-of-stock=*/cloud_essd"]).await;
-    kit.api
-        .change(|world| world.forbidden.push("POST".to_owned()));
+    kit.api.change(|world| world.forbidden.push("POST".to_owned()));
     let (controller, channel) = kit.ready(&["--events"]).await;
     sold_out(&channel).await;
     logged(&controller, "cannot write an event").await;
     logged(&controller, "Grant it").await;
     claim(&channel, "logs", OTHER).await.unwrap_err();
-    assert_eq!(
-        controller.stderr().matches("cannot write an event").count(),
-        1
-    );
+    assert_eq!(controller.stderr().matches("cannot write an event").count(), 1);
 }

@@ -40,17 +40,11 @@ async fn the_types_of_all_nodes_are_published_once_whoever_says_what_they_are() 
     assert_eq!(types.0["ecs.g7se.16xlarge"].disk_quantity, 56);
     assert!(!types.0["ecs.g6.large"].categories.is_empty());
     // What the chart put there stays.
-    let object = kit
-        .api
-        .see(|world| world.store.get(CONFIG_MAP).cloned())
-        .unwrap();
+    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned()).unwrap();
     assert_eq!(object["metadata"]["labels"]["app"], "chart");
 
     // A node of a type that is known costs nothing; one of a new type is told of at once.
-    let (patches, asked) = (
-        kit.api.count("PATCH"),
-        kit.fake.count("DescribeInstanceTypes").await,
-    );
+    let (patches, asked) = (kit.api.count("PATCH"), kit.fake.count("DescribeInstanceTypes").await);
     kit.node("third", Some("ecs.g6.large"), None);
     kit.node("fourth", Some("ecs.g8i.large"), None);
     assert_eq!(names(&kit, 3).await.len(), 3);
@@ -98,12 +92,7 @@ async fn the_api_server_may_be_away_at_the_start_and_later_and_calls_are_answere
     kit.config_map();
     kit.node("a", Some("ecs.g6.large"), None);
     kit.api.stop();
-    let flags = [
-        FLAG,
-        "--events",
-        "--startup-taint=x/y",
-        "--http-address=127.0.0.1:0",
-    ];
+    let flags = [FLAG, "--events", "--startup-taint=x/y", "--http-address=127.0.0.1:0"];
     let (controller, channel) = kit.ready(&flags).await;
     create(&channel, "pvc-1").await.unwrap();
     logged(&controller, "using the last known state").await;
@@ -116,10 +105,7 @@ async fn the_api_server_may_be_away_at_the_start_and_later_and_calls_are_answere
     kit.api.again();
     names(&kit, 2).await;
     // Once for each kind and absence, however often it was tried.
-    let told = controller
-        .stderr()
-        .matches("using the last known state")
-        .count();
+    let told = controller.stderr().matches("using the last known state").count();
     assert!((2..=4).contains(&told), "{}", controller.stderr());
     logged(&controller, "they can be watched again").await;
 }
@@ -144,25 +130,16 @@ async fn what_is_missing_or_forbidden_is_said_with_what_to_do_and_is_made_up_for
     names(&kit, 1).await;
     create(&channel, "pvc-1").await.unwrap();
     // The first failure was told; the second of the same trouble was not.
-    assert!(
-        !controller.stderr().contains(refused),
-        "{}",
-        controller.stderr()
-    );
+    assert!(!controller.stderr().contains(refused), "{}", controller.stderr());
     logged(&controller, "are published again").await;
 }
 
 #[tokio::test]
 async fn who_may_not_watch_is_told_what_to_grant() {
     let kit = Kit::new(&[]).await;
-    kit.api
-        .change(|world| world.forbidden.push(format!("GET {NODES}")));
+    kit.api.change(|world| world.forbidden.push(format!("GET {NODES}")));
     let (controller, _) = kit.ready(&[FLAG]).await;
-    logged(
-        &controller,
-        "grant the ServiceAccount list and watch of them",
-    )
-    .await;
+    logged(&controller, "grant the ServiceAccount list and watch of them").await;
     logged(&controller, "system:serviceaccount:ns:it").await;
 }
 
@@ -173,13 +150,7 @@ async fn without_an_api_server_nothing_is_asked_for_and_asking_is_a_wrong_settin
     create(&channel, "pvc-1").await.unwrap();
     assert_eq!(kit.api.see(|world| world.calls.len()), 0);
 
-    let args = [
-        "controller",
-        "--region=r",
-        "--zone=z",
-        "--cluster-id=c",
-        "--events",
-    ];
+    let args = ["controller", "--region=r", "--zone=z", "--cluster-id=c", "--events"];
     let ended = diskplugin(args)
         .env("ACCESS_KEY_ID", "a")
         .env("ACCESS_KEY_SECRET", "b")

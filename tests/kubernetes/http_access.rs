@@ -14,20 +14,14 @@ const METRICS: &str = "/metrics";
 pub(crate) async fn address(controller: &Process) -> String {
     until("the HTTP port is served", SOON, async || {
         let stderr = controller.stderr();
-        let line = stderr
-            .lines()
-            .find(|line| line.contains("serving /healthz"))?;
+        let line = stderr.lines().find(|line| line.contains("serving /healthz"))?;
         let address = line.split("address=").nth(1)?;
         Some(address.split_whitespace().next()?.to_owned())
     })
     .await
 }
 
-pub(crate) async fn get(
-    client: &reqwest::Client,
-    url: &str,
-    token: Option<&str>,
-) -> (StatusCode, String) {
+pub(crate) async fn get(client: &reqwest::Client, url: &str, token: Option<&str>) -> (StatusCode, String) {
     let mut request = client.get(url);
     if let Some(token) = token {
         request = request.bearer_auth(token);
@@ -66,18 +60,11 @@ async fn pages_need_a_token_whose_user_may_get_the_path() {
     for (token, status, text) in [
         (None, StatusCode::UNAUTHORIZED, "bearer token"),
         (Some("unknown"), StatusCode::UNAUTHORIZED, "bearer token"),
-        (
-            Some("weak-token"),
-            StatusCode::FORBIDDEN,
-            "nonResourceURL /metrics",
-        ),
+        (Some("weak-token"), StatusCode::FORBIDDEN, "nonResourceURL /metrics"),
         (Some("good-token"), StatusCode::OK, "diskplugin_build_info"),
     ] {
         let (got, body) = get(&client, &metrics, token).await;
-        assert!(
-            got == status && body.contains(text),
-            "{token:?}: {got} {body}"
-        );
+        assert!(got == status && body.contains(text), "{token:?}: {got} {body}");
     }
     let volumes = format!("{http}/debug/volumes");
     let (status, _) = get(&client, &volumes, Some("good-token")).await;
@@ -86,23 +73,14 @@ async fn pages_need_a_token_whose_user_may_get_the_path() {
 
     // A decision is reused, so a scrape does not depend on the API server each time.
     let before = kit.api.count("POST");
-    assert_eq!(
-        get(&client, &metrics, Some("good-token")).await.0,
-        StatusCode::OK
-    );
+    assert_eq!(get(&client, &metrics, Some("good-token")).await.0, StatusCode::OK);
     assert_eq!(kit.api.count("POST"), before);
     kit.api.stop();
-    assert_eq!(
-        get(&client, &metrics, Some("good-token")).await.0,
-        StatusCode::OK
-    );
+    assert_eq!(get(&client, &metrics, Some("good-token")).await.0, StatusCode::OK);
     let (status, _) = get(&client, &metrics, Some("new-token")).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     let log = controller.stderr();
-    assert!(
-        !log.contains("good-token") && !log.contains("new-token"),
-        "{log}"
-    );
+    assert!(!log.contains("good-token") && !log.contains("new-token"), "{log}");
 }
 
 /// Writes a new self-signed certificate for 127.0.0.1 and its key. Returns the certificate.
@@ -126,17 +104,9 @@ async fn the_port_serves_https_and_takes_a_replaced_certificate() {
     ];
     let (controller, _) = kit.ready(&flags).await;
     let url = format!("https://{}/metrics", address(&controller).await);
-    let trusting = |certificate: &Certificate| {
-        client()
-            .tls_certs_only([certificate.clone()])
-            .build()
-            .unwrap()
-    };
+    let trusting = |certificate: &Certificate| client().tls_certs_only([certificate.clone()]).build().unwrap();
     let (status, text) = get(&trusting(&first), &url, None).await;
-    assert!(
-        status == StatusCode::OK && text.ends_with("# EOF\n"),
-        "{status} {text}"
-    );
+    assert!(status == StatusCode::OK && text.ends_with("# EOF\n"), "{status} {text}");
 
     let second = write_certificate(kit.dir.path());
     until("the new certificate is used", SOON, async || {

@@ -81,14 +81,7 @@ impl Kit {
     }
 
     /// The same, of a Node with this uid.
-    pub(crate) fn register_of(
-        &self,
-        name: &str,
-        uid: Option<&str>,
-        driver: &str,
-        id: &str,
-        count: Option<u32>,
-    ) {
+    pub(crate) fn register_of(&self, name: &str, uid: Option<&str>, driver: &str, id: &str, count: Option<u32>) {
         let mut row = json!({"name": driver, "nodeID": id, "topologyKeys": []});
         if let Some(count) = count {
             row["allocatable"] = json!({"count": count});
@@ -109,11 +102,7 @@ impl Kit {
     }
 
     /// Waits until there is something to see in the API server.
-    pub(crate) async fn until<T>(
-        &self,
-        what: &str,
-        look: impl Fn(&Api) -> Option<T> + Send + Sync,
-    ) -> T {
+    pub(crate) async fn until<T>(&self, what: &str, look: impl Fn(&Api) -> Option<T> + Send + Sync) -> T {
         until(what, SOON, async || look(&self.api)).await
     }
 
@@ -131,10 +120,7 @@ impl Kit {
 /// Waits until the process has logged it.
 pub(crate) async fn logged(process: &Process, text: &str) {
     let what = format!("the log has {text:?}");
-    until(&what, SOON, async || {
-        process.stderr().contains(text).then_some(())
-    })
-    .await;
+    until(&what, SOON, async || process.stderr().contains(text).then_some(())).await;
 }
 
 fn config(url: &str) -> String {

@@ -22,8 +22,7 @@ use crate::common::wait::until;
 use crate::http_access::{address, client, get};
 use crate::kit::{Kit, SOON, logged};
 
-const LEASE: &str =
-    "/apis/coordination.k8s.io/v1/namespaces/storage/leases/diskplugin-csi-example-controller";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/storage/leases/diskplugin-csi-example-controller";
 
 /// Shorter than the defaults, and long enough for a busy machine.
 const TIMES: [&str; 3] = [
@@ -52,11 +51,7 @@ impl Replica {
             .controller(&self.socket)
             .keys()
             .env("POD_NAME", self.name)
-            .args([
-                "--leader-election",
-                "--http-address=127.0.0.1:0",
-                &kubeconfig,
-            ])
+            .args(["--leader-election", "--http-address=127.0.0.1:0", &kubeconfig])
             .args(TIMES)
             .args(flags)
     }
@@ -114,11 +109,7 @@ impl SocketWatch {
     fn check(mut self) {
         self.stop.store(true, Ordering::SeqCst);
         self.thread.take().unwrap().join().unwrap();
-        assert_eq!(
-            self.twice.load(Ordering::SeqCst),
-            0,
-            "two sockets at a time"
-        );
+        assert_eq!(self.twice.load(Ordering::SeqCst), 0, "two sockets at a time");
     }
 }
 
@@ -177,11 +168,7 @@ async fn a_leader_that_cannot_renew_exits_and_another_one_serves_when_the_api_se
     kit.api.stop();
     let ended = first.ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("no longer the leader"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("no longer the leader"), "{}", ended.stderr);
     assert!(!a.socket.exists());
     let mut restarted = a.start(&kit);
     logged(&restarted, "standby: cannot read the Lease").await;
@@ -239,8 +226,7 @@ async fn a_standby_is_healthy_and_ready_and_says_who_the_leader_is() {
         assert!(metrics.lines().any(|line| line == gauge), "{metrics}");
     }
     // A right that is missing is reported, and the replica is not ready.
-    kit.api
-        .change(|world| world.forbidden.push(format!("GET {LEASE}")));
+    kit.api.change(|world| world.forbidden.push(format!("GET {LEASE}")));
     logged(&waiting, "standby: cannot read the Lease").await;
     let url = format!("http://{}/readyz", address(&waiting).await);
     let (code, text) = get(&client, &url, None).await;
@@ -256,10 +242,7 @@ async fn a_standby_with_a_socket_is_not_ready_and_serves_on_the_same_connection_
     a.serves(&mut leader).await;
     let mut waiting = b.command(&kit, &["--standby-socket"]).spawn();
     standby(&waiting).await;
-    let channel = until("it has a socket", SOON, async || {
-        try_connect(&b.socket).await
-    })
-    .await;
+    let channel = until("it has a socket", SOON, async || try_connect(&b.socket).await).await;
     let mut identity = IdentityClient::new(channel.clone());
     let probe = identity.probe(ProbeRequest {}).await.unwrap();
     assert_eq!(probe.into_inner().ready, Some(false));
@@ -306,11 +289,7 @@ async fn times_that_would_allow_two_leaders_are_invalid() {
     let command = kit.fake.controller(&a.socket).keys().env("POD_NAME", "a");
     let kubeconfig = format!("--kubeconfig={}", kit.kubeconfig().display());
     let ended = command
-        .args([
-            "--leader-election",
-            "--leader-election-renew-deadline=15s",
-            &kubeconfig,
-        ])
+        .args(["--leader-election", "--leader-election-renew-deadline=15s", &kubeconfig])
         .ended()
         .await;
     assert_eq!(ended.code, Some(64));

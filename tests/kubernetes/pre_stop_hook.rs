@@ -24,11 +24,8 @@ fn attach(kit: &Kit, name: &str, driver: &str, node: &str) {
     let attachment = json!({"metadata": {}, "spec": {
         "attacher": driver, "nodeName": node, "source": {"persistentVolumeName": name},
     }});
-    kit.api.change(|world| {
-        world
-            .store
-            .put(&format!("{ATTACHMENTS}/{name}"), attachment)
-    });
+    kit.api
+        .change(|world| world.store.put(&format!("{ATTACHMENTS}/{name}"), attachment));
 }
 
 fn detach(kit: &Kit, name: &str) {
@@ -47,8 +44,7 @@ async fn it_does_not_wait_on_a_node_that_is_not_drained() {
     let kit = Kit::new(&[]).await;
     attach(&kit, "one", DRIVER, "worker-1");
     let others = json!({"taints": [{"key": "dedicated", "effect": "NoSchedule"}]});
-    let ready =
-        json!({"conditions": [{"type": "Ready", "status": "True", "message": "kubelet is ready"}]});
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True", "message": "kubelet is ready"}]});
     node(&kit, &others, &ready);
     assert_ended(&hook(&kit, "1h").ended().await, "the node is not drained");
     assert_eq!(kit.api.count(&format!("GET {ATTACHMENTS}")), 0);
@@ -66,10 +62,7 @@ async fn it_waits_on_a_drained_node_for_the_volumes_of_the_driver_on_this_node()
         (taint("ToBeDeletedByClusterAutoscaler"), json!({})),
         (taint("karpenter.sh/disrupted"), json!({})),
         (taint("karpenter.sh/disruption"), json!({})),
-        (
-            taint("node.cloudprovider.kubernetes.io/shutdown"),
-            json!({}),
-        ),
+        (taint("node.cloudprovider.kubernetes.io/shutdown"), json!({})),
         (json!({}), shutdown),
         // The Node no longer exists.
         (Value::Null, Value::Null),
@@ -153,8 +146,5 @@ async fn failures_do_not_delay_the_end_of_the_pod() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let text = std::fs::read_to_string(log).unwrap();
     assert!(text.starts_with("before\n"), "{text}");
-    assert!(
-        text.contains(&format!("{stops}read the Node worker-1")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("{stops}read the Node worker-1")), "{text}");
 }

@@ -71,20 +71,14 @@ impl Store {
     pub(crate) fn list(&self, below: &str) -> (u64, Vec<Value>) {
         let objects = self.objects.iter();
         let found = objects.filter(|(place, _)| is_below(place, below));
-        (
-            self.version,
-            found.map(|(_, object)| object.clone()).collect(),
-        )
+        (self.version, found.map(|(_, object)| object.clone()).collect())
     }
 
     /// What happened below a place after a version, as lines of a watch, and up to which version that is.
     pub(crate) fn since(&self, below: &str, version: u64) -> (u64, Vec<Value>) {
         let later = self.history.iter().filter(|(at, _, _)| *at > version);
         let events = later.filter(|(_, place, _)| is_below(place, below));
-        (
-            self.version,
-            events.map(|(_, _, event)| event.clone()).collect(),
-        )
+        (self.version, events.map(|(_, _, event)| event.clone()).collect())
     }
 
     fn note(&mut self, place: &str, kind: &str, object: &Value) {
@@ -94,9 +88,7 @@ impl Store {
 }
 
 fn is_below(place: &str, below: &str) -> bool {
-    let rest = place
-        .strip_prefix(below)
-        .and_then(|rest| rest.strip_prefix('/'));
+    let rest = place.strip_prefix(below).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| !rest.contains('/'))
 }
 

@@ -12,17 +12,15 @@ fn join(kit: &Kit, name: &str) {
         {"key": TAINT, "effect": "NoExecute"},
         {"key": TAINT, "effect": "NoSchedule"},
     ]);
-    let node = json!({"metadata": {"uid": format!("uid-{name}")}, "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"}});
+    let node =
+        json!({"metadata": {"uid": format!("uid-{name}")}, "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"}});
     kit.api
         .change(|world| world.store.put(&format!("{NODES}/{name}"), node));
 }
 
 fn taints(api: &Api, name: &str) -> Vec<String> {
     let node = api.see(|world| world.store.get(&format!("{NODES}/{name}")).cloned());
-    let taints = node.unwrap()["spec"]["taints"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let taints = node.unwrap()["spec"]["taints"].as_array().cloned().unwrap_or_default();
     let keys = taints
         .iter()
         .map(|taint: &Value| taint["key"].as_str().unwrap().to_owned());
@@ -39,14 +37,10 @@ async fn it_goes_when_the_driver_is_registered_and_nothing_else_goes() {
     kit.register("b", "other.csi.example", "i-two", None);
     let (controller, _) = kit.ready(&[&flag]).await;
     kit.register("a", "diskplugin.csi.example", "i-one", None);
-    kit.until("the taint is gone", |api| {
-        (taints(api, "a") == ["other"]).then_some(())
-    })
-    .await;
+    kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
+        .await;
     logged(&controller, "ready: the taint is taken off").await;
-    let cidr = kit
-        .api
-        .see(|world| world.store.get(&format!("{NODES}/a")).cloned());
+    let cidr = kit.api.see(|world| world.store.get(&format!("{NODES}/a")).cloned());
     assert_eq!(cidr.unwrap()["spec"]["podCIDR"], "10.0.0.0/24");
     assert_eq!(taints(&kit.api, "b").len(), 3);
     // A node that is done is let be.
@@ -66,10 +60,8 @@ async fn a_taint_that_comes_meanwhile_stays() {
     kit.register("a", "diskplugin.csi.example", "i-one", None);
     let (_controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
     let wanted = ["node.kubernetes.io/unreachable"];
-    kit.until("the taint is gone", |api| {
-        (taints(api, "a") == wanted).then_some(())
-    })
-    .await;
+    kit.until("the taint is gone", |api| (taints(api, "a") == wanted).then_some(()))
+        .await;
 }
 
 #[tokio::test]
@@ -92,10 +84,8 @@ async fn a_node_that_came_again_keeps_it_until_the_driver_is_registered_on_it() 
     .await;
     // The nodes are seen to one after the other.
     kit.register("b", driver, "i-two", None);
-    kit.until("that of b is gone", |api| {
-        (taints(api, "b") == ["other"]).then_some(())
-    })
-    .await;
+    kit.until("that of b is gone", |api| (taints(api, "b") == ["other"]).then_some(()))
+        .await;
     assert_eq!(taints(&kit.api, "a").len(), 3);
     assert_eq!(taints(&kit.api, "c").len(), 3);
     assert_eq!(kit.api.count("PATCH"), 2);
@@ -116,21 +106,14 @@ async fn where_limits_are_published_a_node_first_tells_its_own() {
     join(&kit, "b");
     kit.register("a", "diskplugin.csi.example", "i-one", None);
     kit.register("b", "diskplugin.csi.example", "i-two", Some(16));
-    let flags = [
-        &format!("--startup-taint={TAINT}"),
-        "--instance-types-config-map=types",
-    ];
+    let flags = [&format!("--startup-taint={TAINT}"), "--instance-types-config-map=types"];
     let (_controller, _) = kit.ready(&flags).await;
-    kit.until("that of b is gone", |api| {
-        (taints(api, "b") == ["other"]).then_some(())
-    })
-    .await;
+    kit.until("that of b is gone", |api| (taints(api, "b") == ["other"]).then_some(()))
+        .await;
     assert_eq!(taints(&kit.api, "a").len(), 3);
     kit.register("a", "diskplugin.csi.example", "i-one", Some(16));
-    kit.until("that of a is gone", |api| {
-        (taints(api, "a") == ["other"]).then_some(())
-    })
-    .await;
+    kit.until("that of a is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
+        .await;
 }
 
 #[tokio::test]
@@ -138,14 +121,11 @@ async fn who_may_not_is_told_what_to_grant_and_makes_up_for_it() {
     let kit = Kit::new(&[]).await;
     join(&kit, "a");
     kit.register("a", "diskplugin.csi.example", "i-one", None);
-    kit.api
-        .change(|world| world.forbidden.push("PATCH".to_owned()));
+    kit.api.change(|world| world.forbidden.push("PATCH".to_owned()));
     let (controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
     logged(&controller, "cannot take the taint").await;
     logged(&controller, "Grant it").await;
     kit.api.change(|world| world.forbidden.clear());
-    kit.until("the taint is gone", |api| {
-        (taints(api, "a") == ["other"]).then_some(())
-    })
-    .await;
+    kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
+        .await;
 }

@@ -51,7 +51,10 @@ async fn fixture() -> Kit {
                 "claimRef": {"namespace": "default", "name": "data"},
             }}),
         );
-        store.put(CLAIM, json!({"metadata": {"uid": "1"}, "spec": {"volumeName": "pvc-1"}}));
+        store.put(
+            CLAIM,
+            json!({"metadata": {"uid": "1"}, "spec": {"volumeName": "pvc-1"}}),
+        );
         store.put(
             "/apis/storage.k8s.io/v1/volumeattachments/csi-1",
             json!({
@@ -77,7 +80,10 @@ async fn fixture() -> Kit {
             let second = u32::try_from(number).unwrap();
             store.put(&format!("{EVENTS}/e-{number}"), event(name, kind, reason, second));
         }
-        store.put("/api/v1/nodes/worker-1", json!({"metadata": {"labels": {ZONE: "cn-a"}}}));
+        store.put(
+            "/api/v1/nodes/worker-1",
+            json!({"metadata": {"labels": {ZONE: "cn-a"}}}),
+        );
         store.put(
             "/apis/storage.k8s.io/v1/csinodes/worker-1",
             json!({"spec": {"drivers": [{"name": DRIVER, "nodeID": "i-1", "topologyKeys": []}]}}),
@@ -101,11 +107,7 @@ async fn a_volume_is_found_by_claim_by_name_and_by_disk() {
     let kit = fixture().await;
     for volume in ["default/data", "pvc-1", "d-1"] {
         let ended = timeline(&kit, volume).await;
-        assert_eq!(
-            (ended.code, ended.stderr.as_str()),
-            (Some(0), ""),
-            "{volume}"
-        );
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{volume}");
         let text = &ended.stdout;
         assert!(
             text.starts_with("disk d-1, PersistentVolume pvc-1, claim default/data\n"),
@@ -123,10 +125,7 @@ async fn a_volume_is_found_by_claim_by_name_and_by_disk() {
             let at = rest.find(part);
             rest = &rest[at.unwrap_or_else(|| panic!("no {part:?} in order\n{text}"))..];
         }
-        assert!(
-            !text.contains("Pulled") && !text.contains("other"),
-            "{text}"
-        );
+        assert!(!text.contains("Pulled") && !text.contains("other"), "{text}");
         let conclusion = text.trim_end().lines().last().unwrap();
         assert_eq!(
             conclusion,
@@ -137,10 +136,7 @@ async fn a_volume_is_found_by_claim_by_name_and_by_disk() {
         assert!(!text.contains("not available"), "{text}");
     }
     // Only the node of the attachment is read.
-    let reads = |node: &str| {
-        kit.api
-            .count(&format!("GET /api/v1/namespaces/storage/pods/{node}:"))
-    };
+    let reads = |node: &str| kit.api.count(&format!("GET /api/v1/namespaces/storage/pods/{node}:"));
     assert!(reads("node-1") > 0);
     assert_eq!(reads("node-2"), 0);
 }
@@ -155,20 +151,14 @@ async fn sources_that_cannot_be_read_are_named() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let text = &ended.stdout;
     assert!(
-        text.contains(
-            "not available: cannot read /debug/volumes/d-1 of the pod storage/controller-1"
-        ),
+        text.contains("not available: cannot read /debug/volumes/d-1 of the pod storage/controller-1"),
         "{text}"
     );
     assert!(text.contains("ProvisioningSucceeded"), "{text}");
-    kit.api
-        .change(|world| world.forbidden = vec!["GET /".to_owned()]);
+    kit.api.change(|world| world.forbidden = vec!["GET /".to_owned()]);
     let ended = timeline(&kit, "pvc-1").await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(
-        ended.stderr.contains("no source could be read"),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("no source could be read"), "{ended:?}");
 }
 
 #[tokio::test]
@@ -189,7 +179,9 @@ async fn what_prevents_all_calls_is_the_first_line_of_the_conclusion() {
     });
     let text = conclusion().await;
     assert!(
-        text.starts_with("No node is in a zone of the volume: the PersistentVolume pvc-1 allows cn-b, and the nodes are in"),
+        text.starts_with(
+            "No node is in a zone of the volume: the PersistentVolume pvc-1 allows cn-b, and the nodes are in"
+        ),
         "{text}"
     );
     kit.api.change(|world| {
@@ -216,8 +208,5 @@ async fn what_prevents_all_calls_is_the_first_line_of_the_conclusion() {
         text.starts_with("No controller of the driver is ready to create, attach"),
         "{text}"
     );
-    assert!(
-        text.contains("the pod storage/controller-1 is not ready."),
-        "{text}"
-    );
+    assert!(text.contains("the pod storage/controller-1 is not ready."), "{text}");
 }

@@ -11,10 +11,7 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     ),
     (&["nix"], &["host/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
-    (
-        &["hyper", "hyper_util", "http_body_util"],
-        &["fake-ecs/", "app/http"],
-    ),
+    (&["hyper", "hyper_util", "http_body_util"], &["fake-ecs/", "app/http"]),
     (&["fake_ecs"], &["app/", "cli"]),
     (&["anyhow"], &["main.rs", "app/"]),
 ];

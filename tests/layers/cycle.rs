@@ -24,10 +24,7 @@ impl Imports {
 
     /// The files that lie on a cycle, each with one that it imports there.
     pub(crate) fn cycles(&self) -> Vec<String> {
-        let pairs = self
-            .0
-            .iter()
-            .flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
+        let pairs = self.0.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
         let back = pairs.filter(|(from, to)| self.reaches(to, from));
         back.map(|(from, to)| format!("{} imports {}", from.join("/"), to.join("/")))
             .collect()
@@ -70,9 +67,7 @@ fn target(files: &BTreeMap<Vec<String>, &Source>, named: Vec<String>) -> Option<
     let mut named = named;
     // A re-export leads one level down.
     for _ in 0..8 {
-        let known = (1..=named.len())
-            .rev()
-            .find(|end| files.contains_key(&named[..*end]))?;
+        let known = (1..=named.len()).rev().find(|end| files.contains_key(&named[..*end]))?;
         let module = named[..known].to_vec();
         let Some(name) = named.get(known) else {
             return Some(module);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::source::Source;
 
 const MOST_LINES: usize = 400;
+/// `max_width` of rustfmt.toml, which does not wrap comments.
+const MOST_COLUMNS: usize = 120;
 
 /// Not part of the repository.
 const NOT_OWNED: &[&str] = &[
@@ -36,6 +38,20 @@ pub(crate) struct Text {
 pub(crate) fn too_long(file: &Source) -> Option<String> {
     let lines = file.plain_lines;
     (lines > MOST_LINES).then(|| format!("{}: {lines} lines without its tests", file.path))
+}
+
+/// The comments that are wider than the code.
+pub(crate) fn wide_comments(text: &Text) -> Vec<String> {
+    let lines = text.content.lines().enumerate().filter(|_| text.path.ends_with(".rs"));
+    let wide = lines.filter(|(_, line)| line.trim_start().starts_with("//") && line.chars().count() > MOST_COLUMNS);
+    wide.map(|(index, _)| {
+        format!(
+            "{}:{}: a comment of more than {MOST_COLUMNS} columns",
+            text.path,
+            index + 1
+        )
+    })
+    .collect()
 }
 
 /// The upper median; 0 for nothing.
@@ -77,8 +93,8 @@ pub(crate) fn unfit(text: &Text) -> Vec<String> {
 pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    let entries = std::fs::read_dir(folder)
-        .unwrap_or_else(|error| panic!("{} is not readable: {error}", folder.display()));
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{} is not readable: {error}", folder.display()));
     for entry in entries {
         let entry = entry.expect("a folder that was opened can be read");
         let kind = entry.file_type().expect("the kind of an entry is known");

@@ -88,9 +88,7 @@ impl House {
         }
         let name = rest.last();
         if own != "app" && name.is_some_and(|name| self.implementations.contains(name)) {
-            return Some(format!(
-                "{own} takes the trait, app chooses who implements it"
-            ));
+            return Some(format!("{own} takes the trait, app chooses who implements it"));
         }
         None
     }

@@ -45,11 +45,7 @@ fn the_fake_cloud_depends_on_no_crate_of_this_project() {
         .split("\n[")
         .filter(|section| section.contains("dependencies]"));
     let lines = sections.flat_map(str::lines);
-    let is_own = |line: &&str| {
-        ["path", "workspace", "git"]
-            .iter()
-            .any(|word| line.contains(word))
-    };
+    let is_own = |line: &&str| ["path", "workspace", "git"].iter().any(|word| line.contains(word));
     report(lines.filter(is_own).map(str::to_owned));
 }
 
@@ -64,6 +60,12 @@ fn codes_of_the_cloud_are_judged_in_one_place() {
 #[test]
 fn no_file_is_longer_than_400_lines_without_its_tests() {
     report(Source::of_all_crates().iter().filter_map(files::too_long));
+}
+
+#[test]
+fn comments_are_as_wide_as_the_code() {
+    assert!(include_str!("../../rustfmt.toml").contains("max_width = 120"));
+    report(files::texts().iter().flat_map(files::wide_comments));
 }
 
 #[test]

@@ -109,9 +109,7 @@ impl Source {
     /// How many `super` lead from here to the crate's root.
     pub(crate) fn depth(&self) -> usize {
         let parts = self.path.trim_end_matches(".rs").split('/');
-        parts
-            .filter(|part| !["mod", "lib", "main"].contains(part))
-            .count()
+        parts.filter(|part| !["mod", "lib", "main"].contains(part)).count()
     }
 
     /// Whether the file is the module `stem` or lies in it.
@@ -238,8 +236,7 @@ fn is_test_attribute(tokens: &[Token]) -> bool {
         let texts = tokens.iter().map(|token| token.text.as_str());
         texts.take(with.len()).eq(with.iter().copied())
     };
-    starts(&["#", "[", "cfg", "(", "test", ")", "]"])
-        || starts(&["#", "[", "cfg", "(", "all", "(", "test", ","])
+    starts(&["#", "[", "cfg", "(", "test", ")", "]"]) || starts(&["#", "[", "cfg", "(", "all", "(", "test", ","])
 }
 
 /// The last token of the item whose first attribute stands at `at`.

@@ -31,10 +31,7 @@ fn uids_and_titles_are_unique() {
     }
     for board in &boards {
         let panels = board.body["panels"].as_array().unwrap();
-        let ids: BTreeSet<_> = panels
-            .iter()
-            .map(|panel| panel["id"].as_u64().unwrap())
-            .collect();
+        let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
         assert_eq!(ids.len(), panels.len(), "{}", board.name);
         let titles: BTreeSet<_> = board.panels().into_iter().map(|panel| panel.at).collect();
         assert_eq!(titles.len(), board.panels().len(), "{titles:?}");
@@ -100,10 +97,6 @@ fn every_variable_of_a_query_is_defined_and_every_defined_one_is_used() {
             // Grafana's own variables begin with two underscores.
             used.extend(names.filter(|name| !name.starts_with("__")));
         }
-        assert!(
-            defined.iter().eq(used.iter()),
-            "{}: {defined:?} {used:?}",
-            board.name
-        );
+        assert!(defined.iter().eq(used.iter()), "{}: {defined:?} {used:?}", board.name);
     }
 }

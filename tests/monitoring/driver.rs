@@ -6,8 +6,7 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
-    ControllerUnpublishVolumeRequest, DeleteVolumeRequest, NodeStageVolumeRequest,
-    NodeUnstageVolumeRequest,
+    ControllerUnpublishVolumeRequest, DeleteVolumeRequest, NodeStageVolumeRequest, NodeUnstageVolumeRequest,
 };
 use nix::sys::signal::Signal;
 use tonic::transport::Channel;
@@ -72,9 +71,7 @@ impl Driver {
         let (process, channel) = start.ready(&socket).await;
         let http = until("/metrics is served", TIMEOUT, async || {
             let stderr = process.stderr();
-            let line = stderr
-                .lines()
-                .find(|line| line.contains("serving /healthz"))?;
+            let line = stderr.lines().find(|line| line.contains("serving /healthz"))?;
             let address = line.split("address=").nth(1)?;
             Some(address.split_whitespace().next()?.to_owned())
         })
@@ -134,10 +131,7 @@ impl Driver {
             ..ControllerUnpublishVolumeRequest::default()
         };
         let mut controller = ControllerClient::new(self.channel.clone());
-        controller
-            .controller_unpublish_volume(unpublish)
-            .await
-            .unwrap();
+        controller.controller_unpublish_volume(unpublish).await.unwrap();
         let delete = DeleteVolumeRequest {
             volume_id: id.to_owned(),
             ..DeleteVolumeRequest::default()
@@ -148,14 +142,10 @@ impl Driver {
     /// Calls that fail: a category that is out of stock, and volumes that do not exist.
     pub(crate) async fn fail(&self, name: &str) {
         let mut request = volume(name);
-        request
-            .parameters
-            .insert("type".to_owned(), "cloud_ssd".to_owned());
+        request.parameters.insert("type".to_owned(), "cloud_ssd".to_owned());
         let mut controller = ControllerClient::new(self.channel.clone());
         controller.create_volume(request).await.unwrap_err();
-        publish(&self.channel, "d-missing", &self.node)
-            .await
-            .unwrap_err();
+        publish(&self.channel, "d-missing", &self.node).await.unwrap_err();
     }
 
     /// Creates volumes faster than the quota permits.

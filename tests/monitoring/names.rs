@@ -15,10 +15,7 @@ fn alerts_and_panels_use_only_metrics_and_labels_of_the_catalog() {
     let panels = boards.iter().flat_map(|board| board.panels());
     let panels = panels.flat_map(|panel| {
         let at = panel.at.clone();
-        panel
-            .queries
-            .into_iter()
-            .map(move |query| (at.clone(), query))
+        panel.queries.into_iter().map(move |query| (at.clone(), query))
     });
     report(alerts.chain(panels).flat_map(|(at, query)| {
         let problems = problems(&query).into_iter();
@@ -36,9 +33,7 @@ fn every_metric_is_in_a_dashboard() {
     report(METRICS.iter().filter_map(|metric| {
         let name = metric.full_name();
         let suffixes = ["", "_total", "_count", "_sum", "_bucket", "_info"];
-        let found = suffixes
-            .iter()
-            .any(|suffix| seen.contains(&format!("{name}{suffix}")));
+        let found = suffixes.iter().any(|suffix| seen.contains(&format!("{name}{suffix}")));
         (!found).then(|| format!("{name} is in no dashboard"))
     }));
 }

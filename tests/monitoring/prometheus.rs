@@ -24,10 +24,7 @@ pub(crate) struct Prometheus {
 /// The labels that the PodMonitors of the chart set.
 fn configuration(target: &str) -> String {
     let mut text = "global: {scrape_interval: 1s, evaluation_interval: 1s}\n".to_owned();
-    text.push_str(&format!(
-        "rule_files: [{:?}]\nscrape_configs:\n",
-        rules_path()
-    ));
+    text.push_str(&format!("rule_files: [{:?}]\nscrape_configs:\n", rules_path()));
     for role in ["controller", "node"] {
         text.push_str(&format!(
             "  - job_name: diskplugin-{role}\n    static_configs:\n      - targets: [{target:?}]\n        \
@@ -79,14 +76,8 @@ impl Prometheus {
     /// The field `data` of a response of the API.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, String> {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let pairs = query
-            .iter()
-            .map(|(key, value)| format!("{key}={}", encode(value)));
-        let url = format!(
-            "{}/api/v1/{path}?{}",
-            self.url,
-            pairs.collect::<Vec<_>>().join("&")
-        );
+        let pairs = query.iter().map(|(key, value)| format!("{key}={}", encode(value)));
+        let url = format!("{}/api/v1/{path}?{}", self.url, pairs.collect::<Vec<_>>().join("&"));
         let response = self.client.get(url).send().await.unwrap();
         let mut body: Value = response.json().await.unwrap();
         match body["status"] == "success" {
@@ -107,17 +98,10 @@ impl Prometheus {
         let now = self.get("query", &[("query", "time()")]).await?;
         let now = now["result"][0].as_f64().unwrap();
         let (start, end) = ((now - 120.0).to_string(), now.to_string());
-        let parameters = [
-            ("query", query),
-            ("start", &start),
-            ("end", &end),
-            ("step", "1"),
-        ];
+        let parameters = [("query", query), ("start", &start), ("end", &end), ("step", "1")];
         let data = self.get("query_range", &parameters).await?;
         let series = data["result"].as_array().unwrap().iter();
-        Ok(numbers(
-            series.flat_map(|series| series["values"].as_array().unwrap()),
-        ))
+        Ok(numbers(series.flat_map(|series| series["values"].as_array().unwrap())))
     }
 }
 

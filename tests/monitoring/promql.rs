@@ -5,15 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use diskplugin::app::metrics::catalog::METRICS;
 
 /// The labels of every sample: those of the scrape, and the bounds of histograms.
-const SCRAPE: [&str; 7] = [
-    "job",
-    "namespace",
-    "pod",
-    "node",
-    "release",
-    "instance",
-    "le",
-];
+const SCRAPE: [&str; 7] = ["job", "namespace", "pod", "node", "release", "instance", "le"];
 
 /// The names of all samples with their labels.
 pub(crate) fn samples() -> BTreeMap<String, BTreeSet<&'static str>> {
@@ -89,10 +81,7 @@ fn label_names(query: &str) -> BTreeSet<String> {
 /// Label values are not queries.
 fn without_strings(query: &str) -> String {
     let parts = query.split('"').enumerate();
-    parts
-        .filter(|(at, _)| at % 2 == 0)
-        .map(|(_, part)| part)
-        .collect()
+    parts.filter(|(at, _)| at % 2 == 0).map(|(_, part)| part).collect()
 }
 
 /// Each identifier with the text after it.
@@ -101,9 +90,7 @@ fn identifiers(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let start = rest.find(is_part)?;
-        let end = rest[start..]
-            .find(|c| !is_part(c))
-            .map_or(rest.len(), |at| start + at);
+        let end = rest[start..].find(|c| !is_part(c)).map_or(rest.len(), |at| start + at);
         let name = &rest[start..end];
         rest = &rest[end..];
         Some((name, rest))

@@ -90,37 +90,23 @@ async fn panels_add_releases_and_use_the_newest_listing_of_each() {
         // The same second as the other replica.
         (unlabeled, "first-1", 500, "In_use", 3),
     ];
-    let series = pods
-        .into_iter()
-        .flat_map(|(release, pod, listed, state, disks)| {
-            let labels = format!(r#"job="diskplugin-controller", {release}, pod="{pod}""#);
-            let disk = format!(r#"{labels}, state="{state}", category="cloud_essd""#);
-            [
-                (
-                    format!("volumes_listed_timestamp_seconds{{{labels}}}"),
-                    listed,
-                ),
-                (format!("volumes{{{disk}}}"), disks),
-                (format!("volumes_capacity_bytes{{{disk}}}"), disks * 1024),
-                (
-                    format!(r#"node_attachments_used{{{labels}, node_id="i-1"}}"#),
-                    disks,
-                ),
-            ]
-        });
+    let series = pods.into_iter().flat_map(|(release, pod, listed, state, disks)| {
+        let labels = format!(r#"job="diskplugin-controller", {release}, pod="{pod}""#);
+        let disk = format!(r#"{labels}, state="{state}", category="cloud_essd""#);
+        [
+            (format!("volumes_listed_timestamp_seconds{{{labels}}}"), listed),
+            (format!("volumes{{{disk}}}"), disks),
+            (format!("volumes_capacity_bytes{{{disk}}}"), disks * 1024),
+            (format!(r#"node_attachments_used{{{labels}, node_id="i-1"}}"#), disks),
+        ]
+    });
     let series: Vec<_> = series
-        .map(|(name, value)| {
-            json!({"series": format!("diskplugin_{name}"), "values": format!("{value}x10")})
-        })
+        .map(|(name, value)| json!({"series": format!("diskplugin_{name}"), "values": format!("{value}x10")}))
         .collect();
     let expected = [
         ("Volumes", "{}", 110),
         ("Volumes by state", r#"{state="In_use"}"#, 110),
-        (
-            "Capacity by category",
-            r#"{category="cloud_essd"}"#,
-            110 * 1024,
-        ),
+        ("Capacity by category", r#"{category="cloud_essd"}"#, 110 * 1024),
         ("Attached volumes by instance", r#"{node_id="i-1"}"#, 110),
     ];
     let panels: Vec<_> = dashboards().iter().flat_map(|it| it.panels()).collect();

@@ -27,8 +27,7 @@ fn every_alert_has_a_section_and_every_section_an_alert() {
     let missing = alerts.iter().filter(|name| !sections.contains_key(*name));
     let missing = missing.map(|name| format!("{PAGE} has no section {name}"));
     let obsolete = sections.keys().filter(|name| !alerts.contains(name));
-    let obsolete = obsolete
-        .map(|name| format!("{PAGE} has a section of an alert that does not exist: {name}"));
+    let obsolete = obsolete.map(|name| format!("{PAGE} has a section of an alert that does not exist: {name}"));
     report(missing.chain(obsolete));
 }
 

@@ -44,9 +44,9 @@ const WITHOUT_DATA: [(&str, &str); 5] = [
 pub(crate) fn without_variables(query: &str) -> String {
     let query = query.replace("$__rate_interval", "4s");
     let names = ["namespace", "release", "node", "disk_id"];
-    let query = names.iter().fold(query, |query, name| {
-        query.replace(&format!("\"${name}\""), "\".*\"")
-    });
+    let query = names
+        .iter()
+        .fold(query, |query, name| query.replace(&format!("\"${name}\""), "\".*\""));
     assert!(!query.contains('$'), "an unknown variable: {query}");
     query
 }
@@ -59,9 +59,7 @@ async fn data(prometheus: &Prometheus, panel: &Panel) -> Result<usize, String> {
             true => prometheus.instant(&query).await,
             false => prometheus.range(&query).await,
         };
-        count += values
-            .map_err(|error| format!("{}: {error}: {query}", panel.at))?
-            .len();
+        count += values.map_err(|error| format!("{}: {error}: {query}", panel.at))?.len();
     }
     Ok(count)
 }
@@ -73,10 +71,7 @@ async fn check_targets(prometheus: &Prometheus) {
         for target in active {
             assert_eq!(target["lastError"], "", "{target}");
         }
-        let up = active
-            .iter()
-            .filter(|target| target["health"] == "up")
-            .count();
+        let up = active.iter().filter(|target| target["health"] == "up").count();
         (up == 2).then_some(())
     })
     .await;
@@ -93,8 +88,7 @@ async fn check_metadata(prometheus: &Prometheus) {
             missing.insert(name);
             return None;
         };
-        let same = found[0]["type"] == metric.kind()
-            && found[0]["help"].as_str()?.starts_with(metric.help);
+        let same = found[0]["type"] == metric.kind() && found[0]["help"].as_str()?.starts_with(metric.help);
         (!same).then(|| format!("{name}: {found}"))
     }));
     // Without samples, for the reasons of WITHOUT_DATA.
@@ -112,13 +106,8 @@ async fn check_metadata(prometheus: &Prometheus) {
 async fn check_alerts(prometheus: &Prometheus) {
     let rules = prometheus.get("rules", &[]).await.unwrap();
     let groups = rules["groups"].as_array().unwrap().iter();
-    let rules: Vec<_> = groups
-        .flat_map(|group| group["rules"].as_array().unwrap())
-        .collect();
-    let names: BTreeSet<_> = rules
-        .iter()
-        .map(|rule| rule["name"].as_str().unwrap())
-        .collect();
+    let rules: Vec<_> = groups.flat_map(|group| group["rules"].as_array().unwrap()).collect();
+    let names: BTreeSet<_> = rules.iter().map(|rule| rule["name"].as_str().unwrap()).collect();
     let alerts = alerts();
     let expected: BTreeSet<_> = alerts.iter().map(|alert| alert.name.as_str()).collect();
     assert_eq!(names, expected);
@@ -144,10 +133,7 @@ async fn check_panels(prometheus: &Prometheus) {
             Ok(_) => {}
         }
     }
-    let expected: BTreeSet<_> = WITHOUT_DATA
-        .iter()
-        .map(|(at, _)| (*at).to_owned())
-        .collect();
+    let expected: BTreeSet<_> = WITHOUT_DATA.iter().map(|(at, _)| (*at).to_owned()).collect();
     let unexpected = empty.difference(&expected);
     problems.extend(unexpected.map(|at| format!("{at}: no data")));
     let obsolete = expected.difference(&empty);
@@ -159,10 +145,7 @@ async fn check_panels(prometheus: &Prometheus) {
 async fn check_exemplars(prometheus: &Prometheus) {
     let query = "diskplugin_cloud_call_duration_seconds_bucket";
     let parameters = [("query", query), ("start", "0"), ("end", "9999999999")];
-    let exemplars = prometheus
-        .get("query_exemplars", &parameters)
-        .await
-        .unwrap();
+    let exemplars = prometheus.get("query_exemplars", &parameters).await.unwrap();
     assert!(exemplars.to_string().contains("request_id"), "{exemplars}");
 }
 

@@ -44,11 +44,7 @@ impl Disk {
     }
 
     async fn from_image(home: &TestDir, image: &Path, serial: &'static str) -> Self {
-        let device = sh(&format!(
-            "flock /dev losetup --find --show {}",
-            image.display()
-        ))
-        .await;
+        let device = sh(&format!("flock /dev losetup --find --show {}", image.display())).await;
         symlink(&device, home.path().join("devices").join(serial)).unwrap();
         Self {
             home: home.path().to_owned(),
@@ -69,18 +65,12 @@ impl Disk {
     pub(crate) async fn read_directly(&self) -> Process {
         let source = format!("if={}", self.device);
         let arguments = ["of=/dev/null", "bs=4096", "count=1", "iflag=direct"];
-        let reader = Start::of("dd")
-            .args([source.as_str()])
-            .args(arguments)
-            .spawn();
+        let reader = Start::of("dd").args([source.as_str()]).args(arguments).spawn();
         let name = self.device.trim_start_matches("/dev/");
         let file = format!("/sys/block/{name}/inflight");
         until("the read is in flight", TIMEOUT, async || {
             let counts = fs::read_to_string(&file).unwrap();
-            counts
-                .split_whitespace()
-                .any(|count| count != "0")
-                .then_some(())
+            counts.split_whitespace().any(|count| count != "0").then_some(())
         })
         .await;
         reader
@@ -111,10 +101,7 @@ impl FreezableFilesystem {
         File::create(&image).unwrap().set_len(64 * MIB).unwrap();
         fs::create_dir(&directory).unwrap();
         let (image, mount_point) = (image.display(), directory.display());
-        sh(&format!(
-            "mkfs.ext4 -q {image}; mount -o loop {image} {mount_point}"
-        ))
-        .await;
+        sh(&format!("mkfs.ext4 -q {image}; mount -o loop {image} {mount_point}")).await;
         Self { directory }
     }
 
@@ -134,10 +121,7 @@ impl FreezableFilesystem {
 impl Drop for FreezableFilesystem {
     /// Unblocks all writes: otherwise the machine hangs at its next sync.
     fn drop(&mut self) {
-        run_blocking(&format!(
-            "fsfreeze --unfreeze {} 2>/dev/null",
-            self.directory.display()
-        ));
+        run_blocking(&format!("fsfreeze --unfreeze {} 2>/dev/null", self.directory.display()));
         // If the test failed, its images may still be in use.
         let _ = umount2(&self.directory, MntFlags::MNT_DETACH);
     }
@@ -172,10 +156,7 @@ impl ExportedImage {
         let served = home.path().join("disks").join(format!("{serial}.img"));
         File::create(&served).unwrap();
         let blockdev = format!("driver=file,node-name=f,filename={}", image.display());
-        let export = format!(
-            "type=fuse,id=e,node-name=f,mountpoint={},writable=on",
-            served.display()
-        );
+        let export = format!("type=fuse,id=e,node-name=f,mountpoint={},writable=on", served.display());
         let server = Start::of("qemu-storage-daemon")
             .args(["--blockdev", &blockdev, "--export", &export])
             .spawn();
@@ -183,11 +164,7 @@ impl ExportedImage {
             (fs::metadata(&served).ok()?.len() == 16 * MIB).then_some(())
         })
         .await;
-        Self {
-            server,
-            serial,
-            served,
-        }
+        Self { server, serial, served }
     }
 
     pub(crate) async fn disk(&self, home: &TestDir) -> Disk {

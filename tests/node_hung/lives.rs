@@ -13,16 +13,16 @@ use crate::{LONG_TIMEOUT, Plugin, disk_dir, home};
 
 const LIVES: usize = 100;
 const MAX_THREADS: usize = 64;
-/// Resident memory may be 20 MiB, of which up to 4 MiB are pages of the released program. The program under test is larger,
-/// so only anonymous memory is compared.
+/// Resident memory may be 20 MiB, of which up to 4 MiB are pages of the released program. The program under test is
+/// larger, so only anonymous memory is compared.
 const MAX_ANONYMOUS_KIB: u64 = 16 << 10;
 /// When the memory is measured after the last call.
 const IDLE: Duration = Duration::from_secs(10);
 /// For all lives on a busy machine.
 const AMPLE: Duration = Duration::from_secs(600);
 
-/// Repeats a call until it succeeds, as kubelet does. Only time may run out on a busy machine: a tool that is being started
-/// for one volume must not make the device of another one appear in use.
+/// Repeats a call until it succeeds, as kubelet does. Only time may run out on a busy machine: a tool that is being
+/// started for one volume must not make the device of another one appear in use.
 macro_rules! retry {
     ($call:expr) => {
         while let Err(error) = $call.await {
@@ -78,11 +78,7 @@ async fn parallel_lives_need_few_threads_and_little_memory_is_kept() {
     }
     let kib = |field: &str| {
         let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-        line.split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
     println!("{threads} threads, {} KiB", kib("RssAnon"));
     assert!(threads <= MAX_THREADS, "{threads} threads");

@@ -3,10 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[path = "../common/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 mod common;
 mod disk;
 #[path = "../common/failure_table.rs"]
@@ -20,9 +17,8 @@ use std::time::Duration;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
-    NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse,
-    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest,
+    NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse, NodePublishVolumeRequest,
+    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
 };
 use nix::sys::signal::Signal;
 use tonic::transport::Channel;
@@ -136,11 +132,7 @@ impl Plugin {
             .map(drop)
     }
 
-    async fn stats(
-        &self,
-        disk: &Disk,
-        time: Duration,
-    ) -> Result<NodeGetVolumeStatsResponse, Status> {
+    async fn stats(&self, disk: &Disk, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
         let request = NodeGetVolumeStatsRequest {
             volume_id: disk.volume(),
             volume_path: text(&disk.path("target")),
@@ -226,10 +218,7 @@ async fn a_hung_unmount_blocks_only_its_volume_and_no_restart() {
     plugin.run_lifecycle(&other).await;
     plugin.stage(&other, LONG_TIMEOUT).await.unwrap();
     let grown = plugin.thread_count().saturating_sub(before);
-    assert!(
-        grown < RETRIES / 2,
-        "{grown} more threads after {RETRIES} retries"
-    );
+    assert!(grown < RETRIES / 2, "{grown} more threads after {RETRIES} retries");
 
     // The blocked system call keeps the old process; a new one serves the socket.
     plugin.process.signal(Signal::SIGTERM);
@@ -282,10 +271,7 @@ async fn retries_for_a_hung_disk_do_not_add_threads() {
         assert!(codes.contains(&error.code()), "{error}");
     }
     let grown = plugin.thread_count().saturating_sub(before);
-    assert!(
-        grown < RETRIES / 2,
-        "{grown} more threads after {RETRIES} retries"
-    );
+    assert!(grown < RETRIES / 2, "{grown} more threads after {RETRIES} retries");
     plugin.run_lifecycle(&other).await;
 
     export.resume();

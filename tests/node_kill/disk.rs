@@ -142,10 +142,7 @@ impl Disk {
 
     pub(crate) async fn attach(&self) {
         let image = self.image();
-        let losetup = format!(
-            "flock /dev losetup --find --show --nooverlap {}",
-            image.display()
-        );
+        let losetup = format!("flock /dev losetup --find --show --nooverlap {}", image.display());
         let device = sh(&losetup).await;
         // A loop device keeps the read-only flag of its last user.
         sh(&format!("blockdev --setrw {device}")).await;
@@ -169,11 +166,7 @@ impl Disk {
         let image = OpenOptions::new().write(true).open(self.image()).unwrap();
         image.set_len(self.kind.sizes().1).unwrap();
         if self.link().exists() {
-            sh(&format!(
-                "losetup --set-capacity {}",
-                self.device().display()
-            ))
-            .await;
+            sh(&format!("losetup --set-capacity {}", self.device().display())).await;
         }
     }
 
@@ -184,9 +177,7 @@ impl Disk {
     pub(crate) fn uuid(&self) -> Option<[u8; 16]> {
         let mut uuid = [0; 16];
         let image = File::open(self.image()).unwrap();
-        image
-            .read_exact_at(&mut uuid, self.kind.uuid_offset()?)
-            .unwrap();
+        image.read_exact_at(&mut uuid, self.kind.uuid_offset()?).unwrap();
         Some(uuid)
     }
 
@@ -215,17 +206,8 @@ impl Disk {
             image.read_exact_at(&mut bytes, offset).unwrap();
             bytes
         };
-        let le = |bytes: Vec<u8>| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |all, &byte| all << 8 | u64::from(byte))
-        };
-        let be = |bytes: Vec<u8>| {
-            bytes
-                .iter()
-                .fold(0, |all, &byte| all << 8 | u64::from(byte))
-        };
+        let le = |bytes: Vec<u8>| bytes.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
+        let be = |bytes: Vec<u8>| bytes.iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
         match self.kind {
             Kind::Ext4 => le(at(1024 + 4, 4)) * (1024 << le(at(1024 + 24, 4))),
             Kind::Xfs => be(at(4, 4)) * be(at(8, 8)),
@@ -245,10 +227,7 @@ impl Disk {
 fn can_open_exclusively(device: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     let exclusive = nix::fcntl::OFlag::O_EXCL.bits();
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(exclusive)
-        .open(device);
+    let opened = OpenOptions::new().read(true).custom_flags(exclusive).open(device);
     opened.is_ok()
 }
 

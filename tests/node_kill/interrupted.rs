@@ -35,14 +35,12 @@ impl Step {
     }
 }
 
-/// The steps that had started when the plugin was killed, and had not finished. The plugin logs each step before it starts,
-/// and the end of each call.
+/// The steps that had started when the plugin was killed, and had not finished. The plugin logs each step before it
+/// starts, and the end of each call.
 pub(crate) fn steps(log: &str) -> Vec<Step> {
     let mut running = BTreeMap::new();
     for line in log.lines() {
-        let call = line
-            .split_once("rpc{")
-            .and_then(|(_, rest)| rest.split_once("}: "));
+        let call = line.split_once("rpc{").and_then(|(_, rest)| rest.split_once("}: "));
         let Some((call, message)) = call else {
             continue;
         };
@@ -101,16 +99,10 @@ impl fmt::Display for InterruptedSteps {
 #[test]
 fn only_steps_that_have_not_finished_are_interrupted() {
     let line = |call: &str, message: &str| format!("T INFO rpc{{disk.id={call}}}: {message}\n");
-    let mkfs = line(
-        "d-1",
-        "staging: create a filesystem of type ext4 on the blank device",
-    );
+    let mkfs = line("d-1", "staging: create a filesystem of type ext4 on the blank device");
     let mount = line("d-1", "staging: mount the device as ext4, writable, at /s");
     let grow = line("d-2", "expanding: grow the ext4 to the size of its device");
-    let pending = line(
-        "d-1",
-        "NodeStageVolume failed: OPERATION_PENDING: volume d-1",
-    );
+    let pending = line("d-1", "NodeStageVolume failed: OPERATION_PENDING: volume d-1");
     let done = line("d-1", "NodeStageVolume done");
     assert_eq!(steps(&[mkfs.clone(), pending].concat()), [Step::Mkfs]);
     assert_eq!(

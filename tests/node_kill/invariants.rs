@@ -30,9 +30,7 @@ impl FilesystemUuids {
 
     fn reformatted_disks(&self) -> Vec<String> {
         let all = self.0.lock().unwrap();
-        let changed = all
-            .values()
-            .filter(|(disk, uuid)| disk.uuid() != Some(*uuid));
+        let changed = all.values().filter(|(disk, uuid)| disk.uuid() != Some(*uuid));
         changed
             .map(|(disk, _)| format!("{} was formatted again", disk.serial))
             .collect()

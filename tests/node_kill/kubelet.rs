@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
-    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
+    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest,
 };
 use tokio::time::Instant;
 use tonic::transport::Channel;
@@ -53,26 +53,11 @@ impl NodeCall {
         }
         let mut node = NodeClient::new(channel.clone());
         match self {
-            Self::Stage(request) => node
-                .node_stage_volume(with_timeout(request))
-                .await
-                .map(drop),
-            Self::Publish(request) => node
-                .node_publish_volume(with_timeout(request))
-                .await
-                .map(drop),
-            Self::Unpublish(request) => node
-                .node_unpublish_volume(with_timeout(request))
-                .await
-                .map(drop),
-            Self::Unstage(request) => node
-                .node_unstage_volume(with_timeout(request))
-                .await
-                .map(drop),
-            Self::Expand(request) => node
-                .node_expand_volume(with_timeout(request))
-                .await
-                .map(drop),
+            Self::Stage(request) => node.node_stage_volume(with_timeout(request)).await.map(drop),
+            Self::Publish(request) => node.node_publish_volume(with_timeout(request)).await.map(drop),
+            Self::Unpublish(request) => node.node_unpublish_volume(with_timeout(request)).await.map(drop),
+            Self::Unstage(request) => node.node_unstage_volume(with_timeout(request)).await.map(drop),
+            Self::Expand(request) => node.node_expand_volume(with_timeout(request)).await.map(drop),
         }
     }
 }
@@ -158,13 +143,8 @@ impl Kubelet {
                     failures >= max
                 }
                 RetryPolicy::MaxFailures(max) => {
-                    let is_transient = [
-                        INTERRUPTED,
-                        UNAVAILABLE,
-                        "OPERATION_PENDING",
-                        "SHUTTING_DOWN",
-                    ]
-                    .contains(&name.as_str());
+                    let is_transient =
+                        [INTERRUPTED, UNAVAILABLE, "OPERATION_PENDING", "SHUTTING_DOWN"].contains(&name.as_str());
                     failures = if is_transient { 0 } else { failures + 1 };
                     failures >= max
                 }

@@ -114,18 +114,9 @@ impl Lifecycle<'_> {
             self.disk.attach().await;
             let policy = RetryPolicy::MaxFailuresWith(3, FOREIGN_DATA);
             let outcome = self.node.kubelet.call(&self.stage(), policy).await;
-            assert_eq!(
-                outcome,
-                Outcome::Failed(FOREIGN_DATA.to_owned()),
-                "{:?}",
-                self.disk
-            );
+            assert_eq!(outcome, Outcome::Failed(FOREIGN_DATA.to_owned()), "{:?}", self.disk);
             self.remove_from_node(&[]).await;
-            assert!(
-                self.disk.bytes() == before,
-                "the content of {:?} changed",
-                self.disk
-            );
+            assert!(self.disk.bytes() == before, "the content of {:?} changed", self.disk);
         }
         self.node.counters.increment("rejected");
     }
@@ -162,9 +153,7 @@ impl Lifecycle<'_> {
         self.disk.attach().await;
         let policy = match self.rng.below(6) {
             // The pod is deleted before its volume is staged.
-            0 if round < 2 => {
-                RetryPolicy::MaxAttempts(1 + u32::try_from(self.rng.below(4)).unwrap())
-            }
+            0 if round < 2 => RetryPolicy::MaxAttempts(1 + u32::try_from(self.rng.below(4)).unwrap()),
             _ => RetryPolicy::MaxFailures(MAX_FAILURES),
         };
         match kubelet.call(&self.stage(), policy).await {
@@ -182,11 +171,7 @@ impl Lifecycle<'_> {
                 }
                 // After a detach, the record no longer proves that the disk was blank.
                 let is_unwritten = self.written.is_none();
-                assert!(
-                    self.was_abandoned && is_unwritten,
-                    "{:?}: {name}",
-                    self.disk
-                );
+                assert!(self.was_abandoned && is_unwritten, "{:?}: {name}", self.disk);
                 self.node.counters.increment(FORMAT_INTERRUPTED);
                 return RoundOutcome::FormatInterrupted;
             }
@@ -240,11 +225,7 @@ impl Lifecycle<'_> {
     fn use_volume(&mut self, target: &str) {
         let target = self.disk.path(target);
         let is_block = self.disk.kind == Kind::Block;
-        let path = if is_block {
-            target
-        } else {
-            target.join("kept")
-        };
+        let path = if is_block { target } else { target.join("kept") };
         if let Some(written) = &self.written {
             let mut found = vec![0; written.len()];
             let mut file = fs::File::open(&path).unwrap();
@@ -255,11 +236,7 @@ impl Lifecycle<'_> {
         let bytes: Vec<u8> = (0..16384u64)
             .flat_map(|_| self.rng.below(u64::MAX).to_le_bytes())
             .collect();
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(!is_block)
-            .open(&path)
-            .unwrap();
+        let mut file = OpenOptions::new().write(true).create(!is_block).open(&path).unwrap();
         file.write_all(&bytes).unwrap();
         file.sync_all().unwrap();
         self.written = Some(bytes);
@@ -274,11 +251,7 @@ impl Lifecycle<'_> {
         self.call_concurrently(&self.unstage()).await;
         for name in ["staging", "a", "b"] {
             let path = self.disk.path(name);
-            assert!(
-                fs::symlink_metadata(&path).is_err(),
-                "{} still exists",
-                path.display()
-            );
+            assert!(fs::symlink_metadata(&path).is_err(), "{} still exists", path.display());
         }
         let left = mounts(&self.disk.path(""));
         assert!(left.is_empty(), "{left:?}");

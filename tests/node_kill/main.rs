@@ -5,10 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[path = "../common/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 mod common;
 mod disk;
 mod interrupted;
@@ -85,9 +82,7 @@ fn plugin(home: &TestDir, socket: &Path, scope: KillScope) -> Start {
             .args(args)
             .env("TMPDIR", home.path()),
     };
-    start
-        .env("RUST_LOG", "info")
-        .env("DISKPLUGIN_KUBELET_DIR", home.path())
+    start.env("RUST_LOG", "info").env("DISKPLUGIN_KUBELET_DIR", home.path())
 }
 
 /// The PID of the plugin, which is a child of `unshare` with [`KillScope::Container`].
@@ -134,9 +129,7 @@ impl Lifetimes {
 fn records(state: &Path) -> Vec<PathBuf> {
     let entries = |path: &Path| {
         let entries = std::fs::read_dir(path).unwrap();
-        entries
-            .map(|entry| entry.unwrap().path())
-            .collect::<Vec<_>>()
+        entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
     };
     let kinds = entries(state);
     kinds.iter().flat_map(|kind| entries(kind)).collect()
@@ -159,17 +152,13 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         counters: Counters::default(),
     };
     let start = Instant::now();
-    let (next, stop) = (
-        Arc::new(AtomicU64::new(0)),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let (next, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut workers = JoinSet::new();
     for _ in 0..CONCURRENCY {
         let (node, next, stop) = (node.clone(), Arc::clone(&next), Arc::clone(&stop));
         workers.spawn(async move {
             while !stop.load(Ordering::SeqCst) {
-                node.run_volume(seed, next.fetch_add(1, Ordering::SeqCst))
-                    .await;
+                node.run_volume(seed, next.fetch_add(1, Ordering::SeqCst)).await;
             }
         });
     }
@@ -202,10 +191,7 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         lifetimes.adapt(node.kubelet.counts.count(|_, result| result == "OK") > done);
         orphans += home.processes().len();
         let violations = violations(home.path(), &node.uuids);
-        assert!(
-            violations.is_empty(),
-            "seed {seed}, kill {round}: {violations:#?}"
-        );
+        assert!(violations.is_empty(), "seed {seed}, kill {round}: {violations:#?}");
         while let Some(ended) = workers.try_join_next() {
             ended.expect("a worker ends only when it is stopped");
         }
@@ -218,10 +204,7 @@ async fn run_node(seed: u64, kills: u64, scope: KillScope) {
         worker.unwrap();
     }
     let violations = violations(home.path(), &node.uuids);
-    assert!(
-        violations.is_empty(),
-        "seed {seed}, at the end: {violations:#?}"
-    );
+    assert!(violations.is_empty(), "seed {seed}, at the end: {violations:#?}");
     kill(pid, Signal::SIGTERM).unwrap();
     let ended = process.ended().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

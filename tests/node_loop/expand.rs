@@ -39,11 +39,7 @@ async fn check_online_expansion(fs_type: &str, serial: &str) {
     assert!(after - before > SIZE * 3 / 4, "{before} {after}");
     world.stage(&capability).await.unwrap();
     let grown = ["xfs_growfs", "btrfs filesystem resize"].map(|tool| world.exec.count(tool));
-    assert_eq!(
-        grown.iter().sum::<usize>(),
-        1,
-        "repeated calls grow nothing"
-    );
+    assert_eq!(grown.iter().sum::<usize>(), 1, "repeated calls grow nothing");
 }
 
 #[tokio::test]

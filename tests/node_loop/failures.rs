@@ -8,9 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use diskplugin::csi::proto::VolumeCapability;
 
 use crate::failure_table::{FailureRow, Observed};
-use crate::kit::{
-    SHORT_TIMEOUT, SIZE, World, block_capability, can_run, sh, with_flags, writer_capability,
-};
+use crate::kit::{SHORT_TIMEOUT, SIZE, World, block_capability, can_run, sh, with_flags, writer_capability};
 
 /// A staged volume that a pod uses.
 async fn in_use(serial: &str, capability: &VolumeCapability) -> World {

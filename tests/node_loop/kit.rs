@@ -15,8 +15,8 @@ use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVol
 use diskplugin::csi::proto::volume_health::VolumeHealthEntry;
 use diskplugin::csi::proto::{
     CapacityRange, NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest,
-    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability,
+    NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest, VolumeCapability,
 };
 use diskplugin::host::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
 use diskplugin::model::DriverName;
@@ -54,10 +54,7 @@ impl RecordingExec {
     /// The number of commands that started with this text.
     pub(crate) fn count(&self, start: &str) -> usize {
         let commands = self.commands.lock().unwrap();
-        commands
-            .iter()
-            .filter(|command| command.starts_with(start))
-            .count()
+        commands.iter().filter(|command| command.starts_with(start)).count()
     }
 }
 
@@ -164,11 +161,7 @@ impl World {
     /// `attach_reserved`.
     pub(crate) async fn unplug(&self) {
         let unplug = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node_loop/unplug");
-        sh(&format!(
-            "losetup -f; '{unplug}' {}",
-            self.device().display()
-        ))
-        .await;
+        sh(&format!("losetup -f; '{unplug}' {}", self.device().display())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
@@ -200,11 +193,7 @@ impl World {
         self.stage_within(LONG_TIMEOUT, capability).await
     }
 
-    pub(crate) async fn stage_within(
-        &self,
-        time: Duration,
-        capability: &VolumeCapability,
-    ) -> Result<(), Status> {
+    pub(crate) async fn stage_within(&self, time: Duration, capability: &VolumeCapability) -> Result<(), Status> {
         let mut request = Request::new(self.stage_request(capability));
         request.set_timeout(time);
         self.service.node_stage_volume(request).await.map(drop)
@@ -216,8 +205,7 @@ impl World {
         target: &str,
         readonly: bool,
     ) -> Result<(), Status> {
-        self.publish_within(LONG_TIMEOUT, capability, target, readonly)
-            .await
+        self.publish_within(LONG_TIMEOUT, capability, target, readonly).await
     }
 
     pub(crate) async fn publish_within(
@@ -244,11 +232,7 @@ impl World {
         self.unpublish_within(LONG_TIMEOUT, target).await
     }
 
-    pub(crate) async fn unpublish_within(
-        &self,
-        time: Duration,
-        target: &str,
-    ) -> Result<(), Status> {
+    pub(crate) async fn unpublish_within(&self, time: Duration, target: &str) -> Result<(), Status> {
         let mut request = Request::new(NodeUnpublishVolumeRequest {
             volume_id: self.volume(),
             target_path: self.text(target),
@@ -276,12 +260,7 @@ impl World {
         self.expand_within(LONG_TIMEOUT, path, required).await
     }
 
-    pub(crate) async fn expand_within(
-        &self,
-        time: Duration,
-        path: &str,
-        required: u64,
-    ) -> Result<i64, Status> {
+    pub(crate) async fn expand_within(&self, time: Duration, path: &str, required: u64) -> Result<i64, Status> {
         let mut request = Request::new(NodeExpandVolumeRequest {
             volume_id: self.volume(),
             volume_path: self.text(path),
@@ -369,16 +348,12 @@ pub(crate) fn with_flags(mut capability: VolumeCapability, flags: &[&str]) -> Vo
 /// The options of the mount at a path.
 pub(crate) fn mount_options(path: &Path) -> Vec<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mut lines = table
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let mut lines = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let found = lines.rfind(|line| Some(line[4]) == path.to_str());
     found.unwrap()[5].split(',').map(str::to_owned).collect()
 }
 
 pub(crate) fn is_mounted(path: &Path) -> bool {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    table
-        .lines()
-        .any(|line| line.split(' ').nth(4) == path.to_str())
+    table.lines().any(|line| line.split(' ').nth(4) == path.to_str())
 }

@@ -25,10 +25,7 @@ const OPTIONS: [(&str, &[&str]); 3] = [
         ],
     ),
     ("xfs", &["attr2", "ikeep", "noikeep", "commit=5"]),
-    (
-        "btrfs",
-        &["subvol=/", "compress=zstd:-3", "max_inline=2047"],
-    ),
+    ("btrfs", &["subvol=/", "compress=zstd:-3", "max_inline=2047"]),
 ];
 
 /// The driver mounts a filesystem with an option exactly if mount(8) does.
@@ -44,9 +41,8 @@ async fn the_kernel_decides_about_mount_options() {
         world.unstage().await.unwrap();
         std::fs::create_dir(&mount_point).unwrap();
         for option in options {
-            let mount = format!(
-                "mount -t {fs_type} -o '{option}' {device} {mount_point} 2>/dev/null && umount {mount_point}"
-            );
+            let mount =
+                format!("mount -t {fs_type} -o '{option}' {device} {mount_point} 2>/dev/null && umount {mount_point}");
             let expected = sh(&format!("{{ {mount}; }} && echo yes || echo no")).await;
             let capability = with_flags(writer_capability(fs_type), &[option]);
             match world.stage(&capability).await {

@@ -8,8 +8,7 @@ use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use tonic::Code;
 
 use crate::kit::{
-    SIZE, World, block_capability, can_run, is_mounted, mount_capability, mount_options,
-    with_flags, writer_capability,
+    SIZE, World, block_capability, can_run, is_mounted, mount_capability, mount_options, with_flags, writer_capability,
 };
 
 #[tokio::test]
@@ -20,10 +19,7 @@ async fn a_block_volume_is_published_as_a_device_node() {
     let world = World::new("nodeloop31").await;
     world.stage(&block_capability()).await.unwrap();
     for _ in 0..2 {
-        world
-            .publish(&block_capability(), "target", false)
-            .await
-            .unwrap();
+        world.publish(&block_capability(), "target", false).await.unwrap();
     }
     assert_eq!(world.total_bytes("target").await.unwrap(), SIZE);
     fs::OpenOptions::new()
@@ -51,15 +47,9 @@ async fn a_block_volume_that_is_published_read_only_rejects_writes() {
     }
     let world = World::new("nodeloop32").await;
     world.stage(&block_capability()).await.unwrap();
-    let mut earlier = fs::OpenOptions::new()
-        .write(true)
-        .open(world.device())
-        .unwrap();
+    let mut earlier = fs::OpenOptions::new().write(true).open(world.device()).unwrap();
     std::io::Write::write_all(&mut earlier, &[1; 4096]).unwrap();
-    world
-        .publish(&block_capability(), "target", true)
-        .await
-        .unwrap();
+    world.publish(&block_capability(), "target", true).await.unwrap();
     assert!(
         std::io::Write::write_all(&mut earlier, &[1; 4096]).is_err(),
         "the device rejects writes through an open file"
@@ -74,16 +64,10 @@ async fn a_block_volume_that_is_published_read_only_rejects_writes() {
         })
     };
     assert!(write(world.path("target")).is_err());
-    let error = world
-        .publish(&block_capability(), "second", false)
-        .await
-        .unwrap_err();
+    let error = world.publish(&block_capability(), "second", false).await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     world.unpublish("target").await.unwrap();
-    world
-        .publish(&block_capability(), "second", false)
-        .await
-        .unwrap();
+    world.publish(&block_capability(), "second", false).await.unwrap();
     assert!(write(world.path("second")).is_ok());
 }
 
@@ -104,10 +88,7 @@ async fn read_only_volumes_reject_writes_at_every_path() {
     assert_eq!(world.hash().await, before);
 
     world.stage(&writer_capability("ext4")).await.unwrap();
-    world
-        .publish(&writer_capability("ext4"), "target", true)
-        .await
-        .unwrap();
+    world.publish(&writer_capability("ext4"), "target", true).await.unwrap();
     assert!(fs::write(world.path("target/file"), "x").is_err());
     fs::write(world.path("staging/file"), "x").unwrap();
     let error = world
@@ -162,10 +143,7 @@ async fn a_target_may_have_stricter_flags_than_staging() {
     }
     let found = mount_options(&world.path("target"));
     for option in ["ro", "nosuid", "noexec", "noatime"] {
-        assert!(
-            found.iter().any(|found| found == option),
-            "{option}: {found:?}"
-        );
+        assert!(found.iter().any(|found| found == option), "{option}: {found:?}");
     }
     world.publish(&staged, "second", false).await.unwrap();
     let found = mount_options(&world.path("second"));
@@ -196,10 +174,7 @@ async fn paths_outside_kubelet_dir_or_with_a_symlink_are_rejected() {
     }
     symlink(elsewhere.path(), world.path("pod")).unwrap();
     for readonly in [false, true] {
-        let error = world
-            .publish(&capability, "pod/target", readonly)
-            .await
-            .unwrap_err();
+        let error = world.publish(&capability, "pod/target", readonly).await.unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
         assert!(error.message().contains("is a symlink"), "{error}");
     }

@@ -17,11 +17,7 @@ async fn check_rejected_unchanged(world: &World, fs_type: &str, code: Code, word
     for word in words {
         assert!(error.message().contains(word), "{word}: {error}");
     }
-    assert_eq!(
-        world.hash().await,
-        before,
-        "the content of the disk changed"
-    );
+    assert_eq!(world.hash().await, before, "the content of the disk changed");
     assert!(!is_mounted(&world.path("staging")));
 }
 
@@ -48,11 +44,7 @@ async fn a_filesystem_with_a_wiped_head_is_not_formatted() {
     if !can_run().await {
         return;
     }
-    for (fs_type, serial) in [
-        ("ext4", "nodeloop46"),
-        ("xfs", "nodeloop47"),
-        ("btrfs", "nodeloop48"),
-    ] {
+    for (fs_type, serial) in [("ext4", "nodeloop46"), ("xfs", "nodeloop47"), ("btrfs", "nodeloop48")] {
         let world = World::new(serial).await;
         sh(&format!(
             "mkfs.{fs_type} -q {0}; dd if=/dev/zero of={0} bs=1M count=4 conv=notrunc,fsync status=none",
@@ -61,11 +53,7 @@ async fn a_filesystem_with_a_wiped_head_is_not_formatted() {
         .await;
         let words = ["neither blank", "unidentified data", &world.serial];
         // blkid may detect a superblock copy after the head, which is another error.
-        let words = if fs_type == "btrfs" {
-            &words[2..]
-        } else {
-            &words
-        };
+        let words = if fs_type == "btrfs" { &words[2..] } else { &words };
         check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, words).await;
     }
 }
@@ -147,11 +135,7 @@ async fn a_serial_with_two_devices_is_rejected() {
         return;
     }
     let world = World::new("nodeloop17").await;
-    let second = sh(&format!(
-        "flock /dev losetup -f --show {}",
-        world.image().display()
-    ))
-    .await;
+    let second = sh(&format!("flock /dev losetup -f --show {}", world.image().display())).await;
     let own = world.device();
     let words = ["more than one device", &second, own.to_str().unwrap()];
     check_rejected_unchanged(&world, "ext4", Code::FailedPrecondition, &words).await;
@@ -207,9 +191,7 @@ async fn block_settings_apply_to_the_device_until_it_is_unstaged() {
         .volume_context
         .insert("sysConfig".to_owned(), context.to_owned());
     let stage = async |request| {
-        let staged = world
-            .service
-            .node_stage_volume(tonic::Request::new(request));
+        let staged = world.service.node_stage_volume(tonic::Request::new(request));
         staged.await.map(drop)
     };
     stage(request.clone()).await.unwrap();
@@ -227,9 +209,6 @@ async fn block_settings_apply_to_the_device_until_it_is_unstaged() {
     let error = stage(request).await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     let words = ["BLOCK_SETTING_REJECTED", "queue/nr_requests=10000"];
-    assert!(
-        words.iter().all(|word| error.message().contains(word)),
-        "{error}"
-    );
+    assert!(words.iter().all(|word| error.message().contains(word)), "{error}");
     assert!(!is_mounted(&world.path("staging")));
 }

@@ -16,18 +16,9 @@ async fn a_path_without_the_volume_is_not_found() {
     let world = World::new("nodeloop39").await;
     fs::create_dir(world.path("empty")).unwrap();
     let code = |error: Status| error.code();
-    assert_eq!(
-        world.total_bytes("empty").await.map_err(code),
-        Err(Code::NotFound)
-    );
-    assert_eq!(
-        world.total_bytes("nowhere").await.map_err(code),
-        Err(Code::NotFound)
-    );
-    assert_eq!(
-        world.expand("empty", 0).await.map_err(code),
-        Err(Code::NotFound)
-    );
+    assert_eq!(world.total_bytes("empty").await.map_err(code), Err(Code::NotFound));
+    assert_eq!(world.total_bytes("nowhere").await.map_err(code), Err(Code::NotFound));
+    assert_eq!(world.expand("empty", 0).await.map_err(code), Err(Code::NotFound));
     let request = NodeGetVolumeStatsRequest {
         volume_id: world.volume(),
         volume_path: "some/path".to_owned(),

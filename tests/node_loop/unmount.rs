@@ -7,9 +7,7 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::{NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest};
 use tonic::{Code, Request};
 
-use crate::kit::{
-    SHORT_TIMEOUT, World, block_capability, can_run, is_mounted, sh, writer_capability,
-};
+use crate::kit::{SHORT_TIMEOUT, World, block_capability, can_run, is_mounted, sh, writer_capability};
 
 #[tokio::test]
 async fn unstage_fails_while_published_and_unpublish_fails_for_another_volume() {
@@ -62,9 +60,7 @@ async fn an_unknown_volume_id_unmounts_nothing() {
         let error = error.map(drop).unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
         assert!(
-            error
-                .message()
-                .contains(&world.image().display().to_string()),
+            error.message().contains(&world.image().display().to_string()),
             "{error}"
         );
         assert!(is_mounted(&world.path("target")), "{error}");
@@ -133,10 +129,7 @@ async fn the_error_of_a_busy_target_names_mounts_and_how_to_find_processes() {
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
     let open = fs::File::create(world.path("target/file")).unwrap();
-    let error = world
-        .unpublish_within(SHORT_TIMEOUT, "target")
-        .await
-        .unwrap_err();
+    let error = world.unpublish_within(SHORT_TIMEOUT, "target").await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     let command = format!("`fuser -vm {}`", world.text("target"));
     for word in ["DEVICE_IN_USE", "in use by a process", &command] {
@@ -176,11 +169,7 @@ async fn a_copy_of_the_mount_in_another_namespace_does_not_block_unstaging() {
     let world = World::new("nodeloop61").await;
     world.stage(&writer_capability("ext4")).await.unwrap();
     let pid = start_in_new_namespace("").await;
-    sh(&format!(
-        "grep -F {} /proc/{pid}/mountinfo",
-        world.text("staging")
-    ))
-    .await;
+    sh(&format!("grep -F {} /proc/{pid}/mountinfo", world.text("staging"))).await;
     world.unstage_within(SHORT_TIMEOUT).await.unwrap();
     let device = world.device();
     sh(&format!("mkfs.ext4 -q -F {}", device.display())).await;
@@ -265,10 +254,7 @@ async fn a_busy_filesystem_that_is_shut_down_is_unmounted() {
     world.publish(&capability, "target", false).await.unwrap();
     let open = fs::File::create(world.path("target/file")).unwrap();
     sh(&format!("xfs_io -x -c shutdown {}", world.text("staging"))).await;
-    world
-        .unpublish_within(SHORT_TIMEOUT, "target")
-        .await
-        .unwrap();
+    world.unpublish_within(SHORT_TIMEOUT, "target").await.unwrap();
     assert!(!world.path("target").exists());
     // The kernel still uses the device.
     let error = world.unstage_within(SHORT_TIMEOUT).await.unwrap_err();
@@ -288,10 +274,7 @@ async fn the_node_of_a_removed_device_is_unmounted() {
     let world = World::without_device("nodeloop64");
     world.attach_reserved().await;
     world.stage(&block_capability()).await.unwrap();
-    world
-        .publish(&block_capability(), "target", false)
-        .await
-        .unwrap();
+    world.publish(&block_capability(), "target", false).await.unwrap();
     world.unplug().await;
     let removed = format!("//deleted {} ", world.text("target"));
     sh(&format!("grep -F '{removed}' /proc/self/mountinfo")).await;

@@ -24,9 +24,7 @@ impl Machine {
         };
         let id = |volume| format!("d-{}", self.serial(volume));
         let path = |mount_point| self.mount_point(mount_point).to_str().unwrap().to_owned();
-        let requested = |volume: usize, access, single| {
-            Some(capability(after.volumes[volume].fs, access, single))
-        };
+        let requested = |volume: usize, access, single| Some(capability(after.volumes[volume].fs, access, single));
         let service = &self.service;
         self.runtime.block_on(async {
             match call {
@@ -47,10 +45,7 @@ impl Machine {
                         volume_capability: capability,
                         ..NodeStageVolumeRequest::default()
                     };
-                    service
-                        .node_stage_volume(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_stage_volume(with_timeout(request, time)).await.map(drop)
                 }
                 Call::Publish {
                     volume,
@@ -68,10 +63,7 @@ impl Machine {
                         readonly: read_only,
                         ..NodePublishVolumeRequest::default()
                     };
-                    service
-                        .node_publish_volume(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_publish_volume(with_timeout(request, time)).await.map(drop)
                 }
                 Call::Unpublish { volume, target } => {
                     let request = NodeUnpublishVolumeRequest {
@@ -88,30 +80,18 @@ impl Machine {
                         volume_id: id(volume),
                         staging_target_path: path(staging),
                     };
-                    service
-                        .node_unstage_volume(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_unstage_volume(with_timeout(request, time)).await.map(drop)
                 }
-                Call::Expand {
-                    volume,
-                    mount_point,
-                } => {
+                Call::Expand { volume, mount_point } => {
                     let request = NodeExpandVolumeRequest {
                         volume_id: id(volume),
                         volume_path: path(mount_point),
                         capacity_range: Some(CapacityRange::default()),
                         ..NodeExpandVolumeRequest::default()
                     };
-                    service
-                        .node_expand_volume(with_timeout(request, time))
-                        .await
-                        .map(drop)
+                    service.node_expand_volume(with_timeout(request, time)).await.map(drop)
                 }
-                Call::Stats {
-                    volume,
-                    mount_point,
-                } => {
+                Call::Stats { volume, mount_point } => {
                     let request = NodeGetVolumeStatsRequest {
                         volume_id: id(volume),
                         volume_path: path(mount_point),

@@ -95,8 +95,7 @@ pub(crate) struct Machine {
 /// The directory of the images: in memory if there is enough space, so that steps do not wait for the disk.
 fn image_dir() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
-    let free = nix::sys::statvfs::statvfs(&memory)
-        .map_or(0, |found| found.blocks_available() * found.fragment_size());
+    let free = nix::sys::statvfs::statvfs(&memory).map_or(0, |found| found.blocks_available() * found.fragment_size());
     match free > REQUIRED_SPACE {
         true => memory,
         false => std::env::temp_dir(),
@@ -147,10 +146,7 @@ impl Machine {
         };
         for volume in 0..VOLUMES {
             machine.make_image(world, volume, false);
-            if matches!(
-                world.volumes[volume].device,
-                crate::world::Device::Present { .. }
-            ) {
+            if matches!(world.volumes[volume].device, crate::world::Device::Present { .. }) {
                 machine.attach(volume);
             }
         }
@@ -158,10 +154,7 @@ impl Machine {
     }
 
     pub(crate) fn mount_point(&self, mount_point: usize) -> PathBuf {
-        self.dir
-            .path()
-            .join("paths")
-            .join(format!("p{mount_point}"))
+        self.dir.path().join("paths").join(format!("p{mount_point}"))
     }
 
     pub(crate) fn serial(&self, volume: usize) -> String {
@@ -193,8 +186,7 @@ impl Machine {
         let file = File::create(self.image(volume)).unwrap();
         file.set_len(world.volumes[volume].fs.sizes().0).unwrap();
         if foreign {
-            file.write_all_at(FOREIGN_DATA, FOREIGN_DATA_OFFSET)
-                .unwrap();
+            file.write_all_at(FOREIGN_DATA, FOREIGN_DATA_OFFSET).unwrap();
         }
         self.uuids[volume] = None;
     }
@@ -217,8 +209,8 @@ impl Machine {
             Event::Call(call) => {
                 let expected = after.outcome.unwrap();
                 let mut result = self.call(call, after, 0);
-                // A process that searches for a free loop device may open one of the test for a moment. On a busy machine, an
-                // operation may end after the deadline.
+                // A process that searches for a free loop device may open one of the test for a moment. On a busy
+                // machine, an operation may end after the deadline.
                 let mut attempt = 0;
                 let give_up = Instant::now() + LONG_TIMEOUT;
                 while let Err(status) = &result {
@@ -248,14 +240,7 @@ impl Machine {
             Event::MountForeign { mount_point } => {
                 let none: Option<&str> = None;
                 let kind = Some("tmpfs");
-                mount(
-                    kind,
-                    &self.mount_point(mount_point),
-                    kind,
-                    MsFlags::empty(),
-                    none,
-                )
-                .unwrap();
+                mount(kind, &self.mount_point(mount_point), kind, MsFlags::empty(), none).unwrap();
             }
             Event::Unmount { mount_point } => {
                 umount2(&self.mount_point(mount_point), MntFlags::UMOUNT_NOFOLLOW).unwrap();
@@ -283,10 +268,7 @@ impl Machine {
             }
             Event::ResizeDisk { volume } => {
                 let image = OpenOptions::new().write(true).open(self.image(volume));
-                image
-                    .unwrap()
-                    .set_len(after.volumes[volume].fs.sizes().1)
-                    .unwrap();
+                image.unwrap().set_len(after.volumes[volume].fs.sizes().1).unwrap();
                 if let Some(device) = &self.loops[volume] {
                     self.run_shell(&format!("losetup -c {}", device.display()));
                 }
@@ -311,8 +293,7 @@ impl Machine {
             let end = Instant::now() + LONG_TIMEOUT;
             while backing_file(&device).as_ref() == Some(&image) {
                 assert!(Instant::now() < end, "{device:?} is not removed");
-                self.runtime
-                    .block_on(async { tokio::time::sleep(POLL_INTERVAL).await });
+                self.runtime.block_on(async { tokio::time::sleep(POLL_INTERVAL).await });
             }
         }
     }
@@ -354,20 +335,15 @@ impl Drop for Machine {
             let freed = format!("blockdev --setrw {0}; losetup -d {0}", device.display());
             let command = Command::new("sh").args(["-c", &freed]);
             // Best effort: the test may have failed.
-            let _ = self.runtime.block_on(async {
-                ProcessExec
-                    .run(&command, Deadline::after(LONG_TIMEOUT))
-                    .await
-            });
+            let _ = self
+                .runtime
+                .block_on(async { ProcessExec.run(&command, Deadline::after(LONG_TIMEOUT)).await });
         }
     }
 }
 
 pub(crate) fn volume_of(machine: &Machine, device: &Path) -> Option<usize> {
-    machine
-        .loops
-        .iter()
-        .position(|path| path.as_deref() == Some(device))
+    machine.loops.iter().position(|path| path.as_deref() == Some(device))
 }
 
 /// Converts a line of the mount table.

@@ -6,10 +6,7 @@
 
 mod call;
 #[path = "../common/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 mod common;
 #[path = "../common/loop_device.rs"]
 mod loop_device;
@@ -54,11 +51,7 @@ macro_rules! test {
             type Reference = Model;
 
             fn init_test(world: &World) -> Machine {
-                Machine::new(
-                    world,
-                    STARTED_CASES.fetch_add(1, Ordering::SeqCst),
-                    $restarts,
-                )
+                Machine::new(world, STARTED_CASES.fetch_add(1, Ordering::SeqCst), $restarts)
             }
 
             fn apply(mut machine: Machine, world: &World, event: Event) -> Machine {
@@ -93,10 +86,7 @@ fn run<T>(salt: u64) -> u64
 where
     T: StateMachineTest<Reference = Model>,
 {
-    let (seed, cases) = (
-        env_number("NODE_MODEL_SEED", 1),
-        env_number("NODE_MODEL_CASES", CASES),
-    );
+    let (seed, cases) = (env_number("NODE_MODEL_SEED", 1), env_number("NODE_MODEL_CASES", CASES));
     let config = Config {
         cases: u32::try_from(cases).unwrap(),
         max_shrink_iters: 300,
@@ -109,14 +99,11 @@ where
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config.clone(), rng);
     let steps = AtomicU64::new(0);
-    let result = runner.run(
-        &Model::sequential_strategy(STEPS),
-        |(world, events, seen_counter)| {
-            steps.fetch_add(u64::try_from(events.len()).unwrap(), Ordering::SeqCst);
-            T::test_sequential(config.clone(), world, events, seen_counter);
-            Ok(())
-        },
-    );
+    let result = runner.run(&Model::sequential_strategy(STEPS), |(world, events, seen_counter)| {
+        steps.fetch_add(u64::try_from(events.len()).unwrap(), Ordering::SeqCst);
+        T::test_sequential(config.clone(), world, events, seen_counter);
+        Ok(())
+    });
     if let Err(error) = result {
         panic!("seed {seed} (NODE_MODEL_SEED): {error}");
     }
@@ -133,10 +120,7 @@ where
     let start = tokio::time::Instant::now();
     let result = tokio::task::spawn_blocking(move || run::<T>(salt)).await;
     let steps = result.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-    println!(
-        "{name}: {steps} steps in {:.0} s",
-        start.elapsed().as_secs_f64()
-    );
+    println!("{name}: {steps} steps in {:.0} s", start.elapsed().as_secs_f64());
     for ((event, outcome), count) in OUTCOMES.lock().unwrap().iter() {
         println!("  {event} {outcome:?}: {count}");
     }

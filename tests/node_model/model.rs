@@ -7,8 +7,8 @@ use proptest_state_machine::ReferenceStateMachine;
 use crate::preconditions;
 use crate::verbs;
 use crate::world::{
-    Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, STAGINGS,
-    VOLUMES, Volume, World,
+    Access, Call, Content, Device, Entry, Event, FsType, MOUNT_POINTS, Mount, MountPoint, STAGINGS, VOLUMES, Volume,
+    World,
 };
 
 #[derive(Debug)]
@@ -131,17 +131,10 @@ impl ReferenceStateMachine for Model {
         match *event {
             Event::Call(call) => preconditions::is_defined(world, call),
             Event::Write { mount_point, .. } => {
-                matches!(
-                    world.top(mount_point),
-                    Some(Mount::Filesystem {
-                        read_only: false,
-                        ..
-                    })
-                )
+                matches!(world.top(mount_point), Some(Mount::Filesystem { read_only: false, .. }))
             }
             Event::ReplaceEntry { mount_point, entry } => {
-                world.mount_points[mount_point].stack.is_empty()
-                    && world.mount_points[mount_point].entry != entry
+                world.mount_points[mount_point].stack.is_empty() && world.mount_points[mount_point].entry != entry
             }
             Event::MountForeign { mount_point } => {
                 let target = &world.mount_points[mount_point];
@@ -154,13 +147,7 @@ impl ReferenceStateMachine for Model {
             Event::Detach { volume } => world.is_present(volume) && !world.is_used(volume),
             Event::ForceDetach { volume, .. } => {
                 // A bind mount of the device node alone does not keep the device.
-                let is_attached = matches!(
-                    device(volume),
-                    Device::Present {
-                        detaching: false,
-                        ..
-                    }
-                );
+                let is_attached = matches!(device(volume), Device::Present { detaching: false, .. });
                 is_attached && world.is_mounted(volume)
             }
             Event::RemoveLink { volume } => match device(volume) {
@@ -171,18 +158,9 @@ impl ReferenceStateMachine for Model {
             Event::RestoreLink { volume } => {
                 matches!(device(volume), Device::Present { linked: false, .. })
             }
-            Event::MisdirectLink { volume } => {
-                device(volume) == Device::Absent && world.is_present(1 - volume)
-            }
+            Event::MisdirectLink { volume } => device(volume) == Device::Absent && world.is_present(1 - volume),
             Event::ResizeDisk { volume } => {
-                !world.volumes[volume].resized
-                    && !matches!(
-                        device(volume),
-                        Device::Present {
-                            detaching: true,
-                            ..
-                        }
-                    )
+                !world.volumes[volume].resized && !matches!(device(volume), Device::Present { detaching: true, .. })
             }
             Event::ReplaceDisk { volume, .. } => device(volume) == Device::Absent,
         }
@@ -221,10 +199,7 @@ impl ReferenceStateMachine for Model {
             }
             Event::Detach { volume } => world.remove_device(volume),
             Event::ForceDetach { volume, unlink } => {
-                if let Device::Present {
-                    linked, detaching, ..
-                } = &mut world.volumes[volume].device
-                {
+                if let Device::Present { linked, detaching, .. } = &mut world.volumes[volume].device {
                     *detaching = true;
                     *linked &= !unlink;
                 }

@@ -2,8 +2,8 @@
 //! code.
 
 use crate::world::{
-    Access, Call, Content, Device, DeviceLookup, Entry, FsType, Mount, Outcome, VOLUMES, World,
-    look_up_device, mounts_elsewhere,
+    Access, Call, Content, Device, DeviceLookup, Entry, FsType, Mount, Outcome, VOLUMES, World, look_up_device,
+    mounts_elsewhere,
 };
 
 fn is_fs(mount: &Mount) -> bool {
@@ -56,14 +56,8 @@ pub(crate) fn apply(world: &mut World, call: Call) -> Outcome {
             }
             result
         }
-        Call::Expand {
-            volume,
-            mount_point,
-        } => expand(world, volume, mount_point),
-        Call::Stats {
-            volume,
-            mount_point,
-        } => stats(world, volume, mount_point),
+        Call::Expand { volume, mount_point } => expand(world, volume, mount_point),
+        Call::Stats { volume, mount_point } => stats(world, volume, mount_point),
     };
     result.err().unwrap_or(Outcome::Ok)
 }
@@ -96,23 +90,13 @@ fn fail_if(condition: bool) -> CallResult {
     }
 }
 
-fn stage(
-    world: &mut World,
-    volume: usize,
-    staging: usize,
-    access: Access,
-    read_only: bool,
-) -> CallResult {
+fn stage(world: &mut World, volume: usize, staging: usize, access: Access, read_only: bool) -> CallResult {
     find_device(world, volume)?;
     let used = mounts_elsewhere(world, volume, &[staging]).any(|mount| is_fs(&mount));
     let own = &world.volumes[volume];
     match (world.top(staging), access) {
-        (Some(Mount::Filesystem { volume: other, .. }), _) if other != volume => {
-            Err(Outcome::FailedPrecondition)
-        }
-        (Some(Mount::Filesystem { .. }), Access::Block | Access::MountOtherType) => {
-            Err(Outcome::AlreadyExists)
-        }
+        (Some(Mount::Filesystem { volume: other, .. }), _) if other != volume => Err(Outcome::FailedPrecondition),
+        (Some(Mount::Filesystem { .. }), Access::Block | Access::MountOtherType) => Err(Outcome::AlreadyExists),
         (Some(Mount::Filesystem { read_only: is, .. }), Access::Mount) => {
             if is != read_only {
                 return Err(Outcome::AlreadyExists);
@@ -172,10 +156,7 @@ fn set_grown(world: &mut World, volume: usize) {
 }
 
 fn set_write_protected(world: &mut World, volume: usize, requested: bool) {
-    if let Device::Present {
-        write_protected, ..
-    } = &mut world.volumes[volume].device
-    {
+    if let Device::Present { write_protected, .. } = &mut world.volumes[volume].device {
         *write_protected = requested;
     }
 }
@@ -226,17 +207,9 @@ fn publish(
     Ok(())
 }
 
-fn publish_block(
-    world: &mut World,
-    volume: usize,
-    target: usize,
-    read_only: bool,
-    single: bool,
-) -> CallResult {
+fn publish_block(world: &mut World, volume: usize, target: usize, read_only: bool, single: bool) -> CallResult {
     find_device(world, volume)?;
-    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target])
-        .filter(is_node)
-        .collect();
+    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target]).filter(is_node).collect();
     let requested = Mount::DeviceNode { volume, read_only };
     fail_if(others.iter().any(|other| *other != requested))?;
     match world.top(target) {
@@ -307,30 +280,16 @@ fn remove_entry(world: &mut World, mount_point: usize, unstage: bool) -> CallRes
 
 fn expand(world: &mut World, volume: usize, mount_point: usize) -> CallResult {
     stats(world, volume, mount_point)?;
-    let Content::Filesystem {
-        undersized: true, ..
-    } = world.volumes[volume].content
-    else {
+    let Content::Filesystem { undersized: true, .. } = world.volumes[volume].content else {
         return Ok(());
     };
     let mounts: Vec<Mount> = mounts_elsewhere(world, volume, &[]).filter(is_fs).collect();
     if mounts.is_empty() {
         return Ok(());
     }
-    let writable = |mount: &Mount| {
-        matches!(
-            mount,
-            Mount::Filesystem {
-                read_only: false,
-                ..
-            }
-        )
-    };
+    let writable = |mount: &Mount| matches!(mount, Mount::Filesystem { read_only: false, .. });
     fail_if(!mounts.iter().any(writable))?;
-    fail_if(
-        world.volumes[volume].fs == FsType::Ext4
-            && !crate::common::machine::can_resize_mounted_ext(),
-    )?;
+    fail_if(world.volumes[volume].fs == FsType::Ext4 && !crate::common::machine::can_resize_mounted_ext())?;
     set_grown(world, volume);
     Ok(())
 }

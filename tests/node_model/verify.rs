@@ -52,8 +52,7 @@ fn attribute(device: &Path, name: &str) -> Option<String> {
 pub(crate) fn verify(machine: &mut Machine, world: &World) {
     let lines = mount_lines(machine.dir.path());
     for line in &lines {
-        let known =
-            (0..MOUNT_POINTS).any(|mount_point| machine.mount_point(mount_point) == line.point);
+        let known = (0..MOUNT_POINTS).any(|mount_point| machine.mount_point(mount_point) == line.point);
         assert!(known, "unexpected mount: {line:?}");
     }
     for mount_point in 0..MOUNT_POINTS {
@@ -95,19 +94,13 @@ fn entry(path: &Path) -> Entry {
 }
 
 fn verify_device(machine: &Machine, world: &World, volume: usize) {
-    let Device::Present {
-        write_protected, ..
-    } = world.volumes[volume].device
-    else {
+    let Device::Present { write_protected, .. } = world.volumes[volume].device else {
         return;
     };
     let device = machine.loops[volume].as_ref().unwrap();
     assert_eq!(backing_file(device), Some(machine.image(volume)));
     let read_only = attribute(device, "ro").as_deref() == Some("1");
-    assert_eq!(
-        read_only, write_protected,
-        "read-only flag of volume {volume}"
-    );
+    assert_eq!(read_only, write_protected, "read-only flag of volume {volume}");
 }
 
 fn verify_content(machine: &mut Machine, world: &World, volume: usize) {
@@ -116,9 +109,7 @@ fn verify_content(machine: &mut Machine, world: &World, volume: usize) {
     let mut head = vec![0; 128 << 10];
     image.read_exact_at(&mut head, 0).unwrap();
     let mut foreign_data = [0; FOREIGN_DATA.len()];
-    image
-        .read_exact_at(&mut foreign_data, FOREIGN_DATA_OFFSET)
-        .unwrap();
+    image.read_exact_at(&mut foreign_data, FOREIGN_DATA_OFFSET).unwrap();
     let uuid_at = match own.fs {
         FsType::Ext4 => 1024 + 0x68,
         FsType::Xfs => 32,
@@ -127,16 +118,9 @@ fn verify_content(machine: &mut Machine, world: &World, volume: usize) {
     let (data, undersized) = match own.content {
         Content::Filesystem { data, undersized } => (data, undersized),
         Content::Blank | Content::Foreign => {
-            assert!(
-                head.iter().all(|&byte| byte == 0),
-                "volume {volume} was formatted"
-            );
+            assert!(head.iter().all(|&byte| byte == 0), "volume {volume} was formatted");
             let foreign = own.content == Content::Foreign;
-            assert_eq!(
-                foreign_data == FOREIGN_DATA,
-                foreign,
-                "foreign data of volume {volume}"
-            );
+            assert_eq!(foreign_data == FOREIGN_DATA, foreign, "foreign data of volume {volume}");
             return;
         }
     };

@@ -208,34 +208,20 @@ impl World {
 
     /// Whether a volume is mounted anywhere.
     pub(crate) fn is_used(&self, volume: usize) -> bool {
-        let mounts = self
-            .mount_points
-            .iter()
-            .flat_map(|mount_point| &mount_point.stack);
-        mounts
-            .into_iter()
-            .any(|mount| mount.volume() == Some(volume))
+        let mounts = self.mount_points.iter().flat_map(|mount_point| &mount_point.stack);
+        mounts.into_iter().any(|mount| mount.volume() == Some(volume))
     }
 
     /// Whether a volume's filesystem is mounted anywhere.
     pub(crate) fn is_mounted(&self, volume: usize) -> bool {
-        let mut mounts = self
-            .mount_points
-            .iter()
-            .flat_map(|mount_point| &mount_point.stack);
+        let mut mounts = self.mount_points.iter().flat_map(|mount_point| &mount_point.stack);
         mounts.any(|mount| matches!(mount, Mount::Filesystem { volume: v, .. } if *v == volume))
     }
 
     /// Removes devices that were detached while in use and are no longer used.
     pub(crate) fn remove_unused_devices(&mut self) {
         for volume in 0..VOLUMES {
-            let detaching = matches!(
-                self.volumes[volume].device,
-                Device::Present {
-                    detaching: true,
-                    ..
-                }
-            );
+            let detaching = matches!(self.volumes[volume].device, Device::Present { detaching: true, .. });
             if detaching && !self.is_used(volume) {
                 self.remove_device(volume);
             }

@@ -23,22 +23,11 @@ struct HungMount {
 impl HungMount {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let server = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .unwrap();
+        let server = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").unwrap();
         let fd = server.as_raw_fd();
         let options = format!("fd={fd},rootmode=40000,user_id=0,group_id=0");
         let (source, kind) = (Some("hung"), Some("fuse"));
-        mount(
-            source,
-            dir.path(),
-            kind,
-            MsFlags::empty(),
-            Some(options.as_str()),
-        )
-        .unwrap();
+        mount(source, dir.path(), kind, MsFlags::empty(), Some(options.as_str())).unwrap();
         Self {
             dir,
             server: Some(server),
@@ -99,10 +88,7 @@ async fn a_hung_filesystem_blocks_one_thread_only() {
     for _ in 0..20 {
         // A second system call would time out instead.
         let again = host.vitals(long_deadline(), &device, &mount).await;
-        assert!(
-            matches!(again, Err(HostError::StillRunning { .. })),
-            "{again:?}"
-        );
+        assert!(matches!(again, Err(HostError::StillRunning { .. })), "{again:?}");
     }
     let (other, other_mount) = device_and_mount(2, Path::new("/"));
     assert!(

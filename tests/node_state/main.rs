@@ -13,8 +13,8 @@ use diskplugin::base::Deadline;
 use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest,
-    StatsRequest, UnstageRequest, Volume, VolumeStats, VolumeUsage,
+    Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest, StatsRequest, UnstageRequest,
+    Volume, VolumeStats, VolumeUsage,
 };
 use shell::{clean_up, sh};
 
@@ -63,25 +63,12 @@ impl World {
             state_dir: dir.path().join("state"),
         };
         let world = Self {
-            node: Arc::new(NodeServices::new(
-                host,
-                exec,
-                settings,
-                DriverName::default(),
-                None,
-            )),
+            node: Arc::new(NodeServices::new(host, exec, settings, DriverName::default(), None)),
             serial,
             dir,
         };
-        fs::File::create(world.image())
-            .unwrap()
-            .set_len(SIZE)
-            .unwrap();
-        let device = sh(&format!(
-            "flock /dev losetup -f --show {}",
-            world.image().display()
-        ))
-        .await;
+        fs::File::create(world.image()).unwrap().set_len(SIZE).unwrap();
+        let device = sh(&format!("flock /dev losetup -f --show {}", world.image().display())).await;
         symlink(device, devices.join(serial)).unwrap();
         world
     }
@@ -121,11 +108,7 @@ impl World {
                 ..Tuning::default()
             },
         };
-        self.node
-            .stager
-            .stage(request, long_deadline())
-            .await
-            .unwrap();
+        self.node.stager.stage(request, long_deadline()).await.unwrap();
     }
 
     async fn unstage(&self) {
@@ -145,11 +128,7 @@ impl World {
             volume: self.volume(),
             path: self.staging_path(),
         };
-        self.node
-            .health
-            .stats(&request, long_deadline())
-            .await
-            .unwrap()
+        self.node.health.stats(&request, long_deadline()).await.unwrap()
     }
 
     /// The health issues, which `stats` and `health` report alike.
@@ -158,12 +137,7 @@ impl World {
             volume: self.volume(),
             paths: vec![self.staging_path()],
         };
-        let issues = self
-            .node
-            .health
-            .health(&request, long_deadline())
-            .await
-            .unwrap();
+        let issues = self.node.health.health(&request, long_deadline()).await.unwrap();
         assert_eq!(issues, self.stats().await.health_issues);
         issues.iter().map(|issue| issue.reason()).collect()
     }
@@ -182,21 +156,11 @@ async fn a_shut_down_filesystem_is_reported_with_the_size_of_its_device() {
     }
     let world = World::new("state0shutdown").await;
     world.stage(Filesystem::Xfs).await;
-    assert!(matches!(
-        world.stats().await.usage,
-        Some(VolumeUsage::Filesystem(_))
-    ));
+    assert!(matches!(world.stats().await.usage, Some(VolumeUsage::Filesystem(_))));
     assert!(world.reasons().await.is_empty());
-    sh(&format!(
-        "xfs_io -x -c shutdown {}",
-        world.staging().display()
-    ))
-    .await;
+    sh(&format!("xfs_io -x -c shutdown {}", world.staging().display())).await;
     assert_eq!(world.reasons().await, ["FilesystemShutDown"]);
-    assert_eq!(
-        world.stats().await.usage,
-        Some(VolumeUsage::Device(Bytes(SIZE)))
-    );
+    assert_eq!(world.stats().await.usage, Some(VolumeUsage::Device(Bytes(SIZE))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,18 +171,9 @@ async fn filesystem_errors_are_reported_until_a_check_clears_them() {
     let world = World::new("state0errors").await;
     world.stage(Filesystem::Ext4).await;
     assert!(world.reasons().await.is_empty());
-    let name = world
-        .device()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let name = world.device().file_name().unwrap().to_str().unwrap().to_owned();
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
-    assert_eq!(
-        world.reasons().await,
-        ["RemountedReadOnly", "FilesystemErrors"]
-    );
+    assert_eq!(world.reasons().await, ["RemountedReadOnly", "FilesystemErrors"]);
     let issue = world.stats().await.health_issues[1].to_string();
     assert!(issue.contains("1 errors since its last check"), "{issue}");
     world.unstage().await;
@@ -233,10 +188,7 @@ async fn a_device_smaller_than_its_filesystem_is_reported() {
     }
     let world = World::new("state0short").await;
     world.stage(Filesystem::Ext4).await;
-    let image = fs::OpenOptions::new()
-        .write(true)
-        .open(world.image())
-        .unwrap();
+    let image = fs::OpenOptions::new().write(true).open(world.image()).unwrap();
     image.set_len(SIZE / 2).unwrap();
     sh(&format!("losetup -c {}", world.device().display())).await;
     assert_eq!(world.reasons().await, ["DeviceTooSmall"]);

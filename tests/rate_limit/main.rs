@@ -122,13 +122,7 @@ async fn calls_that_arrive_unevenly_do_not_lower_the_pace_for_long() {
         for (rule, count, latency, seconds, throttled) in [
             (Rule::Window(10, 1), 500, JITTER, 66.0, 35),
             (Rule::Window(2, 1), 100, JITTER, 70.0, 45),
-            (
-                Rule::Window(2, 1),
-                100,
-                Latency::Lognormal(300.0, 0.3),
-                75.0,
-                45,
-            ),
+            (Rule::Window(2, 1), 100, Latency::Lognormal(300.0, 0.3), 75.0, 45),
         ] {
             let name = format!("{rule:?}, {latency:?}, seed {seed}");
             let config = Config {
@@ -154,11 +148,7 @@ async fn quotas_of_other_kinds() {
         ("20/60s", Rule::Window(20, 60), 40, 70.0, 30),
         ("sliding 10/60s", Rule::Sliding(10, 60), 40, 210.0, 60),
     ] {
-        within(
-            &volumes(name, count, config(rule)).await,
-            seconds,
-            throttled,
-        );
+        within(&volumes(name, count, config(rule)).await, seconds, throttled);
     }
 }
 
@@ -167,20 +157,14 @@ async fn quotas_that_differ_by_api() {
     for (name, actions, account, seconds, throttled) in [
         (
             "create 2/s, attach 60/60s",
-            &[
-                ("CreateDisk", Rule::Window(2, 1)),
-                ("AttachDisk", Rule::Window(60, 60)),
-            ][..],
+            &[("CreateDisk", Rule::Window(2, 1)), ("AttachDisk", Rule::Window(60, 60))][..],
             Rule::Unlimited,
             75.0,
             30,
         ),
         (
             "create 60/60s, attach 5/s",
-            &[
-                ("CreateDisk", Rule::Window(60, 60)),
-                ("AttachDisk", Rule::Window(5, 1)),
-            ],
+            &[("CreateDisk", Rule::Window(60, 60)), ("AttachDisk", Rule::Window(5, 1))],
             Rule::Unlimited,
             80.0,
             30,
@@ -206,13 +190,7 @@ async fn quotas_that_differ_by_api() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_of_which_another_program_takes_half() {
-    const ACTIONS: [&str; 5] = [
-        "CreateDisk",
-        "AttachDisk",
-        "DetachDisk",
-        "DeleteDisk",
-        "DescribeDisks",
-    ];
+    const ACTIONS: [&str; 5] = ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk", "DescribeDisks"];
     for (name, rule, count, gap, seconds, throttled) in [
         ("shared 10/1s", Rule::Window(10, 1), 250, 200, 66.0, 40),
         ("shared 60/60s", Rule::Window(60, 60), 60, 2000, 130.0, 30),
@@ -248,9 +226,7 @@ async fn without_a_quota_sixty_calls_at_once_are_hardly_delayed() {
             calls.spawn(async move {
                 let call = || server.call("CreateDisk");
                 let deadline = Deadline::after(Duration::from_secs(60));
-                limiter
-                    .run("CreateDisk", Priority::Write, deadline, call)
-                    .await
+                limiter.run("CreateDisk", Priority::Write, deadline, call).await
             });
         }
         assert!(calls.join_all().await.iter().all(Result::is_ok));

@@ -77,9 +77,7 @@ impl World {
             }
             if let Some(limiter) = &self.limiter {
                 let deadline = Deadline::after(Duration::from_secs(600));
-                limiter
-                    .ready("DescribeDisks", Priority::Poll, deadline)
-                    .await;
+                limiter.ready("DescribeDisks", Priority::Poll, deadline).await;
             }
             let now = Instant::now();
             let ended: Vec<_> = {
@@ -110,12 +108,7 @@ pub(crate) async fn volumes(name: &str, count: usize, config: Config) -> Report 
     pipeline(name, count, Server::new(config), true).await
 }
 
-pub(crate) async fn pipeline(
-    name: &str,
-    count: usize,
-    server: Arc<Server>,
-    is_limited: bool,
-) -> Report {
+pub(crate) async fn pipeline(name: &str, count: usize, server: Arc<Server>, is_limited: bool) -> Report {
     let limiter = is_limited.then(|| RateLimiter::new(server.clock()));
     let world = Arc::new(World {
         server: Arc::clone(&server),

@@ -116,11 +116,7 @@ impl Server {
             random,
             ..State::default()
         });
-        Arc::new(Self {
-            config,
-            start,
-            state,
-        })
+        Arc::new(Self { config, start, state })
     }
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
@@ -137,9 +133,8 @@ impl Server {
     /// Counts a call or refuses it.
     pub(crate) fn admit(&self, action: &'static str, is_ours: bool) -> Result<()> {
         let at = self.start.elapsed();
-        let now = (MINUTE + self.config.start_second) * 1000
-            + i64::try_from(at.as_millis()).unwrap()
-            + self.config.skew_ms;
+        let now =
+            (MINUTE + self.config.start_second) * 1000 + i64::try_from(at.as_millis()).unwrap() + self.config.skew_ms;
         let own = self.config.actions.iter().find(|(name, _)| *name == action);
         let rule = own.map_or(self.config.rule, |(_, rule)| *rule);
         let mut state = self.state.lock().unwrap();
@@ -179,10 +174,7 @@ impl Server {
     /// A number above 0 and up to 1.
     pub(crate) fn random(&self) -> f64 {
         let mut state = self.state.lock().unwrap();
-        state.random = state
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state.random = state.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         f64::from(u32::try_from(state.random >> 33).unwrap() + 1) / f64::from(1_u32 << 31)
     }
 
@@ -220,8 +212,7 @@ impl Meter {
                 Ok(())
             }
             Rule::Bucket(capacity, refill) => {
-                let passed =
-                    f64::from(u32::try_from(now - self.at_ms).unwrap_or(u32::MAX)) / 1000.0;
+                let passed = f64::from(u32::try_from(now - self.at_ms).unwrap_or(u32::MAX)) / 1000.0;
                 let level = self.level.map_or(capacity, |level| level + passed * refill);
                 self.level = Some(level.min(capacity));
                 self.at_ms = now;

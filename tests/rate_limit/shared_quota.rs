@@ -16,16 +16,8 @@ use crate::server::{Config, Rule, Server};
 /// Two controllers with a limiter each under one quota.
 #[tokio::test(start_paused = true)]
 async fn two_processes_share_a_quota() {
-    for rule in [
-        Rule::Window(10, 1),
-        Rule::Window(60, 60),
-        Rule::Window(2, 1),
-    ] {
-        let count = if matches!(rule, Rule::Window(10, 1)) {
-            250
-        } else {
-            40
-        };
+    for rule in [Rule::Window(10, 1), Rule::Window(60, 60), Rule::Window(2, 1)] {
+        let count = if matches!(rule, Rule::Window(10, 1)) { 250 } else { 40 };
         let server = Server::new(Config {
             poll_gap_ms: 2000,
             ..Config::of(rule)
@@ -35,19 +27,13 @@ async fn two_processes_share_a_quota() {
             pipeline("other", count, Arc::clone(&server), true),
         );
         let slower = one.seconds.max(other.seconds);
-        assert!(
-            slower <= 120.0,
-            "{rule:?}: one of two processes took {slower:.0} s"
-        );
-        assert!(
-            server.throttled() <= 150,
-            "{rule:?}: {} throttled",
-            server.throttled()
-        );
+        assert!(slower <= 120.0, "{rule:?}: one of two processes took {slower:.0} s");
+        assert!(server.throttled() <= 150, "{rule:?}: {} throttled", server.throttled());
     }
 }
 
-/// A sliding window is the harshest quota that the cloud's texts leave room for ("denied until the next minute" is kinder).
+/// A sliding window is the harshest quota that the cloud's texts leave room for ("denied until the next minute" is
+/// kinder).
 #[tokio::test(start_paused = true)]
 async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
     let config = Config {
@@ -61,19 +47,11 @@ async fn a_sliding_minute_with_a_stated_wait_starves_nobody() {
     let passed = Arc::new(Mutex::new(vec![0_u32; 31]));
     let mut calls = JoinSet::new();
     for _ in 0..50 {
-        let (limiter, server, passed) = (
-            Arc::clone(&limiter),
-            Arc::clone(&server),
-            Arc::clone(&passed),
-        );
+        let (limiter, server, passed) = (Arc::clone(&limiter), Arc::clone(&server), Arc::clone(&passed));
         calls.spawn(async move {
             loop {
                 let deadline = Deadline::after(Duration::from_secs(120));
-                let attempt = || {
-                    limiter.run("CreateDisk", Priority::Write, deadline, || {
-                        server.call("CreateDisk")
-                    })
-                };
+                let attempt = || limiter.run("CreateDisk", Priority::Write, deadline, || server.call("CreateDisk"));
                 if run("CreateDisk", deadline, attempt).await.is_ok() {
                     let minute = usize::try_from(start.elapsed().as_secs() / 60).unwrap();
                     passed.lock().unwrap()[minute.min(30)] += 1;
@@ -136,9 +114,7 @@ async fn a_stated_wait_until_the_end_of_a_minute_of_another_clock_starves_nobody
             let mut set = JoinSet::new();
             let own = Arc::clone(&server);
             let start = Instant::now();
-            set.spawn(
-                async move { pipeline(&format!("{rule:?} {skew_ms}"), count, own, true).await },
-            );
+            set.spawn(async move { pipeline(&format!("{rule:?} {skew_ms}"), count, own, true).await });
             let done = set.join_next().await.unwrap();
             let took = start.elapsed().as_secs_f64();
             if done.is_err() || took > 140.0 {

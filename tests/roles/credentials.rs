@@ -40,11 +40,7 @@ async fn a_wrong_secret_is_denied_without_revealing_the_key() {
         assert!(denied.message().contains("access key"), "{denied:?}");
         for hidden in ["wrong-and-hidden", KEY] {
             assert!(!denied.message().contains(hidden), "{denied:?}");
-            assert!(
-                !controller.stderr().contains(hidden),
-                "{}",
-                controller.stderr()
-            );
+            assert!(!controller.stderr().contains(hidden), "{}", controller.stderr());
         }
         controller.signal(nix::sys::signal::Signal::SIGTERM);
         controller.ended().await;

@@ -31,15 +31,10 @@ async fn cloud(flags: &[&str]) -> Fake {
 
 /// The checks of the cloud at this URL, without credentials.
 fn doctor(url: &str) -> Start {
-    diskplugin([
-        "doctor",
-        "--scope=cloud",
-        "--output=json",
-        "--region=cn-beijing",
-    ])
-    .args([format!("--ecs-endpoint={url}")])
-    // Nothing listens there.
-    .args(["--metadata-endpoint=http://127.0.0.1:9"])
+    diskplugin(["doctor", "--scope=cloud", "--output=json", "--region=cn-beijing"])
+        .args([format!("--ecs-endpoint={url}")])
+        // Nothing listens there.
+        .args(["--metadata-endpoint=http://127.0.0.1:9"])
 }
 
 fn document(ended: &Ended) -> Value {
@@ -62,11 +57,7 @@ async fn a_working_cloud_has_no_failed_check_and_is_not_changed() {
     let fake = cloud(&[]).await;
     let before = fake.control("state").await;
     let earlier = fake.calls().await.len();
-    let ended = doctor(&fake.url)
-        .args([format!("--zone={ZONE}")])
-        .keys()
-        .ended()
-        .await;
+    let ended = doctor(&fake.url).args([format!("--zone={ZONE}")]).keys().ended().await;
     let document = document(&ended);
     assert_eq!(ended.code, OK, "{document}");
     for name in [
@@ -111,12 +102,7 @@ async fn every_action_of_the_policy_is_checked_and_a_denied_one_is_named() {
         let document = document(&ended);
         let row = check(&document, &format!("cloud/permission/{action}"));
         // An empty list of what need not exist is not distinguished from a denied one.
-        let is_ambiguous = [
-            "DescribeSnapshots",
-            "DescribeSnapshotGroups",
-            "DescribeTasks",
-        ]
-        .contains(&denied);
+        let is_ambiguous = ["DescribeSnapshots", "DescribeSnapshotGroups", "DescribeTasks"].contains(&denied);
         // Without them, a feature is missing.
         let is_optional = denied.contains("Snapshot")
             || denied.contains("Modify")
@@ -126,15 +112,8 @@ async fn every_action_of_the_policy_is_checked_and_a_denied_one_is_named() {
             (false, true) => ("warning", OK),
             (false, false) => ("failed", FAILED),
         };
-        assert_eq!(
-            (&row["status"], ended.code),
-            (&json!(status), code),
-            "{row}"
-        );
-        assert!(
-            is_ambiguous || row["todo"].as_str().unwrap().contains(action),
-            "{row}"
-        );
+        assert_eq!((&row["status"], ended.code), (&json!(status), code), "{row}");
+        assert!(is_ambiguous || row["todo"].as_str().unwrap().contains(action), "{row}");
         // The others are not blamed.
         let failed = document["counts"]["failed"].as_u64().unwrap();
         assert_eq!(failed, u64::from(status == "failed"), "{document}");
@@ -144,10 +123,7 @@ async fn every_action_of_the_policy_is_checked_and_a_denied_one_is_named() {
 #[tokio::test]
 async fn the_right_to_list_disks_is_verified_without_disks() {
     let fake = Fake::start(&[]).await;
-    for (denied, status, code) in [
-        (json!([]), "ok", OK),
-        (json!(["DescribeDisks"]), "failed", FAILED),
-    ] {
+    for (denied, status, code) in [(json!([]), "ok", OK), (json!(["DescribeDisks"]), "failed", FAILED)] {
         fake.configure(json!({"denied": denied})).await;
         let ended = doctor(&fake.url).keys().ended().await;
         let document = document(&ended);
@@ -214,10 +190,7 @@ async fn a_wrong_key_fails_the_api_and_skips_the_rest() {
     let api = check(&document, "cloud/api");
     assert_eq!(api["status"], "failed");
     assert!(
-        api["found"]
-            .as_str()
-            .unwrap()
-            .contains("SignatureDoesNotMatch"),
+        api["found"].as_str().unwrap().contains("SignatureDoesNotMatch"),
         "{api}"
     );
     assert_eq!(check(&document, "cloud/permissions")["status"], "skipped");
@@ -237,13 +210,7 @@ async fn missing_credentials_and_an_unreachable_api_are_failures() {
     let document = document(&ended);
     assert_eq!(ended.code, FAILED);
     let api = check(&document, "cloud/api");
-    assert!(
-        api["found"]
-            .as_str()
-            .unwrap()
-            .contains("http://127.0.0.1:9"),
-        "{api}"
-    );
+    assert!(api["found"].as_str().unwrap().contains("http://127.0.0.1:9"), "{api}");
 }
 
 #[tokio::test]
@@ -251,24 +218,13 @@ async fn a_zone_of_another_region_fails_and_an_empty_zone_warns() {
     let fake = cloud(&["--out-of-stock=cn-beijing-b/*"]).await;
     let ended = doctor(&fake.url).keys().ended().await;
     let row = document(&ended);
-    assert_eq!(
-        check(&row, "cloud/stock/cn-beijing-b")["status"],
-        "warning",
-        "{row}"
-    );
-    let ended = doctor(&fake.url)
-        .args(["--zone=cn-hangzhou-h"])
-        .keys()
-        .ended()
-        .await;
+    assert_eq!(check(&row, "cloud/stock/cn-beijing-b")["status"], "warning", "{row}");
+    let ended = doctor(&fake.url).args(["--zone=cn-hangzhou-h"]).keys().ended().await;
     assert_eq!(ended.code, FAILED, "{ended:?}");
     let row = document(&ended);
     let zone = check(&row, "cloud/zone");
     assert_eq!(zone["status"], "failed", "{row}");
-    assert!(
-        zone["todo"].as_str().unwrap().contains("cn-beijing-b"),
-        "{zone}"
-    );
+    assert!(zone["todo"].as_str().unwrap().contains("cn-beijing-b"), "{zone}");
     let query = check(&row, "cloud/permission/ecs:DescribeAvailableResource");
     assert_eq!(query["status"], "ok", "{row}");
 }
@@ -278,13 +234,8 @@ async fn a_skewed_clock_fails() {
     let server = MockServer::start().await;
     let response = ResponseTemplate::new(400)
         .insert_header("date", "Fri, 02 Jan 2026 03:04:05 GMT")
-        .set_body_json(
-            json!({"Code": "InvalidTimeStamp.Expired", "Message": "expired", "RequestId": "R"}),
-        );
-    Mock::given(any())
-        .respond_with(response)
-        .mount(&server)
-        .await;
+        .set_body_json(json!({"Code": "InvalidTimeStamp.Expired", "Message": "expired", "RequestId": "R"}));
+    Mock::given(any()).respond_with(response).mount(&server).await;
     let ended = doctor(&server.uri()).keys().ended().await;
     let document = document(&ended);
     let clock = check(&document, "cloud/clock");
@@ -308,17 +259,10 @@ async fn the_programs_check_the_node_by_the_same_names() {
         assert_eq!(ended.code, FAILED, "{ended:?}");
         let document = document(&ended);
         let mounts = check(&document, "node/mounts");
-        assert!(
-            mounts["found"].as_str().unwrap().contains("--kubelet-dir"),
-            "{mounts}"
-        );
+        assert!(mounts["found"].as_str().unwrap().contains("--kubelet-dir"), "{mounts}");
         assert_eq!(check(&document, "node/state")["status"], "ok");
         let checks = document["checks"].as_array().unwrap().iter();
-        names.push(
-            checks
-                .map(|check| check["name"].clone())
-                .collect::<Vec<_>>(),
-        );
+        names.push(checks.map(|check| check["name"].clone()).collect::<Vec<_>>());
     }
     assert_eq!(names[0], names[1]);
 }

@@ -57,9 +57,7 @@ async fn every_example_is_accepted() {
         let kind = object["kind"].as_str().unwrap();
         let is_class = kind.ends_with("Class");
         // Nothing is created for claims of existing volumes.
-        let is_static = object["skipped"]
-            .as_str()
-            .is_some_and(|why| why.contains("volumeName"));
+        let is_static = object["skipped"].as_str().is_some_and(|why| why.contains("volumeName"));
         if is_class || kind == "PersistentVolumeClaim" && !is_static {
             assert_eq!(object["result"], "accepted", "{object}");
         } else {
@@ -73,10 +71,7 @@ async fn every_example_is_accepted() {
 
 #[tokio::test]
 async fn sizes_levels_and_performance_are_those_of_the_claim() {
-    let (classes, claim) = (
-        path("examples/storageclass.yaml"),
-        path("examples/expansion.yaml"),
-    );
+    let (classes, claim) = (path("examples/storageclass.yaml"), path("examples/expansion.yaml"));
     let attributes = path("examples/volumeattributesclass.yaml");
     let line = [
         "explain",
@@ -101,26 +96,19 @@ async fn sizes_levels_and_performance_are_those_of_the_claim() {
     );
     // Its VolumeAttributesClass asks for PL2, its size is 500 GiB.
     let claim = &object(&explanation, "data")["candidates"][0];
-    assert_eq!(
-        (&claim["level"], &claim["sizeGiB"]),
-        (&"PL2".into(), &500.into())
+    assert_eq!((&claim["level"], &claim["sizeGiB"]), (&"PL2".into(), &500.into()));
+    let changes = object(&explanation, "essd-pl2")["changes"].as_array().unwrap();
+    assert!(
+        changes
+            .iter()
+            .all(|of| { of["rejection"].as_str().is_some_and(|of| of.contains("461")) })
     );
-    let changes = object(&explanation, "essd-pl2")["changes"]
-        .as_array()
-        .unwrap();
-    assert!(changes.iter().all(|of| {
-        of["rejection"]
-            .as_str()
-            .is_some_and(|of| of.contains("461"))
-    }));
 }
 
 #[tokio::test]
 async fn every_problem_of_every_object_is_reported_with_its_field() {
     let file = path("tests/data/explain/invalid.yaml");
-    let ended = diskplugin(["explain", "--output=json", &file])
-        .ended()
-        .await;
+    let ended = diskplugin(["explain", "--output=json", &file]).ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("7 of 9 objects would be rejected"),
@@ -136,10 +124,7 @@ async fn every_problem_of_every_object_is_reported_with_its_field() {
                 ("parameters.diskTags/acs:team", "reserves keys"),
                 ("parameters.blockSize", "allowed: a power of two"),
                 ("parameters.fsTyp", "unknown parameter \"fsTyp\""),
-                (
-                    "parameters.performanceLevel",
-                    "allowed: a comma-separated list of PL0",
-                ),
+                ("parameters.performanceLevel", "allowed: a comma-separated list of PL0"),
                 ("parameters.type", "allowed: available, or"),
                 ("parameters.kmsKeyId", "requires \"encrypted\""),
                 ("mountOptions[1]", "\"nobarrier\" is refused"),
@@ -148,15 +133,9 @@ async fn every_problem_of_every_object_is_reported_with_its_field() {
         ),
         (
             "shared",
-            &[(
-                "allowedTopologies",
-                "\"topology.kubernetes.io/zone\" is required",
-            )],
+            &[("allowedTopologies", "\"topology.kubernetes.io/zone\" is required")],
         ),
-        (
-            "too-large",
-            &[("spec.accessModes[0]", "not supported for filesystems")],
-        ),
+        ("too-large", &[("spec.accessModes[0]", "not supported for filesystems")]),
         ("larger", &[("size", "no size from 5 GiB to 2000 GiB")]),
         (
             "no-such-level",
@@ -173,19 +152,13 @@ async fn every_problem_of_every_object_is_reported_with_its_field() {
                 ("deletionPolicy", "allowed: Delete, Retain"),
             ],
         ),
-        (
-            "group",
-            &[("parameters.retentionDays", "unknown parameter")],
-        ),
+        ("group", &[("parameters.retentionDays", "unknown parameter")]),
     ];
     for (name, expected) in expected {
         let found = problems(&explanation, name);
         assert_eq!(found.len(), expected.len(), "{name}: {found:#?}");
         for ((field, message), (wanted, text)) in found.iter().zip(expected) {
-            assert!(
-                field == wanted && message.contains(text),
-                "{name}: {found:#?}"
-            );
+            assert!(field == wanted && message.contains(text), "{name}: {found:#?}");
         }
     }
     assert_eq!(object(&explanation, "another")["result"], "skipped");
@@ -198,9 +171,7 @@ async fn classes_of_the_vendors_driver_are_explained_as_classes_of_this_one() {
                  provisioner: diskplugin.csi.alibabacloud.com}";
     let file = dir.path().join("class.yaml");
     std::fs::write(&file, class).unwrap();
-    let ended = diskplugin(["explain", file.to_str().unwrap()])
-        .ended()
-        .await;
+    let ended = diskplugin(["explain", file.to_str().unwrap()]).ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     for text in [
         "StorageClass old: REJECTED",
@@ -250,36 +221,24 @@ async fn live_shows_zones_and_categories_in_the_order_of_their_stock() {
         &classes,
         &path("examples/storageclass.yaml"),
     ]);
-    let start = start
-        .env("ACCESS_KEY_ID", KEY)
-        .env("ACCESS_KEY_SECRET", SECRET);
+    let start = start.env("ACCESS_KEY_ID", KEY).env("ACCESS_KEY_SECRET", SECRET);
     let ended = start.ended().await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     let explanation = json(&ended);
     let order = |name: &str| {
         let candidates = object(&explanation, name)["candidates"].as_array().unwrap();
-        let one = |of: &Value| {
-            (
-                of["zone"].as_str().map(str::to_owned),
-                of["inStock"].as_bool(),
-            )
-        };
+        let one = |of: &Value| (of["zone"].as_str().map(str::to_owned), of["inStock"].as_bool());
         candidates.iter().map(one).collect::<Vec<_>>()
     };
     let zone = |name: &str, stock| (Some(name.to_owned()), Some(stock));
     let both = [zone("cn-beijing-a", true), zone("cn-beijing-c", false)];
     assert_eq!(order("topology"), both);
     // The class restricts no zone: all zones of the region, those out of stock last.
-    assert_eq!(
-        order("disk-essd").last(),
-        Some(&zone("cn-beijing-c", false))
-    );
+    assert_eq!(order("disk-essd").last(), Some(&zone("cn-beijing-c", false)));
     assert_eq!(order("disk-regional"), [(None, Some(true))]);
     let calls = fake.calls().await;
     assert!(
-        calls
-            .iter()
-            .all(|call| call["action"] == "DescribeAvailableResource"),
+        calls.iter().all(|call| call["action"] == "DescribeAvailableResource"),
         "{calls:?}"
     );
     // Without credentials nothing is shown.
@@ -292,11 +251,6 @@ async fn live_shows_zones_and_categories_in_the_order_of_their_stock() {
         &classes,
     ]);
     let ended = ended.ended().await;
-    assert_eq!(
-        (ended.code, ended.stdout.as_str()),
-        (Some(1), ""),
-        "{}",
-        ended.stderr
-    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
     assert!(!ended.stderr.contains(SECRET));
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use diskplugin::csi::proto::pluginregistration::PluginInfo;
 use diskplugin::csi::proto::{
-    ControllerGetCapabilitiesResponse, GetPluginInfoResponse,
-    GroupControllerGetCapabilitiesResponse, NodeGetInfoResponse, ProbeResponse,
+    ControllerGetCapabilitiesResponse, GetPluginInfoResponse, GroupControllerGetCapabilitiesResponse,
+    NodeGetInfoResponse, ProbeResponse,
 };
 use prost::Message;
 

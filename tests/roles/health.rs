@@ -111,31 +111,13 @@ async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     let (node, _channel) = start.ready(&socket).await;
     let http = address(&node).await;
     let response = get(&http, "/readyz").await;
-    let names = [
-        "socket",
-        "kernel",
-        "capabilities",
-        "devices",
-        "state",
-        "tools",
-    ];
+    let names = ["socket", "kernel", "capabilities", "devices", "state", "tools"];
     assert_eq!(response.names(), names);
     // Only root can mount.
     let expected = names.map(|name| Some(name != "capabilities" || is_root()));
-    assert_eq!(
-        names.map(|name| response.is_ok(name)),
-        expected,
-        "{response:?}"
-    );
-    assert_eq!(
-        response.status,
-        if is_root() { 200 } else { 503 },
-        "{response:?}"
-    );
-    assert!(
-        response.text.contains(&format!("Linux {}", release())),
-        "{response:?}"
-    );
+    assert_eq!(names.map(|name| response.is_ok(name)), expected, "{response:?}");
+    assert_eq!(response.status, if is_root() { 200 } else { 503 }, "{response:?}");
+    assert!(response.text.contains(&format!("Linux {}", release())), "{response:?}");
     assert!(!state.exists(), "the check creates nothing");
 
     // The state directory is a file, and a program is missing.
@@ -173,9 +155,7 @@ async fn a_node_logs_at_the_start_what_is_missing() {
     let socket = socket(&dir);
     let tools = tools(&dir);
     std::fs::remove_file(tools.join("sfdisk")).unwrap();
-    let start = node(&socket)
-        .env("PATH", &tools)
-        .args(["--device-dir=/nowhere"]);
+    let start = node(&socket).env("PATH", &tools).args(["--device-dir=/nowhere"]);
     let (node, _channel) = start.ready(&socket).await;
     let log = node.stderr();
     for part in [
@@ -203,15 +183,10 @@ fn tools(dir: &TempDir) -> PathBuf {
 /// Whether the directory is on a shared mount, according to mountinfo.
 fn is_shared(directory: &Path) -> bool {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mounts = table
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let mounts = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let above = mounts.filter(|fields| directory.starts_with(fields[4]));
     let topmost = above.max_by_key(|fields| Path::new(fields[4]).components().count());
-    topmost
-        .unwrap()
-        .iter()
-        .any(|field| field.starts_with("shared:"))
+    topmost.unwrap().iter().any(|field| field.starts_with("shared:"))
 }
 
 #[tokio::test]
@@ -225,11 +200,7 @@ async fn a_node_without_the_required_shared_mounts_does_not_start() {
     };
     let ended = start(&kubelet).ended().await;
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("is not a directory"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("is not a directory"), "{}", ended.stderr);
     std::fs::create_dir(&kubelet).unwrap();
     if is_shared(&kubelet) {
         let (node, _channel) = start(&kubelet).ready(&socket).await;
@@ -239,11 +210,7 @@ async fn a_node_without_the_required_shared_mounts_does_not_start() {
     }
     let ended = start(&kubelet).ended().await;
     assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for part in [
-        "/kubelet/plugins",
-        "is not shared",
-        "mountPropagation: Bidirectional",
-    ] {
+    for part in ["/kubelet/plugins", "is not shared", "mountPropagation: Bidirectional"] {
         assert!(ended.stderr.contains(part), "no {part:?}: {}", ended.stderr);
     }
 }

@@ -26,10 +26,7 @@ const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret -
 async fn the_help_of_a_role_documents_exactly_its_flags() {
     let roles: [(&str, &[&str]); 11] = [
         ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
-        (
-            "node",
-            &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"],
-        ),
+        ("node", &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"]),
         (
             "all-in-one",
             &[
@@ -45,9 +42,7 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
         ("explain", &[EXPLAIN, PLACE, ACCESS]),
         (
             "timeline",
-            &[
-                "--url --token-file --namespace --kubeconfig --context --driver-name --output --log-format --log-level",
-            ],
+            &["--url --token-file --namespace --kubeconfig --context --driver-name --output --log-format --log-level"],
         ),
         (
             "bundle",
@@ -76,18 +71,10 @@ async fn the_help_of_a_role_documents_exactly_its_flags() {
         ),
         (
             "pre-stop-hook",
-            &[
-                "--node-name --timeout --log-file --kubeconfig --driver-name --log-format --log-level",
-            ],
+            &["--node-name --timeout --log-file --kubeconfig --driver-name --log-format --log-level"],
         ),
-        (
-            "mock-cloud",
-            &["--listen --region --log-format --log-level", FAKE],
-        ),
-        (
-            "demo",
-            &["--fs-type --signature --keep --log-format --log-level"],
-        ),
+        ("mock-cloud", &["--listen --region --log-format --log-level", FAKE]),
+        ("demo", &["--fs-type --signature --keep --log-format --log-level"]),
     ];
     for (role, flags) in roles {
         let ended = diskplugin([role, "--help"]).ended().await;
@@ -114,15 +101,10 @@ fn shown(help: &str) -> Vec<&str> {
     let mut flags: Vec<_> = lines
         .windows(2)
         .filter_map(|pair| {
-            let flag = pair[0]
-                .split_whitespace()
-                .find(|word| word.starts_with("--"))?;
+            let flag = pair[0].split_whitespace().find(|word| word.starts_with("--"))?;
             let begins = pair[0].trim_start().starts_with(['-']) && pair[0].starts_with("  ");
             let is_flag = begins && !pair[0].trim_start().starts_with("- ");
-            assert!(
-                !is_flag || !pair[1].trim().is_empty(),
-                "no description of {flag}"
-            );
+            assert!(!is_flag || !pair[1].trim().is_empty(), "no description of {flag}");
             is_flag.then_some(flag)
         })
         .collect();

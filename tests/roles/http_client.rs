@@ -32,9 +32,7 @@ impl HttpResponse {
     pub(crate) fn names(&self) -> Vec<String> {
         let json = self.json();
         let checks = json["checks"].as_array().unwrap().iter();
-        checks
-            .map(|check| check["name"].as_str().unwrap().to_owned())
-            .collect()
+        checks.map(|check| check["name"].as_str().unwrap().to_owned()).collect()
     }
 }
 
@@ -42,9 +40,7 @@ impl HttpResponse {
 pub(crate) async fn address(process: &Process) -> String {
     until("/healthz is served", SOON, async || {
         let stderr = process.stderr();
-        let line = stderr
-            .lines()
-            .find(|line| line.contains("serving /healthz"))?;
+        let line = stderr.lines().find(|line| line.contains("serving /healthz"))?;
         let address = line.split("address=").nth(1)?;
         Some(format!("http://{}", address.split_whitespace().next()?))
     })

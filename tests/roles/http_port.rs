@@ -23,11 +23,7 @@ async fn other_paths_and_methods_are_rejected() {
     let ready = if is_root() { 200 } else { 503 };
     for path in ["/", "/metrics/", "/healthz/", "/readyz?x=1/healthz"] {
         let response = get(&http, path).await;
-        let wanted = if path.starts_with("/readyz?") {
-            ready
-        } else {
-            404
-        };
+        let wanted = if path.starts_with("/readyz?") { ready } else { 404 };
         assert_eq!(response.status, wanted, "{path}: {response:?}");
         if wanted == 404 {
             assert!(
@@ -53,10 +49,7 @@ async fn connections_with_incomplete_requests_are_closed() {
     let mut slow = Vec::new();
     for _ in 0..100 {
         let mut stream = TcpStream::connect(server).await.unwrap();
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nHost:")
-            .await
-            .unwrap();
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost:").await.unwrap();
         slow.push(stream);
     }
     assert_eq!(get(&http, "/healthz").await.status, 200);

@@ -26,17 +26,9 @@ async fn the_plugin_has_only_commands_of_operators() {
     let run = |args: &[&str]| Start::of(&program).args(args).ended();
     let help = run(&["--help"]).await;
     assert_eq!(help.code, Some(0), "{}", help.stderr);
-    assert!(
-        help.stdout.contains("Usage: kubectl diskplugin"),
-        "{}",
-        help.stdout
-    );
+    assert!(help.stdout.contains("Usage: kubectl diskplugin"), "{}", help.stdout);
     for command in OPERATOR_COMMANDS {
-        assert!(
-            help.stdout.contains(&format!("\n  {command} ")),
-            "{}",
-            help.stdout
-        );
+        assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
     }
     assert!(!help.stdout.contains("controller"), "{}", help.stdout);
     let help = run(&["explain", "--help"]).await;
@@ -52,11 +44,7 @@ async fn the_plugin_has_only_commands_of_operators() {
     let explained = run(&["explain", &class]).await;
     assert_eq!(explained.code, Some(0), "{}", explained.stderr);
     let failed = run(&["explain", "/no-such-file"]).await;
-    assert!(
-        failed.stderr.starts_with("kubectl diskplugin: "),
-        "{}",
-        failed.stderr
-    );
+    assert!(failed.stderr.starts_with("kubectl diskplugin: "), "{}", failed.stderr);
 }
 
 /// A manifest of krew, as far as krew requires it; unknown fields would be ignored by krew.
@@ -112,10 +100,7 @@ fn manifest(path: &Path) -> Manifest {
     let text = std::fs::read_to_string(path).unwrap();
     let options = serde_saphyr::options! { no_schema: true };
     let manifest: Manifest = serde_saphyr::from_str_with_options(&text, options).unwrap();
-    assert_eq!(
-        manifest.api_version,
-        "krew.googlecontainertools.github.com/v1alpha2"
-    );
+    assert_eq!(manifest.api_version, "krew.googlecontainertools.github.com/v1alpha2");
     assert_eq!(manifest.kind, "Plugin");
     // The name of the file and of the command: `kubectl diskplugin`.
     assert_eq!(manifest.metadata.name, "diskplugin");
@@ -148,10 +133,7 @@ fn manifest(path: &Path) -> Manifest {
 }
 
 fn archive(arch: &str) -> String {
-    format!(
-        "kubectl-diskplugin-{}-linux-{arch}.tar.gz",
-        env!("CARGO_PKG_VERSION")
-    )
+    format!("kubectl-diskplugin-{}-linux-{arch}.tar.gz", env!("CARGO_PKG_VERSION"))
 }
 
 #[test]
@@ -165,16 +147,11 @@ async fn a_release_publishes_archives_and_a_manifest_with_their_checksums() {
     let program = one.path().join("program");
     std::fs::write(&program, "#!/bin/sh\n").unwrap();
     let package = async |out: &Path, arches: &[&str]| {
-        let arches = arches
-            .iter()
-            .map(|arch| format!("{arch}={}", program.display()));
+        let arches = arches.iter().map(|arch| format!("{arch}={}", program.display()));
         let line = [out.display().to_string()].into_iter().chain(arches);
         let start = Start::of(&format!("{ROOT}/scripts/package-plugin")).args(line);
         let start = start.env("SOURCE_DATE_EPOCH", "1700000000");
-        let ended = start
-            .env("RELEASES", "https://releases.example/disk")
-            .ended()
-            .await;
+        let ended = start.env("RELEASES", "https://releases.example/disk").ended().await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     };
     package(one.path(), &["amd64", "arm64"]).await;
@@ -182,20 +159,14 @@ async fn a_release_publishes_archives_and_a_manifest_with_their_checksums() {
     let manifest = manifest(&one.path().join("diskplugin.yaml"));
     for platform in manifest.spec.platforms {
         let arch = platform.selector.match_labels.arch;
-        let url = format!(
-            "https://releases.example/disk/v{}/",
-            env!("CARGO_PKG_VERSION")
-        );
+        let url = format!("https://releases.example/disk/v{}/", env!("CARGO_PKG_VERSION"));
         assert_eq!(platform.uri, url + &archive(&arch));
         let bytes = std::fs::read(one.path().join(archive(&arch))).unwrap();
         let digest = Sha256::digest(&bytes);
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(platform.sha256, digest, "{arch}");
         let path = one.path().join(archive(&arch)).display().to_string();
-        let list = Start::of("tar")
-            .args(["--list", "--file", &path])
-            .ended()
-            .await;
+        let list = Start::of("tar").args(["--list", "--file", &path]).ended().await;
         assert_eq!(list.stdout, "LICENSE\nkubectl-diskplugin\n");
     }
     // Archives are reproducible. The manifest requires the archives of all architectures.

@@ -18,8 +18,7 @@ async fn run_calls(flags: &[&str]) -> Ended {
 }
 
 fn lines(stderr: &str) -> Vec<Value> {
-    let line =
-        |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     stderr.lines().map(line).collect()
 }
 
@@ -27,10 +26,7 @@ fn lines(stderr: &str) -> Vec<Value> {
 async fn in_json_each_line_is_an_object_and_each_call_has_its_method() {
     let ended = run_calls(&["--log-format=json"]).await;
     let lines = lines(&ended.stderr);
-    for (method, level) in [
-        ("CreateVolume", "INFO"),
-        ("ControllerPublishVolume", "WARN"),
-    ] {
+    for (method, level) in [("CreateVolume", "INFO"), ("ControllerPublishVolume", "WARN")] {
         let line = lines.iter().find(|line| line["rpc.method"] == method);
         let line = line.unwrap_or_else(|| panic!("no {method}: {}", ended.stderr));
         assert_eq!(line["level"], level, "{line}");
@@ -45,19 +41,12 @@ async fn in_json_the_reason_of_a_failed_start_is_an_object_too() {
     let ended = ended.ended().await;
     let lines = lines(&ended.stderr);
     let last = lines.last().expect("there is a reason");
-    assert!(
-        last["message"].to_string().contains("--cluster-id"),
-        "{last}"
-    );
+    assert!(last["message"].to_string().contains("--cluster-id"), "{last}");
 }
 
 #[tokio::test]
 async fn text_lines_in_a_file_have_no_escape_sequences() {
     let ended = run_calls(&[]).await;
-    assert!(
-        ended.stderr.contains("CreateVolume done"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("CreateVolume done"), "{}", ended.stderr);
     assert!(!ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
 }

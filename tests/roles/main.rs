@@ -3,10 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[path = "../common/mod.rs"]
-#[expect(
-    dead_code,
-    reason = "each file of tests uses its own part of the harness"
-)]
+#[expect(dead_code, reason = "each file of tests uses its own part of the harness")]
 mod common;
 
 mod bundle;

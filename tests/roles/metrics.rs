@@ -24,9 +24,7 @@ fn values(metrics: &str, start: &str) -> Vec<f64> {
 
 /// The names of the metric families.
 fn families(metrics: &str) -> BTreeSet<&str> {
-    let types = metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("# TYPE "));
+    let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types.map(|line| line.split(' ').next().unwrap()).collect()
 }
 
@@ -79,10 +77,7 @@ async fn the_controller_reports_calls_phases_and_quotas() {
     let poll = r#"diskplugin_rpc_phase_duration_seconds_count{method="CreateVolume",phase="poll"}"#;
     assert!(values(&metrics, poll)[0] >= 1.0, "{metrics}");
     let calls = served.fake.calls().await;
-    let creates = calls
-        .iter()
-        .find(|call| call["action"] == "CreateDisk")
-        .unwrap();
+    let creates = calls.iter().find(|call| call["action"] == "CreateDisk").unwrap();
     let id = creates["requestId"]
         .as_str()
         .or(creates["request_id"].as_str())
@@ -104,17 +99,11 @@ async fn the_history_of_a_volume_has_its_calls_with_request_ids() {
     assert_eq!(by_name, by_id);
     let history: Value = serde_json::from_str(&by_id).unwrap();
     let calls = history["calls"].as_array().unwrap();
-    let methods: Vec<_> = calls
-        .iter()
-        .map(|call| call["method"].as_str().unwrap())
-        .collect();
+    let methods: Vec<_> = calls.iter().map(|call| call["method"].as_str().unwrap()).collect();
     let publish = "ControllerPublishVolume";
     assert_eq!(methods, ["CreateVolume", publish, publish]);
     let creates = calls[0]["steps"].as_array().unwrap();
-    let create = creates
-        .iter()
-        .find(|step| step["name"] == "CreateDisk")
-        .unwrap();
+    let create = creates.iter().find(|step| step["name"] == "CreateDisk").unwrap();
     assert!(
         create["request_id"].is_string() && create["seconds"].is_number(),
         "{create}"
@@ -151,11 +140,7 @@ async fn a_node_reports_its_limit_and_its_calls() {
         values(&metrics, "diskplugin_node_volume_limit{source=\"setting\"}"),
         [7.0]
     );
-    assert_eq!(
-        values(&metrics, "diskplugin_node_volumes_free"),
-        [7.0],
-        "{metrics}"
-    );
+    assert_eq!(values(&metrics, "diskplugin_node_volumes_free"), [7.0], "{metrics}");
     assert_eq!(values(&metrics, "diskplugin_node_volumes_staged"), [0.0]);
     assert!(metrics.contains("role=\"node\""), "{metrics}");
 }

@@ -1,5 +1,5 @@
-//! Common installation errors: a wrong region, key, clock or Secret, and no metadata service. The sidecar, `/readyz` and the
-//! log get the name of the failure and advice; the process keeps running unless a restart would help.
+//! Common installation errors: a wrong region, key, clock or Secret, and no metadata service. The sidecar, `/readyz`
+//! and the log get the name of the failure and advice; the process keeps running unless a restart would help.
 
 use std::time::Duration;
 
@@ -135,15 +135,9 @@ async fn check(case: &Misconfiguration) {
     }
     let ready = get(&address(&controller).await, "/readyz").await;
     let bad = ["credentials", "cloud"].into_iter();
-    let bad: Vec<&str> = bad
-        .filter(|check| ready.is_ok(check) == Some(false))
-        .collect();
+    let bad: Vec<&str> = bad.filter(|check| ready.is_ok(check) == Some(false)).collect();
     assert_eq!(bad, case.checks, "{what}: {ready:?}");
-    assert_eq!(
-        ready.status,
-        if bad.is_empty() { 200 } else { 503 },
-        "{what}"
-    );
+    assert_eq!(ready.status, if bad.is_empty() { 200 } else { 503 }, "{what}");
     if !bad.is_empty() {
         assert!(ready.text.contains(case.todo), "{what}: {ready:?}");
     }
@@ -195,8 +189,8 @@ async fn a_missing_or_incomplete_secret_is_named_and_used_once_complete() {
     assert_eq!(get(&http, "/readyz").await.status, 200);
 }
 
-/// A process that fails to start prints reason and advice in its last line, as text or JSON: `kubectl describe pod` shows
-/// this line of a terminated container.
+/// A process that fails to start prints reason and advice in its last line, as text or JSON: `kubectl describe pod`
+/// shows this line of a terminated container.
 #[tokio::test]
 async fn the_last_line_of_a_failed_start_has_the_reason() {
     // No server listens there.
@@ -264,11 +258,7 @@ async fn the_last_line_of_a_failed_start_has_the_reason() {
         let last = ended.stderr.lines().last().expect("there is a reason");
         if format == "json" {
             let objects = ended.stderr.lines().map(serde_json::from_str::<Value>);
-            assert!(
-                objects.into_iter().all(|object| object.is_ok()),
-                "{}",
-                ended.stderr
-            );
+            assert!(objects.into_iter().all(|object| object.is_ok()), "{}", ended.stderr);
         }
         for part in parts {
             assert!(last.contains(part), "{line:?}: no {part:?} in: {last}");

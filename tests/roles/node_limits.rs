@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
-    NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest,
-    NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest,
+    NodeExpandVolumeRequest, NodeGetVolumeHealthRequest, NodeGetVolumeStatsRequest, NodePublishVolumeRequest,
+    NodeStageVolumeRequest, NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest,
 };
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -20,10 +19,7 @@ fn assert_too_large<T: std::fmt::Debug>(field: &str, limit: usize, result: Resul
     let message = status.message();
     assert_eq!(status.code(), Code::InvalidArgument, "{field}: {message}");
     let limit = format!("allows at most {limit}");
-    assert!(
-        message.contains(field) && message.contains(&limit),
-        "{message}"
-    );
+    assert!(message.contains(field) && message.contains(&limit), "{message}");
 }
 
 /// Calls each RPC with a volume ID.

@@ -38,10 +38,7 @@ impl Program {
 async fn each_program_serves_its_role_and_exits_on_sigterm() {
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().display();
-    let (kubelet, state) = (
-        format!("--kubelet-dir={own}"),
-        format!("--state-dir={own}/state"),
-    );
+    let (kubelet, state) = (format!("--kubelet-dir={own}"), format!("--state-dir={own}/state"));
     // The cloud is not called.
     let controller = [
         "controller",
@@ -50,13 +47,7 @@ async fn each_program_serves_its_role_and_exits_on_sigterm() {
         "--cluster-id=one",
         "--credentials=environment",
     ];
-    let node = [
-        "node",
-        "--node-id=i-one",
-        "--zone=cn-beijing-a",
-        &kubelet,
-        &state,
-    ];
+    let node = ["node", "--node-id=i-one", "--zone=cn-beijing-a", &kubelet, &state];
     for (program, args) in [(CONTROLLER, controller), (NODE, node)] {
         let socket = socket(&dir);
         let start = program.start(&args).keys();

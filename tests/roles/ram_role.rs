@@ -64,9 +64,7 @@ async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_call
     })
     .await;
     calls_until("the log line about the recovery", &channel, async || {
-        controller
-            .stderr()
-            .contains("credential renewal succeeds again")
+        controller.stderr().contains("credential renewal succeeds again")
     })
     .await;
     let log = controller.stderr();
@@ -132,16 +130,12 @@ async fn an_unavailable_token_service_does_not_delay_the_start() {
     let (_controller, channel) = start.ready(&socket).await;
     let mut request = tonic::Request::new(crate::common::csi::volume("pvc-1"));
     request.set_timeout(Duration::from_secs(2));
-    let mut controller =
-        diskplugin::csi::proto::controller_client::ControllerClient::new(channel.clone());
+    let mut controller = diskplugin::csi::proto::controller_client::ControllerClient::new(channel.clone());
     let refused = controller.create_volume(request).await.unwrap_err();
     let retriable = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
     assert!(retriable.contains(&refused.code()), "{refused:?}");
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    until("calls succeed", TIMEOUT, async || {
-        create(&channel, "pvc-1").await.ok()
-    })
-    .await;
+    until("calls succeed", TIMEOUT, async || create(&channel, "pvc-1").await.ok()).await;
 }
 
 #[tokio::test]
@@ -157,12 +151,7 @@ async fn incomplete_credential_settings_are_rejected_at_startup() {
         (vec!["--role-duration=1m"], "15m to 12h"),
         (vec!["--assume-role-external-id=x"], "--assume-role-arn"),
     ] {
-        let common = [
-            "controller",
-            "--region=cn-beijing",
-            "--cluster-id=c",
-            "--zone=z-a",
-        ];
+        let common = ["controller", "--region=cn-beijing", "--cluster-id=c", "--zone=z-a"];
         let ended: Ended = diskplugin(common).args(&flags).ended().await;
         assert_eq!(ended.code, Some(64), "{flags:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(reason), "{flags:?}: {}", ended.stderr);

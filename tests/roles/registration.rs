@@ -104,15 +104,10 @@ async fn the_csi_socket_is_served_before_the_registration_socket() {
     })
     .await;
     // Without a retry, as kubelet calls.
-    let channel = try_connect(&kubelet.csi())
-        .await
-        .expect("the CSI socket is served");
+    let channel = try_connect(&kubelet.csi()).await.expect("the CSI socket is served");
     assert_eq!(name(channel).await, NAME);
     let (mut client, info) = kubelet.discover(NAME).await;
-    assert_eq!(
-        (info.r#type.as_str(), info.name.as_str()),
-        ("CSIPlugin", NAME)
-    );
+    assert_eq!((info.r#type.as_str(), info.name.as_str()), ("CSIPlugin", NAME));
     assert_eq!(info.endpoint, kubelet.csi().display().to_string());
     assert_eq!(info.supported_versions, ["1.0.0"]);
     notify(&mut client, None).await;
@@ -130,10 +125,7 @@ async fn the_reported_name_and_socket_are_configurable() {
     let (_, info) = kubelet.discover("second.csi.example").await;
     assert_eq!(
         (info.name.as_str(), info.endpoint.as_str()),
-        (
-            "second.csi.example",
-            "/var/lib/kubelet/plugins/second/csi.sock"
-        )
+        ("second.csi.example", "/var/lib/kubelet/plugins/second/csi.sock")
     );
     assert_eq!(name(channel).await, "second.csi.example");
 }
@@ -209,10 +201,7 @@ async fn the_sockets_of_a_killed_node_are_taken_over() {
     kubelet.discover(NAME).await;
     node.signal(Signal::SIGKILL);
     node.ended().await;
-    assert!(
-        kubelet.socket(NAME).exists(),
-        "a killed process cannot remove it"
-    );
+    assert!(kubelet.socket(NAME).exists(), "a killed process cannot remove it");
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     let (mut client, _) = kubelet.discover(NAME).await;
     notify(&mut client, None).await;
@@ -231,27 +220,14 @@ async fn an_invalid_directory_or_name_is_an_invalid_setting() {
             "does not exist: set it to the directory plugins_registry",
         ),
         (node(&kubelet.csi(), &file), "is not a directory"),
-        (
-            node(&kubelet.csi(), Path::new("registry")),
-            "an absolute path",
-        ),
-        (
-            kubelet.node().args(["--kubelet-socket=csi.sock"]),
-            "an absolute path",
-        ),
-        (
-            kubelet.node().args(["--driver-name=No/Name"]),
-            "lower-case letters",
-        ),
+        (node(&kubelet.csi(), Path::new("registry")), "an absolute path"),
+        (kubelet.node().args(["--kubelet-socket=csi.sock"]), "an absolute path"),
+        (kubelet.node().args(["--driver-name=No/Name"]), "lower-case letters"),
     ];
     for (start, reason) in ends {
         let ended = start.ended().await;
         assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-        assert!(
-            ended.stderr.contains(reason),
-            "no {reason:?}: {}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains(reason), "no {reason:?}: {}", ended.stderr);
     }
 }
 
@@ -263,10 +239,7 @@ async fn a_registration_socket_of_another_process_is_not_taken_over() {
     let other = kubelet.root.path().join("other.sock");
     let second = node(&other, &kubelet.registry()).ended().await;
     assert_eq!(second.code, Some(1), "{}", second.stderr);
-    for reason in [
-        "cannot register with kubelet",
-        "in use by a running process",
-    ] {
+    for reason in ["cannot register with kubelet", "in use by a running process"] {
         assert!(second.stderr.contains(reason), "{}", second.stderr);
     }
     kubelet.discover(NAME).await;
@@ -279,10 +252,7 @@ async fn a_node_registers_again_when_its_categories_become_known() {
     let node = kubelet.node().args([
         "--instance-type=ecs.g6.large",
         &format!("--instance-types-file={}", file.display()),
-        &format!(
-            "--state-dir={}",
-            kubelet.root.path().join("state").display()
-        ),
+        &format!("--state-dir={}", kubelet.root.path().join("state").display()),
     ]);
     let (process, channel) = node.ready(&kubelet.csi()).await;
     let categories = async || {

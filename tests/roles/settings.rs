@@ -22,10 +22,7 @@ fn assert_invalid(ended: &Ended, texts: &[&str]) {
 async fn all_missing_settings_of_a_role_are_reported_together() {
     let required: [(&str, &[&str]); 2] = [
         ("controller", &["--region", "--cluster-id"]),
-        (
-            "all-in-one",
-            &["--region", "--zone", "--node-id", "--cluster-id"],
-        ),
+        ("all-in-one", &["--region", "--zone", "--node-id", "--cluster-id"]),
     ];
     for (role, flags) in required {
         assert_invalid(&diskplugin([role, NO_METADATA]).ended().await, flags);
@@ -76,14 +73,8 @@ async fn an_invalid_command_line_is_an_invalid_setting() {
     let lines: [(&[&str], &str); 8] = [
         (&["controller", "--no-such-flag"], "--no-such-flag"),
         (&["no-such-role"], "no-such-role"),
-        (
-            &["node", "--max-volumes-per-node=0"],
-            "--max-volumes-per-node",
-        ),
-        (
-            &["node", "--endpoint=tcp://127.0.0.1:1"],
-            "unix:///absolute/path",
-        ),
+        (&["node", "--max-volumes-per-node=0"], "--max-volumes-per-node"),
+        (&["node", "--endpoint=tcp://127.0.0.1:1"], "unix:///absolute/path"),
         (&["controller", "--signature=v2"], "v1, v3"),
         (&["controller", "--ecs-endpoint=nonsense"], "http://HOST"),
         (&["node", "--metadata-endpoint=ftp://h"], "http://HOST"),
@@ -124,11 +115,7 @@ async fn a_controller_can_be_configured_by_environment_variables() {
     assert_eq!(disk["zone"], "cn-beijing-c");
     assert!(disk["tags"].to_string().contains("c-environment"), "{disk}");
     assert_eq!(fake.calls().await[0]["via"], "v3");
-    assert!(
-        controller.stderr().starts_with('{'),
-        "{}",
-        controller.stderr()
-    );
+    assert!(controller.stderr().starts_with('{'), "{}", controller.stderr());
 }
 
 #[tokio::test]
@@ -147,10 +134,7 @@ async fn a_node_can_be_configured_by_environment_variables() {
     );
     let (_node, channel) = start.ready(&socket).await;
     let info = info(&channel).await.unwrap();
-    assert_eq!(
-        (info.node_id.as_str(), info.max_volumes_per_node),
-        ("i-environment", 7)
-    );
+    assert_eq!((info.node_id.as_str(), info.max_volumes_per_node), ("i-environment", 7));
 }
 
 #[tokio::test]
@@ -159,9 +143,7 @@ async fn the_cloud_can_be_selected_by_an_environment_variable() {
     let socket = socket(&dir);
     let endpoint = format!("unix://{}", socket.display());
     let settings = [("ENDPOINT", endpoint.as_str()), ("CLOUD", "mock")];
-    let (_both, channel) = from_environment("all-in-one", &settings)
-        .ready(&socket)
-        .await;
+    let (_both, channel) = from_environment("all-in-one", &settings).ready(&socket).await;
     create(&channel, "pvc-1").await.unwrap();
 }
 

@@ -25,13 +25,9 @@ async fn a_running_call_finishes_and_new_calls_are_rejected() {
         })
         .await;
         controller.signal(Signal::SIGTERM);
-        let refused = until("new calls are rejected", SOON, async || {
-            list(&channel).await.err()
-        });
+        let refused = until("new calls are rejected", SOON, async || list(&channel).await.err());
         let refused = refused.await;
-        let other = try_connect(&socket)
-            .await
-            .expect("the socket is served while draining");
+        let other = try_connect(&socket).await.expect("the socket is served while draining");
         let from_other = list(&other).await.unwrap_err();
         [refused, from_other]
     };
@@ -71,10 +67,7 @@ async fn a_call_is_aborted_after_the_drain_timeout() {
     let fake = Fake::start(&["--create-delay=10m"]).await;
     let dir = tempfile::tempdir().unwrap();
     let socket = socket(&dir);
-    let start = fake
-        .controller(&socket)
-        .keys()
-        .args(["--drain-timeout=500ms"]);
+    let start = fake.controller(&socket).keys().args(["--drain-timeout=500ms"]);
     let (controller, channel) = start.ready(&socket).await;
     let meanwhile = async {
         until("the cloud creates the disk", SOON, async || {

@@ -42,8 +42,8 @@ async fn the_socket_of_a_killed_process_is_taken_over() {
     assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
 }
 
-/// A process that was killed while a system call on a dead device hangs keeps its socket open, but does not answer. A new pod
-/// does not see it in its PID namespace.
+/// A process that was killed while a system call on a dead device hangs keeps its socket open, but does not answer. A
+/// new pod does not see it in its PID namespace.
 #[tokio::test]
 async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
     if !has_devices("roles").await {
@@ -54,11 +54,7 @@ async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
     let endpoint = endpoint(&socket);
     let second = || {
         let args = ["--pid", "--fork", "--kill-child", "--mount-proc"];
-        let program = [
-            env!("CARGO_BIN_EXE_diskplugin"),
-            "node",
-            "--node-id=i-second",
-        ];
+        let program = [env!("CARGO_BIN_EXE_diskplugin"), "node", "--node-id=i-second"];
         let zone = ["--zone=cn-beijing-b", &endpoint];
         Start::of("unshare").args(args).args(program).args(zone)
     };
@@ -71,11 +67,9 @@ async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
     );
     first.signal(Signal::SIGSTOP);
     let mut taken_over = second().spawn();
-    until(
-        "it takes over the socket",
-        Duration::from_secs(60),
-        async || taken_over.stderr().contains("taking over").then_some(()),
-    )
+    until("it takes over the socket", Duration::from_secs(60), async || {
+        taken_over.stderr().contains("taking over").then_some(())
+    })
     .await;
     let channel = taken_over.ready(&socket).await;
     assert_eq!(info(&channel).await.unwrap().node_id, "i-second");

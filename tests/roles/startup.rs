@@ -63,9 +63,7 @@ async fn all_in_one_gets_its_location_from_a_metadata_service_that_requires_toke
     assert_eq!(fake.disks().await[0]["zone"], ZONE);
     let calls = fake.calls().await;
     assert!(
-        calls
-            .iter()
-            .all(|call| call["params"]["RegionId"] == "cn-beijing"),
+        calls.iter().all(|call| call["params"]["RegionId"] == "cn-beijing"),
         "{calls:?}"
     );
 }

@@ -14,8 +14,7 @@ use crate::served::Served;
 const SOON: Duration = Duration::from_secs(60);
 
 /// An ID that would run a script, load an image and end an attribute.
-const HOSTILE: &str =
-    r#"d-"><script>document.title="executed"</script><img src="http://127.0.0.1:9/x" onerror=x>"#;
+const HOSTILE: &str = r#"d-"><script>document.title="executed"</script><img src="http://127.0.0.1:9/x" onerror=x>"#;
 
 #[tokio::test]
 async fn the_page_does_not_exist_by_default() {
@@ -75,10 +74,7 @@ async fn the_page_forbids_scripts_and_is_read_only() {
     let response = client.get(&url).send().await.unwrap();
     let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
     let policy = header("content-security-policy");
-    assert!(
-        policy.starts_with("default-src 'none'; style-src 'sha256-"),
-        "{policy}"
-    );
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("x-content-type-options"), "nosniff");
@@ -155,23 +151,15 @@ async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
     }
     let sent = proxy.sent();
     let requested = targets(&sent);
-    let (own, others): (Vec<&str>, Vec<&str>) =
-        requested.into_iter().partition(|target| *target == url);
+    let (own, others): (Vec<&str>, Vec<&str>) = requested.into_iter().partition(|target| *target == url);
     assert!(!own.is_empty(), "{sent}");
-    assert!(
-        others.iter().all(|target| is_of_vendor(target)),
-        "{others:?}"
-    );
+    assert!(others.iter().all(|target| is_of_vendor(target)), "{others:?}");
 }
 
 /// The addresses of all requests. A request can follow the body of another one in its line.
 fn targets(sent: &str) -> Vec<&str> {
-    let requests = sent
-        .lines()
-        .filter_map(|line| line.strip_suffix(" HTTP/1.1"));
-    requests
-        .filter_map(|request| request.rsplit(' ').next())
-        .collect()
+    let requests = sent.lines().filter_map(|line| line.strip_suffix(" HTTP/1.1"));
+    requests.filter_map(|request| request.rsplit(' ').next()).collect()
 }
 
 fn is_of_vendor(target: &str) -> bool {

@@ -50,9 +50,7 @@ async fn a_url_of_another_server_is_an_error() {
     let ended = timeline("d-1", &fake.url, &[]).await;
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     assert!(
-        ended
-            .stdout
-            .contains("is not the HTTP port of a diskplugin process"),
+        ended.stdout.contains("is not the HTTP port of a diskplugin process"),
         "{}{}",
         ended.stdout,
         ended.stderr
@@ -78,10 +76,7 @@ async fn json_has_the_calls_and_the_conclusion() {
     let ended = timeline("d-missing", http, &["--output=json"]).await;
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
     let entries = json["entries"].as_array().unwrap();
-    assert_eq!(
-        (entries.len(), &entries[0]["call"]["repeated"]),
-        (1, &Value::from(1))
-    );
+    assert_eq!((entries.len(), &entries[0]["call"]["repeated"]), (1, &Value::from(1)));
     let conclusion = json["conclusion"].as_str().unwrap();
     assert!(
         conclusion.contains("failed 2 times") && conclusion.contains("NotFound"),
@@ -108,10 +103,7 @@ async fn an_unreachable_process_is_an_error_with_its_url() {
     assert_eq!(ended.code, Some(64), "{ended:?}");
     let ended = timeline("d-1", "127.0.0.1:9", &[]).await;
     assert_eq!(ended.code, Some(64), "{ended:?}");
-    assert!(
-        ended.stderr.contains("allowed: http://HOST:PORT"),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("allowed: http://HOST:PORT"), "{ended:?}");
 }
 
 #[tokio::test]

@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use nix::sys::signal::Signal;
-use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
-    TraceService, TraceServiceServer,
-};
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
+use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
@@ -41,10 +37,7 @@ impl TraceService for Collector {
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         let resources = request.into_inner().resource_spans.into_iter();
         let scopes = resources.flat_map(|resource| resource.scope_spans);
-        self.0
-            .lock()
-            .unwrap()
-            .extend(scopes.flat_map(|scope| scope.spans));
+        self.0.lock().unwrap().extend(scopes.flat_map(|scope| scope.spans));
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
@@ -101,9 +94,7 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
     let (controller, channel) = traced(&fake, &dir, &collector.serve().await, delay).await;
     let mut request = Request::new(volume("pvc-traced"));
     let parent = format!("00-{TRACE_ID}-{PARENT}-01");
-    request
-        .metadata_mut()
-        .insert("traceparent", parent.parse().unwrap());
+    request.metadata_mut().insert("traceparent", parent.parse().unwrap());
     let mut client = ControllerClient::new(channel);
     client.create_volume(request).await.unwrap();
 
@@ -112,30 +103,19 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
     assert_eq!(hex(&rpc.parent_span_id), PARENT);
     assert_eq!(rpc.kind(), SpanKind::Server);
     let own = attributes(&rpc);
-    assert_eq!(
-        own.get("volume.name").map(String::as_str),
-        Some("pvc-traced")
-    );
-    assert!(
-        own.get("disk.id").is_some_and(|id| id.starts_with("d-")),
-        "{own:?}"
-    );
+    assert_eq!(own.get("volume.name").map(String::as_str), Some("pvc-traced"));
+    assert!(own.get("disk.id").is_some_and(|id| id.starts_with("d-")), "{own:?}");
     let call = collector.span("CreateDisk").await;
     assert_eq!(
         (hex(&call.trace_id).as_str(), &call.parent_span_id),
         (TRACE_ID, &rpc.span_id)
     );
     let calls = fake.calls().await;
-    let create = calls
-        .iter()
-        .find(|call| call["action"] == "CreateDisk")
-        .unwrap();
+    let create = calls.iter().find(|call| call["action"] == "CreateDisk").unwrap();
     let id = attributes(&call).remove("cloud.request_id");
     assert_eq!(
         id.as_deref(),
-        create["request_id"]
-            .as_str()
-            .or(create["requestId"].as_str())
+        create["request_id"].as_str().or(create["requestId"].as_str())
     );
     let poll = collector.span("poll").await;
     assert_eq!(

@@ -61,10 +61,7 @@ async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
         assert!((0.1..=4.0).contains(&idle), "{idle} MiB");
     }
     assert!(large.describes_per_1000() <= 100.0, "{large}");
-    assert!(
-        large.calls_per_volume() <= small.calls_per_volume(),
-        "{small}{large}"
-    );
+    assert!(large.calls_per_volume() <= small.calls_per_volume(), "{small}{large}");
     for (rpc, late) in [("CreateVolume", 1.5), ("ControllerPublishVolume", 0.6)] {
         let times = &large.rpcs[rpc];
         assert!(times.times.p50 <= times.floor_p50 + late, "{large}");
@@ -98,11 +95,7 @@ async fn a_zone_that_fails_costs_the_others_nothing_and_few_calls() {
     // Orders that an instance refuses are repeated every eight seconds, whatever number of volumes wait for it.
     let refused = outage.calls["DetachDisk"].1;
     assert!(refused <= 2 * 600 / 8 * 7, "{outage}");
-    for rpc in [
-        "CreateVolume",
-        "ControllerPublishVolume",
-        "ControllerUnpublishVolume",
-    ] {
+    for rpc in ["CreateVolume", "ControllerPublishVolume", "ControllerUnpublishVolume"] {
         let times = &outage.rpcs[&format!("{rpc}, other zones")];
         assert!(times.times.p99 <= times.floor_p99 + 2.0, "{outage}");
     }
@@ -136,13 +129,7 @@ async fn the_comparison_finds_a_leak_a_lost_disk_and_a_disk_on_another_node() {
     });
     let lost = format!("{} (d-lost) does not exist", unknown.claim.name);
     assert_eq!(proof::compare(&fleet).await, [lost, leak]);
-    *fleet.volumes.last_mut().unwrap() = fleet::Volume {
-        node: None,
-        ..unknown
-    };
+    *fleet.volumes.last_mut().unwrap() = fleet::Volume { node: None, ..unknown };
     let wrong = proof::compare(&fleet).await;
-    assert!(
-        wrong.len() == 1 && wrong[0].ends_with("instead of None"),
-        "{wrong:?}"
-    );
+    assert!(wrong.len() == 1 && wrong[0].ends_with("instead of None"), "{wrong:?}");
 }

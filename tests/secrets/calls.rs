@@ -7,10 +7,9 @@ use std::time::Duration;
 use diskplugin::csi::proto::controller_client::ControllerClient;
 use diskplugin::csi::proto::node_client::NodeClient;
 use diskplugin::csi::proto::{
-    ControllerExpandVolumeRequest, ControllerPublishVolumeRequest,
-    ControllerUnpublishVolumeRequest, CreateSnapshotRequest, CreateVolumeRequest,
-    DeleteVolumeRequest, NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest,
-    ValidateVolumeCapabilitiesRequest,
+    ControllerExpandVolumeRequest, ControllerPublishVolumeRequest, ControllerUnpublishVolumeRequest,
+    CreateSnapshotRequest, CreateVolumeRequest, DeleteVolumeRequest, NodeExpandVolumeRequest, NodePublishVolumeRequest,
+    NodeStageVolumeRequest, ValidateVolumeCapabilitiesRequest,
 };
 use nix::sys::signal::Signal;
 use tonic::transport::Channel;
@@ -44,8 +43,7 @@ impl Errors {
 
 /// Makes every call that has `secrets`, successful and failing ones.
 pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Duration) -> Errors {
-    let secrets =
-        || std::collections::HashMap::from([("key".to_owned(), hidden.marker.to_owned())]);
+    let secrets = || std::collections::HashMap::from([("key".to_owned(), hidden.marker.to_owned())]);
     fn within<T>(deadline: Duration, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(deadline);
@@ -61,11 +59,7 @@ pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Dur
     };
     let created = controller.create_volume(within(deadline, create)).await;
     let id = errors.note(created).volume.unwrap_or_default().volume_id;
-    let id = if id.is_empty() {
-        "d-none".to_owned()
-    } else {
-        id
-    };
+    let id = if id.is_empty() { "d-none".to_owned() } else { id };
     let wrong = CreateVolumeRequest {
         secrets: secrets(),
         parameters: [("no-such".to_owned(), "parameter".to_owned())].into(),
@@ -80,11 +74,7 @@ pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Dur
             secrets: secrets(),
             ..ControllerPublishVolumeRequest::default()
         };
-        errors.note(
-            controller
-                .controller_publish_volume(within(deadline, publish))
-                .await,
-        );
+        errors.note(controller.controller_publish_volume(within(deadline, publish)).await);
     }
     let validate = ValidateVolumeCapabilitiesRequest {
         volume_id: id.clone(),
@@ -110,11 +100,7 @@ pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Dur
         secrets: secrets(),
         ..ControllerExpandVolumeRequest::default()
     };
-    errors.note(
-        controller
-            .controller_expand_volume(within(deadline, expand))
-            .await,
-    );
+    errors.note(controller.controller_expand_volume(within(deadline, expand)).await);
     let stage = NodeStageVolumeRequest {
         volume_id: id.clone(),
         staging_target_path: "/nowhere/staging".to_owned(),
@@ -194,10 +180,7 @@ async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> Stri
     ];
     let fake = Fake::start_verbose(&keys.map(String::as_str)).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (
-        RecordingProxy::to(server).await,
-        tempfile::tempdir().unwrap(),
-    );
+    let (tee, dir) = (RecordingProxy::to(server).await, tempfile::tempdir().unwrap());
     let socket = socket(&dir);
     let start = verbose(&tee.url, &socket, hidden, flags);
     let (driver, channel) = start.ready(&socket).await;
@@ -215,11 +198,7 @@ async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> Stri
 #[tokio::test]
 async fn successful_and_failing_calls_print_no_secret() {
     let text = against_the_fake(&ODD, ODD.secret, &["--log-format=text"]);
-    let json = against_the_fake(
-        &PLAIN,
-        PLAIN.secret,
-        &["--log-format=json", "--signature=v3"],
-    );
+    let json = against_the_fake(&PLAIN, PLAIN.secret, &["--log-format=json", "--signature=v3"]);
     tokio::join!(text, json);
 }
 

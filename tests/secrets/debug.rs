@@ -8,8 +8,7 @@ use clap::Parser;
 use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
 use diskplugin::cloud::credential::{
-    AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole,
-    RoleSession, Sts,
+    AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole, RoleSession, Sts,
 };
 use diskplugin::cloud::sign::v3::Canonical;
 use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
@@ -61,8 +60,7 @@ async fn roles_and_cached_credentials_print_no_secret() {
     let cache = Cache::new(Arc::new(credentials()), clock());
     prints_no_secret(&cache.provide().await);
     prints_no_secret(&cache);
-    let sts =
-        Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, ServerClock::new(clock())).unwrap());
+    let sts = Arc::new(Sts::new("http://127.0.0.1:9", Scheme::V3, ServerClock::new(clock())).unwrap());
     let session = || RoleSession {
         role_arn: "acs:ram::1:role/r".to_owned(),
         name: "test".to_owned(),

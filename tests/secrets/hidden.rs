@@ -52,9 +52,7 @@ pub(crate) fn signatures(sent: &str) -> Vec<String> {
     let values = sent.split("Signature=").skip(1);
     let value = |rest: &str| {
         let end = rest.find(['&', ' ', ',', '\r']).unwrap_or(rest.len());
-        percent_decode_str(&rest[..end])
-            .decode_utf8_lossy()
-            .into_owned()
+        percent_decode_str(&rest[..end]).decode_utf8_lossy().into_owned()
     };
     values.map(value).collect()
 }

@@ -123,10 +123,7 @@ async fn against_hostility(hidden: &Hidden, flags: &[&str]) {
     let reset = |_: &Request| std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     let first = Mock::given(reply.clone()).respond_with_err(reset);
     first.with_priority(1).mount(&server).await;
-    Mock::given(any())
-        .respond_with(reply.clone())
-        .mount(&server)
-        .await;
+    Mock::given(any()).respond_with(reply.clone()).mount(&server).await;
     let (tee, dir) = (
         RecordingProxy::to(*server.address()).await,
         tempfile::tempdir().unwrap(),
@@ -140,10 +137,7 @@ async fn against_hostility(hidden: &Hidden, flags: &[&str]) {
         let before = signatures(&tee.sent()).len();
         let errors = make_calls(&channel, hidden, DEADLINE).await;
         let sent = tee.sent();
-        assert!(
-            signatures(&sent).len() > before,
-            "{now:?}: nothing was sent"
-        );
+        assert!(signatures(&sent).len() > before, "{now:?}: nothing was sent");
         assert!(!errors.0.is_empty(), "{now:?}: every call succeeded");
         hidden.absent_from(&errors.0, &sent);
     }

@@ -49,10 +49,7 @@ async fn with_role(
 ) -> String {
     let fake = Fake::start_verbose(&[r#"--config={"sts": {"lifetime": "3s"}}"#]).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (
-        RecordingProxy::to(server).await,
-        tempfile::tempdir().unwrap(),
-    );
+    let (tee, dir) = (RecordingProxy::to(server).await, tempfile::tempdir().unwrap());
     let (socket, file) = (socket(&dir), dir.path().join("token"));
     let token = write_token(&file, 600);
     let start = verbose(&tee.url, &socket, &ODD, flags)

@@ -8,10 +8,7 @@ async fn scan(log: &str) -> Ended {
     let file = dir.path().join("log");
     std::fs::write(&file, log).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/no-secrets");
-    Start::of(script)
-        .args([file.to_str().unwrap()])
-        .ended()
-        .await
+    Start::of(script).args([file.to_str().unwrap()]).ended().await
 }
 
 #[tokio::test]

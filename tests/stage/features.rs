@@ -91,9 +91,6 @@ async fn the_message_of_mkfs_about_an_option_is_in_the_error() {
         let node = world.node();
         let staged = node.stager.stage(request, Deadline::after(TIMEOUT));
         let error = error_text(staged.await.unwrap_err());
-        assert!(
-            error.starts_with("TOOL_FAILED") && error.contains(message),
-            "{error}"
-        );
+        assert!(error.starts_with("TOOL_FAILED") && error.contains(message), "{error}");
     }
 }

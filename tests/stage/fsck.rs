@@ -15,11 +15,7 @@ async fn stage_with(world: &World, filesystem: Filesystem, fsck: Fsck) -> Result
         fsck,
         ..Tuning::default()
     };
-    let staged = world
-        .node()
-        .stager
-        .stage(request, Deadline::after(TIMEOUT))
-        .await;
+    let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
     staged.map_err(error_text)
 }
 
@@ -139,9 +135,7 @@ async fn a_btrfs_with_a_log_is_mounted_from_a_read_only_device_with_an_option() 
     let mut request = world.request(Btrfs);
     (request.read_only, request.device_read_only) = (true, true);
     let stager = world.node().stager.clone();
-    let refused = stager
-        .stage(request.clone(), Deadline::after(TIMEOUT))
-        .await;
+    let refused = stager.stage(request.clone(), Deadline::after(TIMEOUT)).await;
     let error = error_text(refused.unwrap_err());
     assert!(
         error.starts_with("JOURNAL_NOT_REPLAYED") && error.contains("rescue=nologreplay"),
@@ -174,8 +168,7 @@ async fn a_corrupt_xfs_requires_a_manual_repair() {
     let before = world.hash().await;
     let error = world.stage(Xfs).await.unwrap_err();
     assert!(
-        error.starts_with("FILESYSTEM_DAMAGED")
-            && error.contains(&format!("`xfs_repair {device}`")),
+        error.starts_with("FILESYSTEM_DAMAGED") && error.contains(&format!("`xfs_repair {device}`")),
         "{error}"
     );
     assert!(!world.path("staging").exists());

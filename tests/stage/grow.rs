@@ -80,49 +80,25 @@ async fn mkfs_applies_the_parameters_of_the_class() {
         ("inodeSize", "512"),
         ("bytesPerInode", "64k"),
         ("label", "tuned"),
-        (
-            "mkfsOptions",
-            "-O ^metadata_csum -E lazy_itable_init=0 -m 1",
-        ),
+        ("mkfsOptions", "-O ^metadata_csum -E lazy_itable_init=0 -m 1"),
     ];
-    let xfs = [
-        ("blockSize", "2048"),
-        ("inodeSize", "1024"),
-        ("label", "tuned"),
-    ];
-    let btrfs = [
-        ("label", "tuned"),
-        ("mkfsOptions", "--csum sha256 -m single"),
-    ];
+    let xfs = [("blockSize", "2048"), ("inodeSize", "1024"), ("label", "tuned")];
+    let btrfs = [("label", "tuned"), ("mkfsOptions", "--csum sha256 -m single")];
     let cases = [
         (
             Ext4,
             &ext[..],
             "dumpe2fs -h",
-            &[
-                "Block size:               1024",
-                "Inode size:	          512",
-                "tuned",
-            ][..],
+            &["Block size:               1024", "Inode size:	          512", "tuned"][..],
         ),
-        (
-            Ext3,
-            &ext[..2],
-            "dumpe2fs -h",
-            &["Block size:               1024"],
-        ),
+        (Ext3, &ext[..2], "dumpe2fs -h", &["Block size:               1024"]),
         (
             Xfs,
             &xfs,
             "xfs_db -r -c sb -c p",
             &["blocksize = 2048", "inodesize = 1024", "fname = \"tuned"],
         ),
-        (
-            Btrfs,
-            &btrfs,
-            "btrfs inspect-internal dump-super",
-            &["sha256", "tuned"],
-        ),
+        (Btrfs, &btrfs, "btrfs inspect-internal dump-super", &["sha256", "tuned"]),
     ];
     for (filesystem, parameters, command, parts) in cases {
         let world = World::with_disk(&format!("tuned{filesystem}")).await;
@@ -132,11 +108,7 @@ async fn mkfs_applies_the_parameters_of_the_class() {
         }
         let mut request = world.request(filesystem);
         request.tuning = tuning;
-        let staged = world
-            .node()
-            .stager
-            .stage(request, Deadline::after(TIMEOUT))
-            .await;
+        let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
         staged.map_err(error_text).unwrap();
         let output = sh(&format!("{command} {} 2>/dev/null", world.device())).await;
         for part in parts {

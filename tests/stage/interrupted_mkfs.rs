@@ -104,10 +104,7 @@ async fn mkfs_may_be_repeated_with_another_filesystem_type() {
     if !can_run().await {
         return;
     }
-    for (index, (first, then)) in [(Xfs, Ext4), (Ext4, Btrfs), (Btrfs, Xfs)]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, (first, then)) in [(Xfs, Ext4), (Ext4, Btrfs), (Btrfs, Xfs)].into_iter().enumerate() {
         let world = World::with_disk(&format!("cutother{index}")).await;
         interrupt_mkfs(&world, first, 40).await;
         world.stage(then).await.unwrap();
@@ -128,8 +125,7 @@ async fn mkfs_is_not_repeated_after_the_disk_was_detached() {
         world.attach().await;
         let before = world.hash().await;
         let error = world.stage(filesystem).await.unwrap_err();
-        let prefix =
-            format!("FORMAT_INTERRUPTED: volume d-cutaway{filesystem}: staging is refused");
+        let prefix = format!("FORMAT_INTERRUPTED: volume d-cutaway{filesystem}: staging is refused");
         assert!(error.starts_with(&prefix), "{error}");
         assert!(
             error.contains(&format!("a mkfs.{filesystem} was interrupted on it"))
@@ -187,11 +183,7 @@ async fn mkfs_is_not_repeated_after_staging_as_a_block_device() {
     interrupt_mkfs(&world, Ext4, 10).await;
     let mut request = world.request(Ext4);
     request.access = Access::Block;
-    let staged = world
-        .node()
-        .stager
-        .stage(request, Deadline::after(TIMEOUT))
-        .await;
+    let staged = world.node().stager.stage(request, Deadline::after(TIMEOUT)).await;
     staged.unwrap();
     assert_eq!(world.format_records(), 0);
     let before = world.hash().await;
@@ -233,17 +225,10 @@ async fn staging_waits_for_a_mkfs_of_an_earlier_process() {
     let hold = Command::new("flock").args(["--no-fork", &device, "sh", "-c", &until]);
     let holder = ProcessExec.run(&hold, Deadline::after(TIMEOUT * 5));
     let stages = async {
-        sh(&format!(
-            "while flock --nonblock {device} true; do sleep 0.02; done"
-        ))
-        .await;
+        sh(&format!("while flock --nonblock {device} true; do sleep 0.02; done")).await;
         let before = world.hash().await;
         let deadline = Deadline::after(Duration::from_secs(5));
-        let staged = world
-            .node()
-            .stager
-            .stage(world.request(Btrfs), deadline)
-            .await;
+        let staged = world.node().stager.stage(world.request(Btrfs), deadline).await;
         let error = error_text(staged.unwrap_err());
         assert!(error.starts_with("FORMAT_RUNNING"), "{error}");
         assert_eq!(world.hash().await, before);

@@ -10,9 +10,7 @@ use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{
-    self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume,
-};
+use diskplugin::node::{self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
 
 use crate::loop_device::{attach_command, detach_command};
 use crate::shell::clean_up;
@@ -105,13 +103,7 @@ impl World {
             kubelet_dir: self.dir.path().to_owned(),
             state_dir: self.path("state"),
         };
-        Arc::new(NodeServices::new(
-            host,
-            exec,
-            settings,
-            DriverName::default(),
-            None,
-        ))
+        Arc::new(NodeServices::new(host, exec, settings, DriverName::default(), None))
     }
 
     pub(crate) fn node(&self) -> Arc<NodeServices> {
@@ -142,12 +134,7 @@ impl World {
         let deadline = Deadline::after(TIMEOUT);
         loop {
             let request = self.request(filesystem);
-            let staged = self
-                .node()
-                .stager
-                .stage(request, deadline)
-                .await
-                .map_err(error_text);
+            let staged = self.node().stager.stage(request, deadline).await.map_err(error_text);
             match staged {
                 Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.has_passed() => {}
                 result => return result,
@@ -161,11 +148,7 @@ impl World {
             staging: self.path("staging").to_str().unwrap().parse().unwrap(),
         };
         let deadline = Deadline::after(TIMEOUT);
-        self.node()
-            .unstager
-            .unstage(request, deadline)
-            .await
-            .unwrap();
+        self.node().unstager.unstage(request, deadline).await.unwrap();
     }
 
     /// The number of format records.
@@ -175,10 +158,7 @@ impl World {
 }
 
 /// The error name and the error with its causes.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "map_err passes the error by value"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
 pub(crate) fn error_text(error: node::Error) -> String {
     format!("{}: {}", error.failure().name(), error_chain(&error))
 }

@@ -31,10 +31,7 @@ const CORPUS: &[(&str, Creator)] = &[
     ("ext2", Creator::Tool("mkfs.ext2 -q -F $f")),
     ("ext3", Creator::Tool("mkfs.ext3 -q -F $f")),
     ("ext4", Creator::Tool("mkfs.ext4 -q -F $f")),
-    (
-        "ext4 with 1 KiB blocks",
-        Creator::Tool("mkfs.ext4 -q -F -b 1024 $f"),
-    ),
+    ("ext4 with 1 KiB blocks", Creator::Tool("mkfs.ext4 -q -F -b 1024 $f")),
     (
         "an external journal of ext4",
         Creator::Tool("mke2fs -q -F -O journal_dev $f"),
@@ -54,15 +51,9 @@ const CORPUS: &[(&str, Creator)] = &[
             "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $f $d/key",
         ),
     ),
-    (
-        "an LVM physical volume",
-        Creator::LoopTool("pvcreate -ff -y $f"),
-    ),
+    ("an LVM physical volume", Creator::LoopTool("pvcreate -ff -y $f")),
     ("a GPT", Creator::Tool("sgdisk -o $f")),
-    (
-        "a GPT with a partition",
-        Creator::Tool("sgdisk -n 1:2048:0 $f"),
-    ),
+    ("a GPT with a partition", Creator::Tool("sgdisk -n 1:2048:0 $f")),
     (
         "an MBR with a partition",
         Creator::Tool("echo '2048,,83' | sfdisk -q $f"),
@@ -79,15 +70,11 @@ const CORPUS: &[(&str, Creator)] = &[
     ),
     (
         "erofs",
-        Creator::Tool(
-            "echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
-        ),
+        Creator::Tool("echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
     ),
     (
         "cramfs",
-        Creator::Tool(
-            "echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
-        ),
+        Creator::Tool("echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
     ),
     (
         "iso9660",
@@ -103,10 +90,7 @@ const CORPUS: &[(&str, Creator)] = &[
     ("minix", Creator::Tool("mkfs.minix $f")),
     ("bfs", Creator::Tool("mkfs.bfs $f")),
     ("md 0.90", Creator::Layout(md_0_90)),
-    (
-        "md 1.0",
-        Creator::Layout(|image| md_1(image, (SIZE / 512 - 16) & !7)),
-    ),
+    ("md 1.0", Creator::Layout(|image| md_1(image, (SIZE / 512 - 16) & !7))),
     ("md 1.1", Creator::Layout(|image| md_1(image, 0))),
     ("md 1.2", Creator::Layout(|image| md_1(image, 8))),
     ("zfs", Creator::Layout(zfs)),
@@ -153,14 +137,7 @@ const CORPUS: &[(&str, Creator)] = &[
 ];
 
 /// Content that is detected after the head, or head and tail, are wiped.
-const DETECTED_WITHOUT_ENDS: &[&str] = &[
-    "ext2",
-    "ext3",
-    "ext4",
-    "ext4 with 1 KiB blocks",
-    "xfs",
-    "btrfs",
-];
+const DETECTED_WITHOUT_ENDS: &[&str] = &["ext2", "ext3", "ext4", "ext4 with 1 KiB blocks", "xfs", "btrfs"];
 
 /// Content whose backup at the end is detected after the head is wiped.
 const DETECTED_BY_TAIL: &[&str] = &["a GPT", "a GPT with a partition", "ntfs", "zfs"];
@@ -227,17 +204,11 @@ async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) 
         format!("d={d}; f={f}; {line}")
     };
     let command = Command::new("sh").args(["-ec", &script]);
-    let output = ProcessExec
-        .run(&command, Deadline::after(TIMEOUT))
-        .await
-        .unwrap();
+    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await.unwrap();
     if output.code == Some(127) {
         let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
         assert!(!ci, "nothing is skipped in CI: {name}: {}", output.stderr);
-        eprintln!(
-            "SKIPPED: {name} of the corpus because {}",
-            output.stderr.trim()
-        );
+        eprintln!("SKIPPED: {name} of the corpus because {}", output.stderr.trim());
         return false;
     }
     assert_eq!(output.code, Some(0), "{name}: {}", output.stderr);
@@ -289,10 +260,7 @@ async fn check_rejected(name: &str, world: &World) {
     };
     let error = world.stage(filesystem).await.unwrap_err();
     let is_ambiguous = error.starts_with("HOST_ERROR") && error.contains("is ambiguous");
-    assert!(
-        error.starts_with("FOREIGN_DATA") || is_ambiguous,
-        "{name}: {error}"
-    );
+    assert!(error.starts_with("FOREIGN_DATA") || is_ambiguous, "{name}: {error}");
     assert!(!is_mounted(&world.path("staging")), "{name}");
     assert_eq!(world.format_records(), 0, "{name}");
     world.detach().await;
@@ -335,17 +303,10 @@ async fn a_restored_disk_is_mounted_and_not_formatted() {
         world.detach().await;
         let image = world.image();
         let mut head = vec![0; usize::try_from(WIPED).unwrap()];
-        File::open(&image)
-            .unwrap()
-            .read_exact_at(&mut head, 0)
-            .unwrap();
+        File::open(&image).unwrap().read_exact_at(&mut head, 0).unwrap();
         wipe(&image, false);
         check_rejected(&format!("{filesystem}, wiped after use"), &world).await;
-        put(
-            &fs::OpenOptions::new().write(true).open(&image).unwrap(),
-            0,
-            &head,
-        );
+        put(&fs::OpenOptions::new().write(true).open(&image).unwrap(), 0, &head);
         let copy = world.path("copy");
         sh(&format!(
             "mv {} {1}; cp --sparse=always {1} {0}",

@@ -10,9 +10,7 @@ use tokio::time::Instant;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{DiskId, Failure, InstanceId};
 
-use crate::kit::{
-    POLL_TOLERANCE, Setup, attached_to, minutes, new_disk, node_one, node_two, seconds, text, zone,
-};
+use crate::kit::{POLL_TOLERANCE, Setup, attached_to, minutes, new_disk, node_one, node_two, seconds, text, zone};
 
 #[tokio::test(start_paused = true)]
 async fn attach_calls_attach_disk_once_and_polls_rarely() {
@@ -51,13 +49,7 @@ async fn concurrent_attachments_share_polls_and_polling_stops_when_idle() {
     for (n, disk) in disks.into_iter().enumerate() {
         let services = Arc::clone(&setup.disks);
         let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
-        attaching.spawn(async move {
-            services
-                .attacher
-                .attach(minutes(5), &disk, &node)
-                .await
-                .is_ok()
-        });
+        attaching.spawn(async move { services.attacher.attach(minutes(5), &disk, &node).await.is_ok() });
     }
     assert!(attaching.join_all().await.into_iter().all(|ok| ok));
     // Five disks per node, attached sequentially in 2 s each.
@@ -116,18 +108,13 @@ async fn attach_of_a_disk_attached_to_another_node_fails_and_names_that_node() {
 async fn concurrent_attachments_to_two_nodes_succeed_on_one_and_name_it_to_the_other() {
     let setup = Setup::new(&["--attach-delay=2s"]);
     let disk = setup.disk("pvc-1").await;
-    let (services, nodes) = (
-        (Arc::clone(&setup.disks), setup.restarted()),
-        (node_one(), node_two()),
-    );
+    let (services, nodes) = ((Arc::clone(&setup.disks), setup.restarted()), (node_one(), node_two()));
     let (first, second) = tokio::join!(
         services.0.attacher.attach(minutes(1), &disk, &nodes.0),
         services.1.attacher.attach(minutes(1), &disk, &nodes.1),
     );
     assert!(first.unwrap().is_in_use_on(&node_one()));
-    assert!(
-        matches!(second.unwrap_err(), Error::InUseElsewhere { holder, .. } if holder == node_one())
-    );
+    assert!(matches!(second.unwrap_err(), Error::InUseElsewhere { holder, .. } if holder == node_one()));
     assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
 }
 
@@ -142,27 +129,15 @@ async fn attach_to_a_full_node_fails_with_the_cloud_code_unless_already_attached
         .attach(minutes(1), &second, &node_one())
         .await
         .unwrap_err();
-    assert!(
-        matches!(rejected, Error::AttachLimitExceeded { .. }),
-        "{rejected:?}"
-    );
+    assert!(matches!(rejected, Error::AttachLimitExceeded { .. }), "{rejected:?}");
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
-    for part in [
-        second.as_str(),
-        "i-one",
-        "InstanceDiskLimitExceeded",
-        "RequestId",
-    ] {
+    for part in [second.as_str(), "i-one", "InstanceDiskLimitExceeded", "RequestId"] {
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     // The order of the cloud's checks is not documented.
     let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
     setup.fault("AttachDisk", &full);
-    let attached = setup
-        .disks
-        .attacher
-        .attach(minutes(1), &first, &node_one())
-        .await;
+    let attached = setup.disks.attacher.attach(minutes(1), &first, &node_one()).await;
     assert!(attached.unwrap().is_in_use_on(&node_one()));
 }
 
@@ -178,12 +153,7 @@ async fn attach_of_an_unknown_disk_or_to_an_unknown_node_is_not_found() {
         .unwrap_err();
     assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
     let disk = setup.disk("pvc-1").await;
-    let rejected = setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.attacher.attach(minutes(1), &disk, &node).await.unwrap_err();
     assert!(rejected.failure() == Failure::NoSuchNode, "{rejected:?}");
     assert!(text(&rejected).contains("i-none"), "{rejected}");
 }
@@ -193,19 +163,9 @@ async fn attach_to_a_node_in_another_zone_fails_precondition_with_the_cloud_code
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let far = "i-far".parse().unwrap();
-    let rejected = setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &far)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.attacher.attach(minutes(1), &disk, &far).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    for part in [
-        disk.as_str(),
-        "i-far",
-        "ResourcesNotInSameZone",
-        "RequestId",
-    ] {
+    for part in [disk.as_str(), "i-far", "ResourcesNotInSameZone", "RequestId"] {
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     let new = NewDisk {
@@ -213,14 +173,7 @@ async fn attach_to_a_node_in_another_zone_fails_precondition_with_the_cloud_code
         ..new_disk("pvc-2")
     };
     let other = setup.create(&new).await.id;
-    assert!(
-        setup
-            .disks
-            .attacher
-            .attach(minutes(1), &other, &far)
-            .await
-            .is_ok()
-    );
+    assert!(setup.disks.attacher.attach(minutes(1), &other, &far).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,11 +40,7 @@ async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Durat
         let services = Arc::clone(&setup.disks);
         calls.spawn(async move {
             if operation == Operation::Attach {
-                services
-                    .attacher
-                    .attach(minutes(5), &disk, &node())
-                    .await
-                    .map(|_| ())
+                services.attacher.attach(minutes(5), &disk, &node()).await.map(|_| ())
             } else {
                 services.attacher.detach(minutes(5), &disk, &node()).await
             }
@@ -69,17 +65,9 @@ async fn an_instance_tagged_for_concurrency_attaches_in_parallel_and_is_describe
     let duration = run_all(&setup, &disks, Operation::Detach).await;
     // An instance detaches at most five disks in parallel.
     assert!(duration <= Duration::from_millis(6000), "{duration:?}");
-    let rejected: u64 = setup
-        .cloud
-        .counts()
-        .values()
-        .map(|count| count.refused)
-        .sum();
+    let rejected: u64 = setup.cloud.counts().values().map(|count| count.refused).sum();
     assert_eq!((rejected, setup.calls("DescribeInstances")), (0, 1));
-    assert_eq!(
-        (setup.calls("AttachDisk"), setup.calls("DetachDisk")),
-        (10, 10)
-    );
+    assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (10, 10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,9 +103,7 @@ async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
     for alternatives in ["first", "last"] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        setup
-            .cloud
-            .tag_instance(node(), "supportConcurrencyAttach", "true");
+        setup.cloud.tag_instance(node(), "supportConcurrencyAttach", "true");
         let disks = create_disks(&setup, 5).await;
         // The instance rejects parallel operations despite its tag.
         let code = if alternatives == "first" {
@@ -150,16 +136,8 @@ async fn a_detach_precedes_queued_attaches_if_the_operations_are_exclusive() {
     };
     let (_, detach_duration) = tokio::join!(attaching, detaching);
     // The attach in progress and the detach itself, but not the three queued attaches.
-    assert!(
-        detach_duration <= Duration::from_secs(9),
-        "{detach_duration:?}"
-    );
-    let rejected: u64 = setup
-        .cloud
-        .counts()
-        .values()
-        .map(|count| count.refused)
-        .sum();
+    assert!(detach_duration <= Duration::from_secs(9), "{detach_duration:?}");
+    let rejected: u64 = setup.cloud.counts().values().map(|count| count.refused).sum();
     assert!(
         rejected <= 2,
         "{rejected} rejections until the driver detects that the operations are exclusive"
@@ -190,12 +168,7 @@ async fn detach_everywhere_returns_as_soon_as_the_disk_is_detached() {
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
     let started = Instant::now();
-    setup
-        .disks
-        .attacher
-        .detach_everywhere(minutes(1), &disk)
-        .await
-        .unwrap();
+    setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
     let duration = started.elapsed();
     assert!(setup.attachments(&disk).is_empty());
     assert!(
@@ -209,11 +182,7 @@ async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
     let (slow, fast) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.attach(&slow, &node_two()).await;
-    let early = setup
-        .disks
-        .attacher
-        .detach(seconds(1), &slow, &node_two())
-        .await;
+    let early = setup.disks.attacher.detach(seconds(1), &slow, &node_two()).await;
     early.unwrap_err();
     let target = node_one();
     let second = async {
@@ -287,9 +256,7 @@ async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f6
         "--latency=5ms",
     ];
     let setup = Setup::with_nodes(10, &flags);
-    setup.configure(
-        &json!({"rules": {"exclusive_attach_detach": concurrency == Concurrency::Exclusive}}),
-    );
+    setup.configure(&json!({"rules": {"exclusive_attach_detach": concurrency == Concurrency::Exclusive}}));
     for n in (0..10).filter(|_| concurrency == Concurrency::Parallel) {
         let node = format!("i-{n}");
         for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
@@ -318,11 +285,7 @@ async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f6
     let counts = setup.cloud.counts();
     let rejected: u64 = counts.values().map(|count| count.refused).sum();
     // Exclusive operations are detected once for each instance.
-    let max_rejected = if concurrency == Concurrency::Exclusive {
-        20
-    } else {
-        0
-    };
+    let max_rejected = if concurrency == Concurrency::Exclusive { 20 } else { 0 };
     assert!(rejected <= max_rejected, "{rejected} of {counts:?}");
     let calls = u32::try_from(setup.cloud.calls().len()).unwrap();
     let calls = f64::from(calls) / f64::from(volumes);
@@ -348,11 +311,7 @@ async fn permits_add_little_to_the_latency_of_the_cloud() {
             duration <= Duration::from_millis(max_millis),
             "{volumes} {concurrency:?}: {duration:?}"
         );
-        let max_calls = if concurrency == Concurrency::Parallel {
-            4.3
-        } else {
-            4.6
-        };
+        let max_calls = if concurrency == Concurrency::Parallel { 4.3 } else { 4.6 };
         assert!(calls <= max_calls, "{volumes} {concurrency:?}: {calls}");
     }
 }

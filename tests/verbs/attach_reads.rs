@@ -23,26 +23,14 @@ async fn stale_reads_delay_an_attachment_without_changing_its_result() {
     for flags in modes {
         for seed in 0..20 {
             let seed = format!("--seed={seed}");
-            let flags: Vec<_> = flags
-                .iter()
-                .copied()
-                .chain([&*seed, "--attach-delay=1s"])
-                .collect();
+            let flags: Vec<_> = flags.iter().copied().chain([&*seed, "--attach-delay=1s"]).collect();
             let setup = Setup::new(&flags);
             let disk = setup.disk("pvc-1").await;
             let begun = Instant::now();
-            let row = setup
-                .disks
-                .attacher
-                .attach(minutes(1), &disk, &node_one())
-                .await;
+            let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
             let row = row.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
             assert!(row.is_in_use_on(&node_one()));
-            assert_eq!(
-                setup.attachments(&disk),
-                attached_to(&node_one()),
-                "{flags:?}"
-            );
+            assert_eq!(setup.attachments(&disk), attached_to(&node_one()), "{flags:?}");
             assert!(begun.elapsed() <= Duration::from_millis(3500), "{flags:?}");
             assert_eq!(setup.calls("AttachDisk"), 1);
         }
@@ -103,19 +91,10 @@ async fn status_available_right_after_the_call_is_not_a_failure() {
 async fn a_slow_attachment_is_not_reported_as_failed_with_jumping_reads() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
-        let flags = [
-            "--stale=0s..2s",
-            "--stale-jumping",
-            "--attach-delay=9s",
-            &seed,
-        ];
+        let flags = ["--stale=0s..2s", "--stale-jumping", "--attach-delay=9s", &seed];
         let setup = Setup::new(&flags);
         let disk = setup.disk("pvc-1").await;
-        let row = setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await;
+        let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
         row.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         assert_eq!(setup.attachments(&disk), attached_to(&node_one()), "{seed}");
     }
@@ -134,11 +113,7 @@ async fn attach_succeeds_after_a_lost_response() {
             let setup = Setup::new(&["--attach-delay=3s", stale]);
             let disk = setup.disk("pvc-1").await;
             setup.fault("AttachDisk", &json!(loss));
-            let row = setup
-                .disks
-                .attacher
-                .attach(minutes(1), &disk, &node_one())
-                .await;
+            let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
             let row = row.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&node_one()));
             assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
@@ -157,15 +132,8 @@ async fn a_disk_that_stale_reads_show_on_another_node_is_not_detached_from_there
         .detach(seconds(1), &disk, &node_two())
         .await
         .unwrap_err();
-    let early = setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await;
-    assert!(
-        matches!(early, Ok(_) | Err(Error::InUseElsewhere { .. })),
-        "{early:?}"
-    );
+    let early = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
+    assert!(matches!(early, Ok(_) | Err(Error::InUseElsewhere { .. })), "{early:?}");
     setup.detach(&disk, &node_two()).await;
     assert!(
         setup
@@ -191,11 +159,7 @@ async fn empty_responses_do_not_prove_a_disk_absent() {
             faults.push(json!({"action": "AttachDisk", "kind": order}));
         }
         setup.configure(&json!({"faults": faults}));
-        let hidden = setup
-            .disks
-            .attacher
-            .attach(seconds(30), &disk, &node_one())
-            .await;
+        let hidden = setup.disks.attacher.attach(seconds(30), &disk, &node_one()).await;
         let kind = hidden.unwrap_err().failure_kind();
         let retried = [
             FailureKind::DeadlineExceeded,
@@ -205,11 +169,7 @@ async fn empty_responses_do_not_prove_a_disk_absent() {
         assert!(retried.contains(&kind), "{order}: {kind:?}");
         assert!(setup.calls("AttachDisk") <= 8, "{order}");
         setup.configure(&json!({"faults": []}));
-        let row = setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_one())
-            .await;
+        let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
         assert!(row.unwrap().is_in_use_on(&node_one()), "{order}");
     }
 }

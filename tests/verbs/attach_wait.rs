@@ -35,11 +35,7 @@ async fn a_failed_attachment_is_reported_before_the_deadline_and_can_be_retried(
                 text(&failed).contains(disk.as_str()) && text(&failed).contains("i-one"),
                 "{failed}"
             );
-            assert!(
-                begun.elapsed() <= Duration::from_secs(20),
-                "{:?}",
-                begun.elapsed()
-            );
+            assert!(begun.elapsed() <= Duration::from_secs(20), "{:?}", begun.elapsed());
             assert!(
                 setup
                     .disks
@@ -61,28 +57,18 @@ async fn a_failed_attachment_is_reported_with_the_first_poll_that_proves_it() {
         ("20s", "0s", 22_000),
         ("20s", "2s", 24_000),
     ] {
-        let flags = [
-            &*format!("--attach-delay={fails}"),
-            &*format!("--stale={stale}"),
-        ];
+        let flags = [&*format!("--attach-delay={fails}"), &*format!("--stale={stale}")];
         let setup = Setup::new(&flags);
         let disk = setup.disk("pvc-1").await;
         setup.fault("AttachDisk", &json!("fails-later"));
         let begun = Instant::now();
-        let failed = setup
-            .disks
-            .attacher
-            .attach(minutes(2), &disk, &node_one())
-            .await;
+        let failed = setup.disks.attacher.attach(minutes(2), &disk, &node_one()).await;
         assert!(
             matches!(&failed, Err(error) if error.failure() == Failure::AttachFailed),
             "{failed:?}"
         );
         let took = begun.elapsed();
-        assert!(
-            took <= Duration::from_millis(reported),
-            "{flags:?}: {took:?}"
-        );
+        assert!(took <= Duration::from_millis(reported), "{flags:?}: {took:?}");
     }
 }
 
@@ -102,21 +88,13 @@ async fn attach_waits_for_an_external_attachment_on_the_node() {
                 .await
                 .is_ok()
         );
-        assert!(
-            begun.elapsed() <= Duration::from_secs(13),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() <= Duration::from_secs(13), "{:?}", begun.elapsed());
         assert_eq!(
             (setup.attachments(&disk), setup.attachments(&other)),
             (attached_to(&node_one()), attached_to(&node_one()))
         );
         // One external call, and calls of the driver at 0, 0.5, 1.5, 3.5 and 7.5 seconds.
-        assert!(
-            setup.calls("AttachDisk") <= 6,
-            "{}",
-            setup.calls("AttachDisk")
-        );
+        assert!(setup.calls("AttachDisk") <= 6, "{}", setup.calls("AttachDisk"));
     }
 }
 
@@ -132,11 +110,7 @@ async fn attach_waits_while_the_disk_is_detaching_from_another_node() {
         .await
         .unwrap_err();
     assert_eq!(off.failure_kind(), FailureKind::DeadlineExceeded);
-    let row = setup
-        .disks
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await;
+    let row = setup.disks.attacher.attach(minutes(1), &disk, &node_one()).await;
     assert!(row.unwrap().is_in_use_on(&node_one()));
     assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
 }
@@ -172,12 +146,7 @@ async fn attach_waits_for_a_starting_node_and_reports_the_cloud_code_at_the_dead
         .attach(seconds(20), &other, &node_two())
         .await
         .unwrap_err();
-    for part in [
-        other.as_str(),
-        "i-two",
-        "IncorrectInstanceStatus",
-        "RequestId",
-    ] {
+    for part in [other.as_str(), "i-two", "IncorrectInstanceStatus", "RequestId"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
 }
@@ -216,10 +185,7 @@ async fn attach_of_a_disk_deleted_meanwhile_is_not_found() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.fault("AttachDisk", &json!("reset-before"));
-    client(&setup.cloud)
-        .delete_disk(minutes(1), &disk)
-        .await
-        .unwrap();
+    client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
     let gone = setup
         .disks
         .attacher

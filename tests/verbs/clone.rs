@@ -9,19 +9,14 @@ use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, Disk, DiskId};
 
 use crate::kit::create::retry;
-use crate::kit::{
-    Setup, available, between, gib, minutes, new_disk, node_one, seconds, text, zone,
-};
+use crate::kit::{Setup, available, between, gib, minutes, new_disk, node_one, seconds, text, zone};
 
 pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
     setup.cloud.state()["snapshots"].as_array().unwrap().clone()
 }
 
 pub(crate) async fn cloned(disks: &Arc<DiskServices>, new: &NewDisk, source: &DiskId) -> Disk {
-    let created = disks
-        .provisioner
-        .create_clone(minutes(5), new, source)
-        .await;
+    let created = disks.provisioner.create_clone(minutes(5), new, source).await;
     created.unwrap_or_else(|error| panic!("{}", text(&error)))
 }
 
@@ -35,12 +30,7 @@ pub(crate) async fn used_disk(setup: &Setup, name: &str) -> DiskId {
 #[tokio::test(start_paused = true)]
 async fn a_clone_is_created_from_a_snapshot_that_is_deleted_afterwards() {
     for stale in ["--stale=0s", "--stale=2s"] {
-        let setup = Setup::new(&[
-            "--cut-delay=2s",
-            "--create-delay=3s",
-            "--never-attached",
-            stale,
-        ]);
+        let setup = Setup::new(&["--cut-delay=2s", "--create-delay=3s", "--never-attached", stale]);
         let source = used_disk(&setup, "source").await;
         let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
         assert_ne!(disk.id, source);
@@ -77,23 +67,12 @@ async fn a_clone_can_differ_in_zone_and_category_and_be_larger_but_not_smaller()
         size: between(1, 19),
         ..new_disk("pvc-3")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create_clone(minutes(1), &new, &source)
-        .await;
+    let rejected = setup.disks.provisioner.create_clone(minutes(1), &new, &source).await;
     let rejected = rejected.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
-    assert!(
-        text(&rejected).contains(source.as_str()),
-        "{}",
-        text(&rejected)
-    );
+    assert!(text(&rejected).contains(source.as_str()), "{}", text(&rejected));
     // The error is detected before a snapshot is created.
-    assert_eq!(
-        (setup.calls("CreateSnapshot"), snapshots(&setup).len()),
-        (2, 0)
-    );
+    assert_eq!((setup.calls("CreateSnapshot"), snapshots(&setup).len()), (2, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,20 +101,14 @@ async fn the_clone_of_a_never_attached_disk_is_blank() {
         .create_clone(minutes(1), &new_disk("pvc-2"), &restored)
         .await;
     let rejected = rejected.unwrap_err();
-    assert!(
-        matches!(rejected, Error::NeverAttached { .. }),
-        "{rejected:?}"
-    );
+    assert!(matches!(rejected, Error::NeverAttached { .. }), "{rejected:?}");
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_used_name_with_another_source_fails() {
     let setup = Setup::without_canary(&["--stale=1s"]);
-    let (source, other) = (
-        used_disk(&setup, "source").await,
-        used_disk(&setup, "other").await,
-    );
+    let (source, other) = (used_disk(&setup, "source").await, used_disk(&setup, "other").await);
     let disk = cloned(&setup.disks, &new_disk("pvc-1"), &source).await;
     let blank = setup.disk("pvc-2").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -145,16 +118,8 @@ async fn a_used_name_with_another_source_fails() {
             Some(&other),
             [disk.id.as_str(), source.as_str(), other.as_str()],
         ),
-        (
-            "pvc-2",
-            Some(&source),
-            [blank.as_str(), "none", source.as_str()],
-        ),
-        (
-            "pvc-1",
-            None,
-            [disk.id.as_str(), source.as_str(), "wanted none"],
-        ),
+        ("pvc-2", Some(&source), [blank.as_str(), "none", source.as_str()]),
+        ("pvc-1", None, [disk.id.as_str(), source.as_str(), "wanted none"]),
     ] {
         let rejected = match from {
             Some(from) => {
@@ -164,26 +129,12 @@ async fn a_used_name_with_another_source_fails() {
                     .create_clone(minutes(1), &new_disk(name), from)
                     .await
             }
-            None => {
-                setup
-                    .disks
-                    .provisioner
-                    .create(minutes(1), &new_disk(name))
-                    .await
-            }
+            None => setup.disks.provisioner.create(minutes(1), &new_disk(name)).await,
         };
         let rejected = rejected.unwrap_err();
-        assert!(
-            matches!(rejected, Error::AlreadyExists { .. }),
-            "{}",
-            text(&rejected)
-        );
+        assert!(matches!(rejected, Error::AlreadyExists { .. }), "{}", text(&rejected));
         for part in parts {
-            assert!(
-                text(&rejected).contains(part),
-                "{part}: {}",
-                text(&rejected)
-            );
+            assert!(text(&rejected).contains(part), "{part}: {}", text(&rejected));
         }
     }
     assert!(snapshots(&setup).is_empty());
@@ -194,18 +145,9 @@ async fn an_unknown_source_is_not_found_and_a_source_deleted_meanwhile_can_be_cl
     let setup = Setup::new(&["--snapshot-delay=30s"]);
     let none = "d-none".parse().unwrap();
     let new = new_disk("pvc-1");
-    let create = async || {
-        setup
-            .disks
-            .provisioner
-            .create_clone(seconds(20), &new, &none)
-            .await
-    };
+    let create = async || setup.disks.provisioner.create_clone(seconds(20), &new, &none).await;
     let rejected = retry(100, create).await;
-    assert!(
-        matches!(rejected, Err(Error::NoSuchDisk { .. })),
-        "{rejected:?}"
-    );
+    assert!(matches!(rejected, Err(Error::NoSuchDisk { .. })), "{rejected:?}");
     let slow = NewDisk {
         categories: vec![Category::CloudEfficiency],
         ..new_disk("source")
@@ -216,19 +158,11 @@ async fn an_unknown_source_is_not_found_and_a_source_deleted_meanwhile_can_be_cl
         .provisioner
         .create_clone(seconds(10), &new_disk("pvc-1"), &source)
         .await;
-    assert_eq!(
-        late.unwrap_err().failure_kind(),
-        FailureKind::DeadlineExceeded
-    );
+    assert_eq!(late.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     tokio::time::sleep(Duration::from_secs(25)).await;
     setup.delete(&source).await;
     let (restarted, new) = (setup.restarted(), new_disk("pvc-1"));
-    let create = async || {
-        restarted
-            .provisioner
-            .create_clone(seconds(30), &new, &source)
-            .await
-    };
+    let create = async || restarted.provisioner.create_clone(seconds(30), &new, &source).await;
     let disk = retry(100, create).await.unwrap();
     assert_eq!((setup.only_disk(), snapshots(&setup).len()), (disk.id, 0));
 }
@@ -242,18 +176,12 @@ async fn a_lost_response_of_any_call_leaves_one_clone_and_no_snapshot_after_a_re
         "DescribeDisks",
         "DeleteSnapshot",
     ] {
-        for loss in [
-            "reset-before",
-            "reset-after",
-            "truncated",
-            "internal-error-after",
-        ] {
+        for loss in ["reset-before", "reset-after", "truncated", "internal-error-after"] {
             for nth in 1..3 {
                 let setup = Setup::new(&["--cut-delay=1s", "--create-delay=1s", "--stale=1s"]);
                 let source = used_disk(&setup, "source").await;
                 setup.configure(&json!({"faults": []}));
-                let fault =
-                    json!({"action": action, "from": nth, "times": 1_000_000, "kind": loss});
+                let fault = json!({"action": action, "from": nth, "times": 1_000_000, "kind": loss});
                 setup.configure(&json!({"faults": [fault]}));
                 // Until its deadline the client's retries fail too.
                 for disks in [Arc::clone(&setup.disks), setup.restarted()] {
@@ -285,10 +213,7 @@ async fn an_out_of_stock_clone_leaves_no_snapshot_and_a_retry_in_another_zone_su
             .provisioner
             .create_clone(minutes(1), &new_disk("pvc-1"), &source)
             .await;
-        assert_eq!(
-            rejected.unwrap_err().failure_kind(),
-            FailureKind::ResourceExhausted
-        );
+        assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::ResourceExhausted);
         assert!(snapshots(&setup).is_empty());
     }
     // The external provisioner retries with another zone.
@@ -308,11 +233,7 @@ async fn the_clone_of_an_encrypted_disk_is_encrypted() {
         ..new_disk("source")
     };
     let source = setup.create(&encrypted).await.id;
-    assert!(
-        cloned(&setup.disks, &new_disk("pvc-1"), &source)
-            .await
-            .encrypted
-    );
+    assert!(cloned(&setup.disks, &new_disk("pvc-1"), &source).await.encrypted);
 }
 
 #[tokio::test(start_paused = true)]

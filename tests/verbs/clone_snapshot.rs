@@ -14,17 +14,11 @@ use crate::kit::{Setup, minutes, new_disk, new_snapshot};
 async fn the_snapshot_of_an_interrupted_clone_is_deleted_with_the_clone_or_after_a_day() {
     let interrupt = async |setup: &Setup, source: &DiskId| {
         let (error, new) = (json!("internal-error"), new_disk("pvc-1"));
-        let clone = setup
-            .disks
-            .provisioner
-            .create_clone(minutes(1), &new, source);
+        let clone = setup.disks.provisioner.create_clone(minutes(1), &new, source);
         setup.lose("DeleteSnapshot", &error, clone).await;
         assert_eq!(snapshots(setup).len(), 1);
         let rows = setup.rows();
-        let clone = rows
-            .iter()
-            .find(|row| row["id"] != source.as_str())
-            .unwrap();
+        let clone = rows.iter().find(|row| row["id"] != source.as_str()).unwrap();
         clone["id"].as_str().unwrap().parse::<DiskId>().unwrap()
     };
     let setup = Setup::new(&[]);
@@ -58,10 +52,7 @@ async fn a_clone_succeeds_without_the_permission_to_delete_its_snapshot() {
         let again = cloned(&disks, &new_disk("pvc-1"), &source).await;
         assert_eq!(again.id, disk.id);
     }
-    assert_eq!(
-        (snapshots(&setup).len(), setup.calls("CreateSnapshot")),
-        (1, 1)
-    );
+    assert_eq!((snapshots(&setup).len(), setup.calls("CreateSnapshot")), (1, 1));
     // The snapshot has a retention.
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     assert!(snapshots(&setup).is_empty());

@@ -33,9 +33,7 @@ pub(crate) fn parse_ids(ids: &BTreeSet<String>) -> BTreeSet<SnapshotId> {
 }
 
 pub(crate) fn ids(rows: &[Value]) -> BTreeSet<String> {
-    rows.iter()
-        .map(|row| row["id"].as_str().unwrap().to_owned())
-        .collect()
+    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
 pub(crate) fn setup(seed: u64, rng: &mut Rng) -> Setup {
@@ -73,11 +71,7 @@ pub(crate) async fn attached_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     let canary = new_snapshot("canary", &disks[0]);
     other.snapshotter.create(minutes(5), &canary).await.unwrap();
     let group = new_group("canary", &disks.iter().collect::<Vec<_>>());
-    other
-        .snapshotter
-        .create_group(minutes(5), &group)
-        .await
-        .unwrap();
+    other.snapshotter.create_group(minutes(5), &group).await.unwrap();
     disks
 }
 
@@ -103,10 +97,7 @@ pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
 pub(crate) fn is_retryable(error: &Error) -> bool {
     matches!(
         error.failure_kind(),
-        FailureKind::Unavailable
-            | FailureKind::Aborted
-            | FailureKind::DeadlineExceeded
-            | FailureKind::Internal
+        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded | FailureKind::Internal
     )
 }
 
@@ -126,20 +117,15 @@ pub(crate) async fn retry_at_most<T>(
         } else {
             setup.configure(&json!({"faults": []}));
         }
-        // What an earlier process did is certain after a process has been active for a minute, and that an accepted resource
-        // is lost after ten: later processes run long enough.
+        // What an earlier process did is certain after a process has been active for a minute, and that an accepted
+        // resource is lost after ten: later processes run long enough.
         let max_lifetime = rng.choose(&[500, 5_000, 25_000]);
         let call_timeout = Duration::from_millis(1 + rng.below(25_000));
         let lifetime = match attempt {
             0..50 => Duration::from_millis(rng.below(max_lifetime)),
             _ => Duration::from_secs(3600),
         };
-        match timeout(
-            lifetime,
-            call(Arc::clone(&disks), Deadline::after(call_timeout)),
-        )
-        .await
-        {
+        match timeout(lifetime, call(Arc::clone(&disks), Deadline::after(call_timeout))).await {
             Ok(Ok(value)) => return Some(value),
             Ok(Err(error)) if is_retryable(&error) => {
                 tokio::time::sleep(Duration::from_millis(rng.below(10_000))).await;

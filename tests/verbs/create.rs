@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::Category;
 
-use crate::kit::{
-    POLL_TOLERANCE, Setup, available, between, gib, minutes, new_disk, seconds, text, zone,
-};
+use crate::kit::{POLL_TOLERANCE, Setup, available, between, gib, minutes, new_disk, seconds, text, zone};
 
 #[tokio::test(start_paused = true)]
 async fn create_returns_when_the_disk_is_available_and_polls_rarely() {
@@ -31,12 +29,7 @@ async fn a_repeated_create_returns_the_same_disk_before_and_after_a_restart() {
         let setup = Setup::new(&["--create-delay=1s"]);
         let first = setup.create(&new).await;
         let second = setup.create(&new).await;
-        let third = setup
-            .restarted()
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        let third = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
         assert_eq!([&second.id, &third.id], [&first.id; 2]);
         assert_eq!(setup.only_disk(), first.id);
     }
@@ -124,10 +117,7 @@ async fn an_incompatible_request_fails_with_both_values_and_creates_no_disk() {
                 "{other:?}: {rejected:?}"
             );
             let text = text(&rejected);
-            assert!(
-                text.contains(disk.id.as_str()) && text.contains(difference),
-                "{text}"
-            );
+            assert!(text.contains(disk.id.as_str()) && text.contains(difference), "{text}");
             assert_eq!(setup.only_disk(), disk.id);
         }
     }
@@ -143,14 +133,7 @@ async fn a_request_with_another_source_fails_with_both_sources() {
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
     };
-    let rejected = text(
-        &setup
-            .disks
-            .provisioner
-            .create(minutes(1), &other)
-            .await
-            .unwrap_err(),
-    );
+    let rejected = text(&setup.disks.provisioner.create(minutes(1), &other).await.unwrap_err());
     assert!(rejected.contains(disk.as_str()), "{rejected}");
     assert!(
         rejected.contains(&format!("source snapshot is none, wanted {snapshot}")),
@@ -181,13 +164,8 @@ async fn type_available_tries_categories_in_order_until_one_is_in_stock() {
     assert_eq!(disk.category, Category::CloudEssd);
     let calls = setup.cloud.calls();
     let tried = calls.iter().filter(|call| call.action == "CreateDisk");
-    let tried: Vec<_> = tried
-        .map(|call| call.params["DiskCategory"].as_str())
-        .collect();
-    assert_eq!(
-        tried,
-        ["cloud_efficiency", "cloud_ssd", "cloud", "cloud_essd"]
-    );
+    let tried: Vec<_> = tried.map(|call| call.params["DiskCategory"].as_str()).collect();
+    assert_eq!(tried, ["cloud_efficiency", "cloud_ssd", "cloud", "cloud_essd"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,19 +188,10 @@ async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
         zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfStock { .. }), "{rejected:?}");
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
-    for pair in [
-        "ssd in cn-beijing-a",
-        "essd in cn-beijing-a",
-        "ssd in cn-beijing-b",
-    ] {
+    for pair in ["ssd in cn-beijing-a", "essd in cn-beijing-a", "ssd in cn-beijing-b"] {
         assert!(
             text(&rejected).contains(&format!("cloud_{pair}: CreateDisk failed with ")),
             "{rejected}"
@@ -271,12 +240,7 @@ async fn create_uses_the_minimum_size_of_a_category_and_skips_categories_above_t
         size: between(1, 8),
         ..new_disk("pvc-2")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &none)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &none).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert_eq!(setup.rows().len(), 1);
 }
@@ -286,12 +250,7 @@ async fn create_past_its_deadline_reports_the_disk_and_the_retry_returns_it() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&["--create-delay=30s"]);
         let begun = Instant::now();
-        let late = setup
-            .disks
-            .provisioner
-            .create(seconds(10), &new)
-            .await
-            .unwrap_err();
+        let late = setup.disks.provisioner.create(seconds(10), &new).await.unwrap_err();
         assert_eq!(begun.elapsed(), Duration::from_secs(10));
         assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
         let created = setup.only_disk();
@@ -300,12 +259,7 @@ async fn create_past_its_deadline_reports_the_disk_and_the_retry_returns_it() {
             "{}",
             text(&late)
         );
-        let disk = setup
-            .restarted()
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        let disk = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
         assert_eq!((&disk.id, setup.only_disk()), (&created, created.clone()));
         assert_eq!(setup.row(&created)["status"], "Available");
     }

@@ -76,12 +76,7 @@ async fn create_waits_for_a_new_disk_missing_from_stale_reads() {
         ] {
             let setup = Setup::new(&flags);
             let disk = setup.create(&new).await;
-            let again = setup
-                .restarted()
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .unwrap();
+            let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
             assert_eq!([&disk.id, &again.id], [&setup.only_disk(); 2]);
         }
     }
@@ -99,16 +94,8 @@ async fn an_incompatible_request_fails_while_the_tag_index_lags() {
         size: gib(40),
         ..new_disk("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &other)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(rejected, Error::AlreadyExists { .. }),
-        "{rejected:?}"
-    );
+    let rejected = setup.disks.provisioner.create(minutes(1), &other).await.unwrap_err();
+    assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
     assert_eq!(setup.only_disk(), created);
 }
 
@@ -118,30 +105,16 @@ async fn a_token_consumed_by_failed_calls_does_not_block_creation() {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
         for _ in 0..3 {
-            let rejected = setup
-                .disks
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .unwrap_err();
-            assert_eq!(
-                rejected.failure_kind(),
-                FailureKind::ResourceExhausted,
-                "{rejected:?}"
-            );
+            let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+            assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted, "{rejected:?}");
         }
         setup.configure(&json!({"out_of_stock": []}));
         // A new process has no record of the failures and needs a few calls.
         let restarted = setup.restarted();
-        let created = retry(120, async || {
-            restarted.provisioner.create(seconds(20), &new).await
-        });
+        let created = retry(120, async || restarted.provisioner.create(seconds(20), &new).await);
         let created = created.await.expect("disks are in stock");
         for disks in [&restarted, &setup.restarted()] {
-            assert_eq!(
-                disks.provisioner.create(minutes(1), &new).await.unwrap().id,
-                created.id
-            );
+            assert_eq!(disks.provisioner.create(minutes(1), &new).await.unwrap().id, created.id);
         }
         assert_eq!(setup.only_disk(), created.id);
     }
@@ -182,18 +155,11 @@ async fn the_name_of_a_deleted_disk_that_was_listed_is_available_again_after_a_s
         .create(minutes(1), &new_disk("pvc-2"))
         .await
         .unwrap();
-    restarted
-        .provisioner
-        .delete(minutes(1), &deleted.id)
-        .await
-        .unwrap();
+    restarted.provisioner.delete(minutes(1), &deleted.id).await.unwrap();
     setup.configure(&json!({"out_of_stock": ["*/*"]}));
     tokio::time::sleep(Duration::from_secs(61)).await;
     let refused = restarted.provisioner.create(minutes(1), &new).await;
-    assert!(
-        matches!(refused, Err(Error::OutOfStock { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::OutOfStock { .. })), "{refused:?}");
     setup.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(31)).await;
     let created = restarted.provisioner.create(minutes(1), &new).await;
@@ -208,12 +174,7 @@ async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
         size: gib(40),
         ..new_disk("pvc-1")
     };
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &larger)
-        .await
-        .unwrap_err();
+    setup.disks.provisioner.create(minutes(1), &larger).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
     tokio::time::sleep(Duration::from_secs(31)).await;
     let disk = setup.create(&new_disk("pvc-1")).await;
@@ -242,17 +203,10 @@ async fn a_disk_lost_during_creation_is_created_again() {
             let setup = Setup::new(&["--create-delay=2s", stale]);
             setup.fault("CreateDisk", &json!("fails-later"));
             // Indexes can hide a new disk for ten minutes.
-            let disk = retry(900, async || {
-                setup.disks.provisioner.create(seconds(20), &new).await
-            });
+            let disk = retry(900, async || setup.disks.provisioner.create(seconds(20), &new).await);
             let disk = disk.await.unwrap();
             assert_eq!(setup.only_disk(), disk.id);
-            let again = setup
-                .restarted()
-                .provisioner
-                .create(minutes(1), &new)
-                .await
-                .unwrap();
+            let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
             assert_eq!((again.id, setup.only_disk()), (disk.id.clone(), disk.id));
         }
     }
@@ -284,12 +238,7 @@ async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
         let mut attempts = 0;
         let disk = loop {
             let soon = Deadline::after(Duration::from_millis(9750));
-            match setup
-                .disks
-                .provisioner
-                .create(soon, &new_disk("pvc-1"))
-                .await
-            {
+            match setup.disks.provisioner.create(soon, &new_disk("pvc-1")).await {
                 Ok(disk) => break disk.id,
                 Err(error) => assert!(!is_final(&error), "{}", text(&error)),
             }
@@ -304,11 +253,7 @@ async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
 #[tokio::test(start_paused = true)]
 async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
     let setup = Setup::new(&["--stale=2s"]);
-    let late = setup
-        .disks
-        .provisioner
-        .create(seconds(1), &new_disk("pvc-1"))
-        .await;
+    let late = setup.disks.provisioner.create(seconds(1), &new_disk("pvc-1")).await;
     assert!(!is_final(&late.unwrap_err()));
     let created = setup.only_disk();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -319,10 +264,7 @@ async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         setup.configure(&json!({"stale": {"lag": "0s"}}));
     });
-    assert_eq!(
-        (found.unwrap().id, setup.only_disk()),
-        (created.clone(), created)
-    );
+    assert_eq!((found.unwrap().id, setup.only_disk()), (created.clone(), created));
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,11 +34,7 @@ async fn empty_responses_create_no_second_disk() {
                 let rejected = setup.disks.provisioner.create(seconds(45), &new).await;
                 let rejected = rejected.unwrap_err();
                 assert!(!is_final(&rejected), "{}", text(&rejected));
-                assert!(
-                    text(&rejected).contains("ecs:DescribeDisks"),
-                    "{}",
-                    text(&rejected)
-                );
+                assert!(text(&rejected).contains("ecs:DescribeDisks"), "{}", text(&rejected));
                 assert_eq!(setup.rows().len(), others + 1);
             }
             sleep(60).await;
@@ -57,8 +53,7 @@ async fn a_rejection_after_a_lost_response_is_not_final_and_the_disk_is_found() 
             // The tag index lags, so that the first lookups do not return the disk.
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
             let lost = json!({"action": "CreateDisk", "kind": "reset-after"});
-            let rejected =
-                json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
+            let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
             setup.configure(&json!({"faults": [lost, rejected]}));
             for attempt in 0..3 {
                 match setup.disks.provisioner.create(seconds(20), &new).await {
@@ -82,20 +77,12 @@ async fn a_rejected_client_retry_is_not_a_final_error() {
         let lost = json!({"action": "CreateDisk", "kind": "internal-error-after"});
         let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
         setup.configure(&json!({"faults": [lost, rejected]}));
-        let first = setup
-            .disks
-            .provisioner
-            .create(seconds(1), &new_disk("pvc-1"))
-            .await;
+        let first = setup.disks.provisioner.create(seconds(1), &new_disk("pvc-1")).await;
         if let Err(error) = first {
             assert!(!is_final(&error), "{rejection}: {}", text(&error));
         }
         sleep(5).await;
-        let disk = setup
-            .disks
-            .provisioner
-            .create(seconds(20), &new_disk("pvc-1"))
-            .await;
+        let disk = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
         let disk = disk.unwrap_or_else(|error| panic!("{rejection}: {}", text(&error)));
         assert_eq!(setup.only_disk(), disk.id);
     }
@@ -111,27 +98,14 @@ async fn a_rejection_after_a_canceled_creation_is_not_final() {
     assert!(cut.is_err());
     let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
     setup.faults("CreateDisk", 100, &denied);
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(seconds(9), &new_disk("pvc-1"))
-        .await;
+    let rejected = setup.disks.provisioner.create(seconds(9), &new_disk("pvc-1")).await;
     let rejected = rejected.unwrap_err();
-    assert_eq!(
-        rejected.failure_kind(),
-        FailureKind::Unavailable,
-        "{}",
-        text(&rejected)
-    );
+    assert_eq!(rejected.failure_kind(), FailureKind::Unavailable, "{}", text(&rejected));
     for part in ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"] {
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     sleep(5).await;
-    let disk = setup
-        .disks
-        .provisioner
-        .create(seconds(20), &new_disk("pvc-1"))
-        .await;
+    let disk = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
     assert_eq!(disk.unwrap().id, setup.only_disk());
 }
 
@@ -144,11 +118,7 @@ async fn a_rejection_is_final_once_a_listing_proves_that_no_disk_was_created() {
     let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
     setup.configure(&json!({"faults": [lost, rejected]}));
     let create = async || {
-        let outcome = setup
-            .disks
-            .provisioner
-            .create(seconds(20), &new_disk("pvc-1"))
-            .await;
+        let outcome = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
         outcome.unwrap_err().failure_kind()
     };
     for _ in 0..3 {
@@ -191,21 +161,11 @@ async fn a_disk_of_a_lost_response_is_found_although_its_zone_is_now_out_of_stoc
     for _ in 0..2 {
         match setup.disks.provisioner.create(seconds(9), &new).await {
             Ok(disk) => assert_eq!(disk.id, created),
-            Err(error) => assert_eq!(
-                error.failure_kind(),
-                FailureKind::Unavailable,
-                "{}",
-                text(&error)
-            ),
+            Err(error) => assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error)),
         }
         sleep(3).await;
     }
-    let disk = setup
-        .disks
-        .provisioner
-        .create(seconds(9), &new)
-        .await
-        .unwrap();
+    let disk = setup.disks.provisioner.create(seconds(9), &new).await.unwrap();
     assert_eq!((disk.id, setup.only_disk()), (created.clone(), created));
 }
 
@@ -246,10 +206,7 @@ async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other
         };
         let outcome = setup.disks.provisioner.create(minutes(1), &elsewhere).await;
         if has_effect {
-            assert!(
-                matches!(outcome, Err(Error::AlreadyExists { .. })),
-                "{outcome:?}"
-            );
+            assert!(matches!(outcome, Err(Error::AlreadyExists { .. })), "{outcome:?}");
         } else {
             assert_eq!(outcome.unwrap().id, setup.only_disk());
         }
@@ -282,10 +239,7 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk
         sleep(60).await;
     }
     sleep(60).await;
-    let disk = retry(200, async || {
-        other_process.provisioner.create(seconds(20), &new).await
-    })
-    .await;
+    let disk = retry(200, async || other_process.provisioner.create(seconds(20), &new).await).await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 3);
 }

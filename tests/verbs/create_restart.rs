@@ -16,10 +16,7 @@ async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_emp
     let new = new_disk("pvc-1");
     let first = setup.disks.provisioner.create(minutes(1), &new).await;
     let first = first.unwrap();
-    let larger = NewDisk {
-        size: gib(40),
-        ..new
-    };
+    let larger = NewDisk { size: gib(40), ..new };
     let restarted = setup.restarted();
     setup.hide_disks(60);
     let rejected = restarted.provisioner.create(seconds(45), &larger).await;
@@ -28,25 +25,17 @@ async fn a_token_used_by_another_process_is_not_replaced_while_responses_are_emp
     assert_eq!(setup.only_disk(), first.id);
     sleep(60).await;
     let differs = restarted.provisioner.create(minutes(1), &larger).await;
-    assert!(
-        matches!(differs, Err(Error::AlreadyExists { .. })),
-        "{differs:?}"
-    );
+    assert!(matches!(differs, Err(Error::AlreadyExists { .. })), "{differs:?}");
     assert_eq!(setup.only_disk(), first.id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_disk_of_a_later_token()
-{
+async fn a_rejection_after_a_restart_is_not_final_while_stale_reads_hide_the_disk_of_a_later_token() {
     let setup = Setup::new(&["--stale=1s"]);
     setup.disk("other").await;
-    setup.configure(
-        &json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}),
-    );
+    setup.configure(&json!({"rules": {"token_burn_percent": 100}, "out_of_stock": ["*/cloud_essd"]}));
     let new = new_disk("pvc-1");
-    let create = async |disks: &Arc<diskplugin::disk::DiskServices>| {
-        disks.provisioner.create(seconds(9), &new).await
-    };
+    let create = async |disks: &Arc<diskplugin::disk::DiskServices>| disks.provisioner.create(seconds(9), &new).await;
     create(&setup.disks).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
     sleep(31).await;
@@ -69,12 +58,7 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
         categories: vec![Category::CloudSsd, Category::CloudEssd],
         ..new_disk("pvc-1")
     };
-    setup
-        .disks
-        .provisioner
-        .create(seconds(20), &new)
-        .await
-        .unwrap_err();
+    setup.disks.provisioner.create(seconds(20), &new).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": ["*/cloud_ssd"]}));
     sleep(31).await;
     let created = setup.disks.provisioner.create(seconds(20), &new).await;
@@ -86,14 +70,8 @@ async fn a_restarted_process_uses_the_same_later_token_after_a_throttled_call() 
     setup.configure(&json!({"faults": [throttled]}));
     let first = restarted.provisioner.create(seconds(20), &new).await;
     first.unwrap_err();
-    let second = retry(300, async || {
-        restarted.provisioner.create(seconds(20), &new).await
-    })
-    .await;
-    assert_eq!(
-        (second.unwrap().id, setup.only_disk()),
-        (created.clone(), created)
-    );
+    let second = retry(300, async || restarted.provisioner.create(seconds(20), &new).await).await;
+    assert_eq!((second.unwrap().id, setup.only_disk()), (created.clone(), created));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,8 +80,7 @@ async fn rejected_credentials_of_a_new_process_are_not_final_and_are_reported() 
     setup.disk("other").await;
     let restarted = setup.restarted();
     let kind = json!({"code": {"status": 403, "code": "InvalidAccessKeyId.Inactive"}});
-    let fails = ["CreateDisk", "DescribeDisks"]
-        .map(|action| json!({"action": action, "times": 100, "kind": kind}));
+    let fails = ["CreateDisk", "DescribeDisks"].map(|action| json!({"action": action, "times": 100, "kind": kind}));
     setup.configure(&json!({"faults": fails}));
     let new = new_disk("pvc-1");
     let rejected = restarted.provisioner.create(minutes(1), &new).await;

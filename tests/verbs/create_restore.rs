@@ -43,16 +43,8 @@ async fn a_request_smaller_than_its_snapshot_gets_the_size_of_the_snapshot() {
     let (_, snapshot) = snapshot_of_50_gib(&setup).await;
     let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
-    assert_eq!(
-        (disk.size.0, disk.source_snapshot.clone()),
-        (50, Some(snapshot))
-    );
-    let again = setup
-        .restarted()
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    assert_eq!((disk.size.0, disk.source_snapshot.clone()), (50, Some(snapshot)));
+    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
     assert_eq!(again.id, disk.id);
 }
 
@@ -65,12 +57,7 @@ async fn a_limit_below_the_snapshot_size_is_out_of_range() {
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert!(
         text(&rejected).contains(&format!("snapshot {snapshot} needs 50 GiB")),
@@ -88,24 +75,13 @@ async fn create_from_an_incomplete_snapshot_fails_without_creating_a_disk() {
         .snapshotter
         .create(seconds(5), &new_snapshot("snap", &source))
         .await;
-    assert_eq!(
-        pending.unwrap_err().failure_kind(),
-        FailureKind::DeadlineExceeded
-    );
-    let id = setup.cloud.state()["snapshots"][0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!(pending.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
+    let id = setup.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
     let new = NewDisk {
         snapshot: Some(id.parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
     assert!(text(&rejected).contains(&id), "{rejected}");
     assert_eq!(setup.only_disk(), source);
@@ -147,18 +123,8 @@ async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
     let create = setup.disks.provisioner.create(seconds(1), &new);
     let lost = json!("reset-after");
     setup.lose("CreateDisk", &lost, create).await;
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &snapshot)
-        .await
-        .unwrap();
-    let disk = setup
-        .restarted()
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    setup.disks.snapshotter.delete(minutes(1), &snapshot).await.unwrap();
+    let disk = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
     assert_eq!(disk.source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 2);
 }
@@ -196,12 +162,7 @@ async fn a_disk_from_an_encrypted_snapshot_is_encrypted_by_default() {
     let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
     assert!(disk.encrypted);
-    let again = setup
-        .restarted()
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap();
+    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
     assert_eq!(again.id, disk.id);
 }
 
@@ -212,12 +173,7 @@ async fn create_from_an_archived_snapshot_reports_the_cloud_code() {
     let snapshot = setup.snapshot("snap", &source).await;
     setup.configure(&json!({"holds": {"archived": [snapshot.as_str()]}}));
     let new = from_snapshot(&snapshot);
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     assert!(
         text(&rejected).contains("InvalidSnapshotId.NotReady"),
         "{}",

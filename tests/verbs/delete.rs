@@ -18,23 +18,12 @@ async fn delete_of_an_attached_disk_fails_and_names_the_node() {
         let setup = Setup::new(&[stale]);
         let disk = setup.disk("pvc-1").await;
         setup.attach(&disk, &node_one()).await;
-        let rejected = setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap_err();
-        assert!(
-            rejected.failure() == Failure::DiskStillAttached,
-            "{rejected:?}"
-        );
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
         assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
         assert!(text(&rejected).contains("i-one"), "{rejected}");
         assert_eq!(
-            (
-                setup.row(&disk)["status"].as_str(),
-                setup.calls("DeleteDisk")
-            ),
+            (setup.row(&disk)["status"].as_str(), setup.calls("DeleteDisk")),
             (Some("In_use"), 0)
         );
     }
@@ -46,16 +35,8 @@ async fn delete_of_an_attaching_disk_fails() {
         let setup = Setup::new(&["--attach-delay=3s", stale]);
         let disk = setup.disk("pvc-1").await;
         setup.attach_externally(&disk, &node_one()).await;
-        let rejected = setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap_err();
-        assert!(
-            rejected.failure() == Failure::DiskStillAttached,
-            "{rejected:?}"
-        );
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
         assert_eq!(setup.row(&disk)["status"], "In_use");
     }
 }
@@ -64,12 +45,7 @@ async fn delete_of_an_attaching_disk_fails() {
 async fn delete_after_detach_succeeds_with_stale_reads() {
     for seed in 0..20 {
         let seed = format!("--seed={seed}");
-        let setup = Setup::new(&[
-            "--stale=0s..2s",
-            "--stale-jumping",
-            "--detach-delay=2s",
-            &seed,
-        ]);
+        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", "--detach-delay=2s", &seed]);
         let disk = setup.disk("pvc-1").await;
         setup.attach(&disk, &node_one()).await;
         setup.detach(&disk, &node_one()).await;
@@ -90,17 +66,8 @@ async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
         .unwrap()
         .id;
     for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster")] {
-        let rejected = setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            rejected.failure_kind(),
-            FailureKind::FailedPrecondition,
-            "{rejected:?}"
-        );
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition, "{rejected:?}");
         for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
             assert!(text(&rejected).contains(part), "{rejected}");
         }
@@ -129,10 +96,7 @@ async fn delete_of_an_externally_deleted_disk_succeeds() {
     let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     // Stale reads still return the disk.
-    client(&setup.cloud)
-        .delete_disk(minutes(1), &disk)
-        .await
-        .unwrap();
+    client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
     // The cloud accepted its creation just now, and new disks can be hidden for ten minutes.
     let delete = async || setup.disks.provisioner.delete(seconds(20), &disk).await;
     retry(900, delete).await.unwrap();
@@ -160,12 +124,7 @@ async fn delete_waits_while_the_disk_is_being_created_or_initialized() {
             snapshot: Some(snapshot),
             ..new_disk("pvc-1")
         };
-        setup
-            .disks
-            .provisioner
-            .create(seconds(1), &new)
-            .await
-            .unwrap_err();
+        setup.disks.provisioner.create(seconds(1), &new).await.unwrap_err();
         let disk = setup
             .rows()
             .into_iter()
@@ -174,18 +133,10 @@ async fn delete_waits_while_the_disk_is_being_created_or_initialized() {
         let disk = disk["id"].as_str().unwrap().parse().unwrap();
         let begun = Instant::now();
         setup.delete(&disk).await;
-        assert!(
-            begun.elapsed() >= Duration::from_secs(20),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
         assert_eq!(setup.only_disk(), source);
         // At most one attempt per poll.
-        assert!(
-            setup.calls("DeleteDisk") <= 46,
-            "{}",
-            setup.calls("DeleteDisk")
-        );
+        assert!(setup.calls("DeleteDisk") <= 46, "{}", setup.calls("DeleteDisk"));
     }
 }
 
@@ -199,17 +150,8 @@ async fn delete_of_an_initializing_disk_reports_the_cloud_code_at_the_deadline()
         ..new_disk("pvc-1")
     };
     let disk = setup.create(&new).await.id;
-    let late = setup
-        .disks
-        .provisioner
-        .delete(seconds(30), &disk)
-        .await
-        .unwrap_err();
-    for part in [
-        disk.as_str(),
-        "IncorrectDiskStatus.Initializing",
-        "RequestId",
-    ] {
+    let late = setup.disks.provisioner.delete(seconds(30), &disk).await.unwrap_err();
+    for part in [disk.as_str(), "IncorrectDiskStatus.Initializing", "RequestId"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
     assert_eq!(late.failure_kind(), FailureKind::Aborted);
@@ -247,10 +189,7 @@ async fn a_long_blocked_deletion_is_attempted_rarely() {
     deleted.unwrap();
     assert!(setup.row(&disk).is_null());
     let attempts = setup.calls("DeleteDisk");
-    assert!(
-        (10..=30).contains(&attempts),
-        "{attempts} attempts in a minute"
-    );
+    assert!((10..=30).contains(&attempts), "{attempts} attempts in a minute");
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,22 +204,14 @@ async fn an_empty_response_does_not_prove_a_disk_deleted() {
         for disks in [&setup.disks, &restarted] {
             let rejected = disks.provisioner.delete(seconds(9), &disk).await;
             let rejected = rejected.unwrap_err();
-            assert_eq!(
-                rejected.failure_kind(),
-                FailureKind::Unavailable,
-                "{rejected:?}"
-            );
+            assert_eq!(rejected.failure_kind(), FailureKind::Unavailable, "{rejected:?}");
             for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
                 assert!(text(&rejected).contains(part), "{}", text(&rejected));
             }
         }
         assert_eq!(setup.row(&disk)["status"], "Available");
         tokio::time::sleep(Duration::from_secs(30)).await;
-        restarted
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap();
+        restarted.provisioner.delete(minutes(1), &disk).await.unwrap();
         assert!(setup.row(&disk).is_null());
     }
 }
@@ -301,11 +232,7 @@ async fn delete_of_a_nonexistent_disk_costs_few_calls() {
             assert!(begun.elapsed() <= Duration::from_millis(7000));
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
-        restarted
-            .provisioner
-            .delete(seconds(20), &none)
-            .await
-            .unwrap();
+        restarted.provisioner.delete(seconds(20), &none).await.unwrap();
         let calls = setup.cloud.calls();
         // Two reads per call, the search for a canary, and the last read.
         assert!(calls.len() <= 8, "{calls:#?}");

@@ -73,14 +73,6 @@ async fn publishing_a_disk_that_the_driver_attaches_changes_no_attribute() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_one()))
-        .await
-        .unwrap();
-    assert_eq!(
-        (
-            setup.calls("AttachDisk"),
-            setup.calls("ModifyDiskAttribute")
-        ),
-        (1, 0)
-    );
+    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    assert_eq!((setup.calls("AttachDisk"), setup.calls("ModifyDiskAttribute")), (1, 0));
 }

@@ -17,32 +17,17 @@ use crate::memory_cloud::client;
 async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
     for seed in 0..60 {
         let seed = format!("--seed={seed}");
-        let flags = [
-            "--stale=0s..2s",
-            "--stale-jumping",
-            "--detach-delay=4s",
-            &seed,
-        ];
+        let flags = ["--stale=0s..2s", "--stale-jumping", "--detach-delay=4s", &seed];
         let setup = Setup::new(&flags);
-        let (busy, disk) = (
-            attached(&setup, "pvc-1").await,
-            attached(&setup, "pvc-2").await,
-        );
+        let (busy, disk) = (attached(&setup, "pvc-1").await, attached(&setup, "pvc-2").await);
         // The node is busy with another disk, so that DetachDisk is rejected. Reads may precede the attachment.
         let external = DetachDisk {
             disk: busy,
             instance: node_one(),
             delete_with_instance: false,
         };
-        client(&setup.cloud)
-            .detach_disk(minutes(1), &external)
-            .await
-            .unwrap();
-        let detached = setup
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &node_one())
-            .await;
+        client(&setup.cloud).detach_disk(minutes(1), &external).await.unwrap();
+        let detached = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
         detached.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         let attachments = setup.attachments(&disk);
         assert!(
@@ -74,35 +59,20 @@ async fn empty_responses_do_not_prove_a_disk_detached() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         setup.cloud.clear_calls();
         setup.hide_disks(600);
-        let early = setup
-            .disks
-            .attacher
-            .detach(seconds(8), &disk, &node_one())
-            .await;
+        let early = setup.disks.attacher.detach(seconds(8), &disk, &node_one()).await;
         let early = early.unwrap_err();
         let retried = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
         assert!(retried.contains(&early.failure_kind()), "{}", text(&early));
         assert_eq!(setup.attachments(&disk).len(), 1);
-        // No code of DetachDisk proves the detachment without a read that has a canary: the key may be another account's.
-        let done = setup
-            .disks
-            .attacher
-            .detach(seconds(40), &disk, &node_one())
-            .await;
+        // No code of DetachDisk proves the detachment without a read that has a canary: the key may be another
+        // account's.
+        let done = setup.disks.attacher.detach(seconds(40), &disk, &node_one()).await;
         let unproven = done.unwrap_err();
         assert!(!is_final(&unproven), "{}", text(&unproven));
         assert_eq!(setup.attachments(&disk), []);
-        assert!(
-            setup.calls("DetachDisk") <= 14,
-            "{}",
-            setup.calls("DetachDisk")
-        );
+        assert!(setup.calls("DetachDisk") <= 14, "{}", setup.calls("DetachDisk"));
         setup.configure(&json!({"faults": []}));
-        let retry = setup
-            .disks
-            .attacher
-            .detach(minutes(1), &disk, &node_one())
-            .await;
+        let retry = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
         retry.unwrap();
     }
 }
@@ -119,29 +89,16 @@ async fn a_stuck_detachment_is_never_reported_as_complete_while_reads_are_empty(
         ]);
         setup.configure(&json!({"faults": faults}));
         for _ in 0..3 {
-            let late = setup
-                .disks
-                .attacher
-                .detach(seconds(30), &disk, &node_one())
-                .await;
+            let late = setup.disks.attacher.detach(seconds(30), &disk, &node_one()).await;
             let kind = late.unwrap_err().failure_kind();
             assert!(
                 [FailureKind::DeadlineExceeded, FailureKind::Aborted].contains(&kind),
                 "{kind:?}"
             );
         }
-        let everywhere = setup
-            .disks
-            .attacher
-            .detach_everywhere(seconds(30), &disk)
-            .await;
+        let everywhere = setup.disks.attacher.detach_everywhere(seconds(30), &disk).await;
         let unproven = everywhere.unwrap_err();
-        assert_eq!(
-            unproven.failure_kind(),
-            FailureKind::Unavailable,
-            "{}",
-            text(&unproven)
-        );
+        assert_eq!(unproven.failure_kind(), FailureKind::Unavailable, "{}", text(&unproven));
         assert_eq!(setup.attachments(&disk).len(), 1);
     }
 }
@@ -156,23 +113,10 @@ async fn a_missing_instance_does_not_prove_a_detachment_while_reads_are_empty() 
         {"action": "DescribeDisks", "for": "10m", "kind": "no-rows"},
         {"action": "DetachDisk", "for": "10m", "kind": missing},
     ]}));
-    let late = setup
-        .disks
-        .attacher
-        .detach(seconds(20), &disk, &node_one())
-        .await;
+    let late = setup.disks.attacher.detach(seconds(20), &disk, &node_one()).await;
     let late = late.unwrap_err();
-    assert_eq!(
-        late.failure_kind(),
-        FailureKind::Unavailable,
-        "{}",
-        text(&late)
-    );
-    assert!(
-        text(&late).contains("InvalidInstanceId.NotFound"),
-        "{}",
-        text(&late)
-    );
+    assert_eq!(late.failure_kind(), FailureKind::Unavailable, "{}", text(&late));
+    assert!(text(&late).contains("InvalidInstanceId.NotFound"), "{}", text(&late));
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,11 +128,7 @@ async fn a_single_empty_response_delays_a_detachment_briefly() {
     let begun = Instant::now();
     setup.detach(&disk, &node_one()).await;
     assert_eq!(setup.attachments(&disk), []);
-    assert!(
-        begun.elapsed() <= Duration::from_millis(4500),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() <= Duration::from_millis(4500), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,12 +162,7 @@ async fn detach_after_an_attachment_with_a_lost_response_ignores_stale_reads() {
 async fn detach_accounts_for_a_canceled_attach() {
     for seed in 0..40 {
         let seed = format!("--seed={seed}");
-        let flags = [
-            "--stale=0s..2s",
-            "--stale-jumping",
-            "--attach-delay=200ms",
-            &seed,
-        ];
+        let flags = ["--stale=0s..2s", "--stale-jumping", "--attach-delay=200ms", &seed];
         let setup = Setup::new(&[flags[0], flags[1], flags[2], flags[3], "--detach-delay=4s"]);
         let disk = setup.disk("pvc-1").await;
         tokio::time::sleep(Duration::from_secs(5)).await;

@@ -47,21 +47,10 @@ async fn after_a_restart_the_error_code_reveals_the_category() {
     let setup = setup();
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     let disks = setup.restarted();
-    disks
-        .attacher
-        .attach(minutes(5), &disk, &node(0))
-        .await
-        .unwrap();
+    disks.attacher.attach(minutes(5), &disk, &node(0)).await.unwrap();
     let disks = setup.restarted();
-    disks
-        .attacher
-        .detach(minutes(5), &disk, &node(0))
-        .await
-        .unwrap();
-    assert_eq!(
-        (setup.calls("AttachDisk"), setup.calls("DetachDisk")),
-        (2, 2)
-    );
+    disks.attacher.detach(minutes(5), &disk, &node(0)).await.unwrap();
+    assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (2, 2));
     assert!(setup.attachments(&disk).is_empty());
 }
 
@@ -72,20 +61,12 @@ async fn other_disks_are_never_deleted_with_their_instance() {
     // Regardless of the error that the cloud returns.
     let rejection = json!({"code": {"status": 403, "code": "InvalidParameter.DeleteWithInstance"}});
     setup.fault("AttachDisk", &rejection);
-    let rejected = setup
-        .disks
-        .attacher
-        .attach(minutes(5), &disk, &node(0))
-        .await;
+    let rejected = setup.disks.attacher.attach(minutes(5), &disk, &node(0)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
     setup.attach(&disk, &node(0)).await;
     assert_eq!(delete_with_instance(&setup, &disk), json!(false));
     setup.fault("DetachDisk", &rejection);
-    let rejected = setup
-        .disks
-        .attacher
-        .detach(minutes(5), &disk, &node(0))
-        .await;
+    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
     assert_eq!(setup.calls("DetachDisk"), 1);
 }
@@ -96,19 +77,12 @@ async fn an_ephemeral_disk_attaches_only_to_its_first_instance() {
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
     setup.detach(&disk, &node(0)).await;
-    let moved = setup
-        .disks
-        .attacher
-        .attach(minutes(5), &disk, &node(1))
-        .await;
+    let moved = setup.disks.attacher.attach(minutes(5), &disk, &node(1)).await;
     let error = moved.unwrap_err();
     assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
     let message = text(&error);
     assert!(message.contains("DISK_NOT_PORTABLE"), "{message}");
-    assert!(
-        message.contains("stays with the first instance"),
-        "{message}"
-    );
+    assert!(message.contains("stays with the first instance"), "{message}");
     setup.attach(&disk, &node(0)).await;
 }
 
@@ -118,15 +92,8 @@ async fn the_error_names_the_code_if_the_cloud_rejects_detaching_the_category() 
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
     let code = "InvalidOperation.DiskCategoryUnsupported";
-    setup.fault(
-        "DetachDisk",
-        &json!({"code": {"status": 403, "code": code}}),
-    );
-    let rejected = setup
-        .disks
-        .attacher
-        .detach(minutes(5), &disk, &node(0))
-        .await;
+    setup.fault("DetachDisk", &json!({"code": {"status": 403, "code": code}}));
+    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
     let error = rejected.unwrap_err();
     assert_eq!(error.failure(), Failure::DiskNotPortable);
     assert!(text(&error).contains(code));
@@ -150,11 +117,7 @@ async fn an_ephemeral_disk_supports_neither_snapshots_nor_a_category_change() {
         category: Some(Category::CloudEssd),
         ..Change::default()
     };
-    let rejected = setup
-        .disks
-        .modifier
-        .modify(minutes(5), &disk, &change)
-        .await;
+    let rejected = setup.disks.modifier.modify(minutes(5), &disk, &change).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::ModifyRejected);
     let source = setup.disk("pvc-2").await;
     setup.attach(&source, &node(1)).await;
@@ -166,11 +129,7 @@ async fn an_ephemeral_disk_supports_neither_snapshots_nor_a_category_change() {
     let rejected = setup.disks.provisioner.create(minutes(5), &restored).await;
     let error = rejected.unwrap_err();
     assert_eq!(error.failure(), Failure::OutOfRange);
-    assert!(
-        text(&error).contains("not created from snapshots"),
-        "{}",
-        text(&error)
-    );
+    assert!(text(&error).contains("not created from snapshots"), "{}", text(&error));
     assert_eq!(setup.rows().len(), 2);
 }
 
@@ -179,17 +138,9 @@ async fn an_ephemeral_disk_resizes_within_the_limits_of_its_category() {
     let setup = setup();
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
-    let resized = setup
-        .disks
-        .resizer
-        .resize(minutes(5), &disk, gib(8192))
-        .await;
+    let resized = setup.disks.resizer.resize(minutes(5), &disk, gib(8192)).await;
     assert_eq!(resized.unwrap().size.0, 8192);
-    let rejected = setup
-        .disks
-        .resizer
-        .resize(minutes(5), &disk, gib(8193))
-        .await;
+    let rejected = setup.disks.resizer.resize(minutes(5), &disk, gib(8193)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::OutOfRange);
     let small = NewDisk {
         size: between(1, 63),

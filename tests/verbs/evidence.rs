@@ -12,9 +12,7 @@ use diskplugin::model::Failure;
 use crate::kit::create::{is_final, retry, sleep};
 use crate::kit::group::{create_group, groups, new_group, snapshots, two_disks};
 use crate::kit::overlay::Overlay;
-use crate::kit::{
-    Setup, disk_services, established, minutes, new_disk, new_snapshot, node_one, seconds, text,
-};
+use crate::kit::{Setup, disk_services, established, minutes, new_disk, new_snapshot, node_one, seconds, text};
 use crate::memory_cloud::client;
 
 #[tokio::test(start_paused = true)]
@@ -24,12 +22,8 @@ async fn hidden_new_disks_are_created_once() {
         setup.configure(&json!({"rules": {"hidden": hidden}}));
         for claim in 0..5 {
             let new = new_disk(&format!("pvc-{claim}"));
-            let disk = retry(400, async || {
-                setup.disks.provisioner.create(seconds(30), &new).await
-            });
-            let disk = disk
-                .await
-                .unwrap_or_else(|error| panic!("{hidden}: {}", text(&error)));
+            let disk = retry(400, async || setup.disks.provisioner.create(seconds(30), &new).await);
+            let disk = disk.await.unwrap_or_else(|error| panic!("{hidden}: {}", text(&error)));
             assert_eq!(setup.rows().len(), claim + 1, "{hidden}");
             assert_eq!(setup.row(&disk.id)["status"], "Available");
         }
@@ -48,10 +42,7 @@ async fn hidden_new_snapshots_and_groups_are_created_once() {
     created.unwrap_or_else(|error| panic!("{}", text(&error)));
     assert_eq!(snapshots(&setup).len(), 2);
     let new = new_group("group", &[&one, &two]);
-    let created = retry(200, async || {
-        snapshotter.create_group(seconds(30), &new).await
-    })
-    .await;
+    let created = retry(200, async || snapshotter.create_group(seconds(30), &new).await).await;
     created.unwrap_or_else(|error| panic!("{}", text(&error)));
     assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 4));
 }
@@ -63,12 +54,7 @@ async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
     let new = new_disk("pvc-1");
     let create = async || setup.disks.provisioner.create(seconds(30), &new).await;
     let hidden = retry(560, create).await.unwrap_err();
-    assert_eq!(
-        hidden.failure(),
-        Failure::AbsenceUnproven,
-        "{}",
-        text(&hidden)
-    );
+    assert_eq!(hidden.failure(), Failure::AbsenceUnproven, "{}", text(&hidden));
     assert!(setup.rows().is_empty());
     let disk = retry(300, create).await.unwrap();
     assert_eq!(setup.only_disk(), disk.id);
@@ -109,11 +95,7 @@ async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
         assert_eq!(setup.row(&disk)["status"], "In_use");
         // What was read with the other key is forgotten.
         key.use_account(0);
-        disks
-            .attacher
-            .detach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
+        disks.attacher.detach(minutes(1), &disk, &node_one()).await.unwrap();
         disks.provisioner.delete(minutes(1), &disk).await.unwrap();
         assert!(setup.rows().is_empty());
     }
@@ -125,20 +107,12 @@ async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
     let setup = Setup::with_nodes(1, &[]);
     let disk = setup.disk("pvc-1").await;
     sleep(600).await;
-    client(&setup.cloud)
-        .delete_disk(minutes(1), &disk)
-        .await
-        .unwrap();
+    client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
     let disks = setup.restarted();
     // The new process does not know a node yet, and the cluster has no other disk.
     let delete = async || disks.provisioner.delete(seconds(20), &disk).await;
     let unproven = retry(200, delete).await.unwrap_err();
-    assert_eq!(
-        unproven.failure(),
-        Failure::AbsenceUnproven,
-        "{}",
-        text(&unproven)
-    );
+    assert_eq!(unproven.failure(), Failure::AbsenceUnproven, "{}", text(&unproven));
     setup.disk("canary").await;
     let begun = tokio::time::Instant::now();
     retry(200, delete).await.unwrap();
@@ -166,23 +140,13 @@ async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lo
         setup.configure(&json!({"faults": []}));
         setup.configure(&json!({"faults": faults}));
         for _ in 0..4 {
-            let refused = restarted
-                .provisioner
-                .create(seconds(20), &new)
-                .await
-                .unwrap_err();
+            let refused = restarted.provisioner.create(seconds(20), &new).await.unwrap_err();
             assert!(!is_final(&refused), "{}", text(&refused));
             sleep(10).await;
         }
         setup.configure(&json!({"faults": []}));
-        let found = retry(100, async || {
-            restarted.provisioner.create(seconds(20), &new).await
-        })
-        .await;
-        assert_eq!(
-            (found.unwrap().id, setup.only_disk()),
-            (created.clone(), created)
-        );
+        let found = retry(100, async || restarted.provisioner.create(seconds(20), &new).await).await;
+        assert_eq!((found.unwrap().id, setup.only_disk()), (created.clone(), created));
     }
 }
 
@@ -203,12 +167,7 @@ async fn name_is_never_answered_with_a_disk_that_the_previous_process_deleted() 
                 assert_eq!(setup.rows().len(), 2);
                 return;
             }
-            Err(error) => assert_eq!(
-                error.failure_kind(),
-                FailureKind::Unavailable,
-                "{}",
-                text(&error)
-            ),
+            Err(error) => assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error)),
         }
         sleep(5).await;
     }
@@ -221,24 +180,13 @@ async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_proce
     let (one, two) = two_disks(&setup).await;
     setup.snapshot("canary", &one).await;
     create_group(&setup.disks, &new_group("canary", &[&one, &two])).await;
-    let (snapshot, group) = (
-        new_snapshot("snap", &one),
-        new_group("group", &[&one, &two]),
-    );
+    let (snapshot, group) = (new_snapshot("snap", &one), new_group("group", &[&one, &two]));
     let first = setup.snapshot("snap", &one).await;
     let first_group = create_group(&setup.disks, &group).await.id;
     sleep(3).await;
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &first)
-        .await
-        .unwrap();
+    setup.disks.snapshotter.delete(minutes(1), &first).await.unwrap();
     let none = BTreeSet::new();
-    let deleted = setup
-        .disks
-        .snapshotter
-        .delete_group(minutes(1), &first_group, &none);
+    let deleted = setup.disks.snapshotter.delete_group(minutes(1), &first_group, &none);
     deleted.await.unwrap();
     let restarted = setup.restarted();
     let created = retry(2000, async || {
@@ -247,10 +195,7 @@ async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_proce
     assert_ne!(created.await.unwrap().id, first);
     let restarted = setup.restarted();
     let created = retry(2000, async || {
-        restarted
-            .snapshotter
-            .create_group(seconds(20), &group)
-            .await
+        restarted.snapshotter.create_group(seconds(20), &group).await
     });
     assert_ne!(created.await.unwrap().id, first_group);
 }
@@ -265,24 +210,12 @@ async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
         overlay.show_status(&disk, Some(status));
         let disks = disk_services(overlay.client(), "test");
         for _ in 0..5 {
-            let rejected = disks
-                .provisioner
-                .create(seconds(20), &new)
-                .await
-                .unwrap_err();
+            let rejected = disks.provisioner.create(seconds(20), &new).await.unwrap_err();
             assert!(!is_final(&rejected), "{status}: {}", text(&rejected));
             sleep(20).await;
         }
         overlay.show_status(&disk, None);
-        assert_eq!(
-            disks
-                .provisioner
-                .create(seconds(20), &new)
-                .await
-                .unwrap()
-                .id,
-            disk
-        );
+        assert_eq!(disks.provisioner.create(seconds(20), &new).await.unwrap().id, disk);
         assert_eq!(setup.only_disk(), disk);
     }
 }
@@ -299,12 +232,7 @@ async fn members_of_a_missing_group_are_deleted() {
     let missing = json!({"action": "DeleteSnapshotGroup", "times": 1000, "kind": missing});
     setup.configure(&json!({"faults": [hidden, missing]}));
     let disks = setup.restarted();
-    let delete = async || {
-        disks
-            .snapshotter
-            .delete_group(seconds(30), &group.id, &members)
-            .await
-    };
+    let delete = async || disks.snapshotter.delete_group(seconds(30), &group.id, &members).await;
     retry(200, delete).await.unwrap();
     assert!(snapshots(&setup).is_empty());
     // Repeated, it succeeds without a call that changes anything.

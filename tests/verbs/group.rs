@@ -25,11 +25,7 @@ async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
             ..new_group("group", &[&one, &two])
         };
         let created_group = create_group(&setup.disks, &new).await;
-        let times: BTreeSet<_> = created_group
-            .snapshots
-            .iter()
-            .map(|row| row.created)
-            .collect();
+        let times: BTreeSet<_> = created_group.snapshots.iter().map(|row| row.created).collect();
         assert_eq!(
             (created_group.snapshots.len(), times),
             (2, BTreeSet::from([Some(created_group.created)]))
@@ -52,12 +48,7 @@ async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
         for row in &listed {
             assert_eq!(row.group, Some(created_group.id.clone()));
             assert_eq!(row.tags["team"], "blue");
-            let alone = setup
-                .disks
-                .snapshotter
-                .get(minutes(1), &row.id)
-                .await
-                .unwrap();
+            let alone = setup.disks.snapshotter.get(minutes(1), &row.id).await.unwrap();
             assert_eq!(alone.group, Some(created_group.id.clone()));
         }
         let read = setup
@@ -71,8 +62,7 @@ async fn create_returns_once_all_snapshots_are_cut_at_one_instant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected_with_the_difference()
- {
+async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected_with_the_difference() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::without_canary(&["--cut-delay=1s", stale]);
         let (one, two) = two_disks(&setup).await;
@@ -87,16 +77,8 @@ async fn a_repeated_create_returns_the_same_group_and_other_volumes_are_rejected
         assert_eq!(create_group(&setup.restarted(), &new).await.id, first.id);
         for disks in [Arc::clone(&setup.disks), setup.restarted()] {
             let other = new_group("group", &[&one, &three]);
-            let rejected = disks
-                .snapshotter
-                .create_group(minutes(1), &other)
-                .await
-                .unwrap_err();
-            assert!(
-                matches!(rejected, Error::AlreadyExists { .. }),
-                "{}",
-                text(&rejected)
-            );
+            let rejected = disks.snapshotter.create_group(minutes(1), &other).await.unwrap_err();
+            assert!(matches!(rejected, Error::AlreadyExists { .. }), "{}", text(&rejected));
             for part in [
                 first.id.as_str(),
                 &format!("volume {two} is not requested"),
@@ -117,12 +99,7 @@ async fn a_response_lost_at_any_call_results_in_one_group_after_a_restart() {
         "DescribeSnapshots",
         "TagResources",
     ] {
-        for loss in [
-            "reset-before",
-            "reset-after",
-            "truncated",
-            "internal-error-after",
-        ] {
+        for loss in ["reset-before", "reset-after", "truncated", "internal-error-after"] {
             let setup = Setup::new(&["--cut-delay=2s", "--stale=2s"]);
             let (one, two) = two_disks(&setup).await;
             let new = new_group("group", &[&one, &two]);
@@ -166,12 +143,7 @@ async fn a_group_being_created_is_reported_as_aborted_and_can_be_deleted() {
         .get_group(minutes(1), &id, &BTreeSet::new())
         .await
         .unwrap_err();
-    assert_eq!(
-        early.failure_kind(),
-        FailureKind::Aborted,
-        "{}",
-        text(&early)
-    );
+    assert_eq!(early.failure_kind(), FailureKind::Aborted, "{}", text(&early));
     setup
         .disks
         .snapshotter
@@ -186,10 +158,7 @@ async fn concurrent_group_creations_share_polls() {
     let setup = Setup::new(&["--cut-delay=5s"]);
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..30 {
-        let (one, two) = (
-            setup.disk(&format!("a-{n}")).await,
-            setup.disk(&format!("b-{n}")).await,
-        );
+        let (one, two) = (setup.disk(&format!("a-{n}")).await, setup.disk(&format!("b-{n}")).await);
         let disks = Arc::clone(&setup.disks);
         calls.spawn(async move {
             let new = new_group(&format!("group-{n}"), &[&one, &two]);
@@ -203,8 +172,6 @@ async fn concurrent_group_creations_share_polls() {
     let polls = setup.calls("DescribeSnapshots");
     assert!(polls < 20, "{polls}");
     let query = DescribeSnapshotGroups::default();
-    let page = client(&setup.cloud)
-        .describe_snapshot_groups(minutes(1), &query)
-        .await;
+    let page = client(&setup.cloud).describe_snapshot_groups(minutes(1), &query).await;
     assert_eq!(page.unwrap().rows.len(), 30);
 }

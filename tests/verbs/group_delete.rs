@@ -19,23 +19,10 @@ async fn a_member_is_deleted_only_with_its_group_and_mismatching_members_are_rej
     let other_snapshot = setup.snapshot("other", &one).await;
     let created = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
     let member = &created.snapshots[0].id;
-    let rejected = setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), member)
-        .await
-        .unwrap_err();
-    assert!(
-        rejected.failure() == Failure::SnapshotInGroup,
-        "{}",
-        text(&rejected)
-    );
+    let rejected = setup.disks.snapshotter.delete(minutes(1), member).await.unwrap_err();
+    assert!(rejected.failure() == Failure::SnapshotInGroup, "{}", text(&rejected));
     assert_eq!(rejected.failure_kind(), FailureKind::InvalidArgument);
-    assert!(
-        text(&rejected).contains(created.id.as_str()),
-        "{}",
-        text(&rejected)
-    );
+    assert!(text(&rejected).contains(created.id.as_str()), "{}", text(&rejected));
     let incomplete = BTreeSet::from([member.clone()]);
     let mut superset = snapshot_ids(&created);
     superset.insert(other_snapshot.clone());
@@ -72,12 +59,7 @@ async fn a_member_is_deleted_only_with_its_group_and_mismatching_members_are_rej
     assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 1));
     tokio::time::sleep(Duration::from_secs(1)).await;
     // After the group is deleted, a leftover member can be deleted individually.
-    setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), member)
-        .await
-        .unwrap();
+    setup.disks.snapshotter.delete(minutes(1), member).await.unwrap();
     let not_found = setup
         .disks
         .snapshotter
@@ -128,29 +110,14 @@ async fn deleting_a_nonexistent_group_succeeds_and_the_group_of_another_cluster_
         };
         // An empty response proves absence only if the snapshots of the group are known to be deleted.
         let unproven = delete(BTreeSet::new()).await.unwrap_err();
-        assert_eq!(
-            unproven.failure_kind(),
-            FailureKind::Unavailable,
-            "{}",
-            text(&unproven)
-        );
+        assert_eq!(unproven.failure_kind(), FailureKind::Unavailable, "{}", text(&unproven));
         let (one, two) = two_disks(&setup).await;
         let canary = setup.snapshot("canary", &one).await;
         let members = BTreeSet::from(["s-none".parse().unwrap()]);
-        retry(100, async || delete(members.clone()).await)
-            .await
-            .unwrap();
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &canary)
-            .await
-            .unwrap();
-        let foreign =
-            create_group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
-        retry(100, async || delete(BTreeSet::new()).await)
-            .await
-            .unwrap();
+        retry(100, async || delete(members.clone()).await).await.unwrap();
+        setup.disks.snapshotter.delete(minutes(1), &canary).await.unwrap();
+        let foreign = create_group(&setup.other_cluster(), &new_group("group", &[&one, &two])).await;
+        retry(100, async || delete(BTreeSet::new()).await).await.unwrap();
         let rejected = setup
             .disks
             .snapshotter

@@ -26,17 +26,8 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
             .await
             .unwrap_err();
         // The failed group is deleted, and the next call creates another.
-        assert_eq!(
-            failed.failure_kind(),
-            FailureKind::Internal,
-            "{}",
-            text(&failed)
-        );
-        assert!(
-            text(&failed).contains(&format!("of disk {one}")),
-            "{}",
-            text(&failed)
-        );
+        assert_eq!(failed.failure_kind(), FailureKind::Internal, "{}", text(&failed));
+        assert!(text(&failed).contains(&format!("of disk {one}")), "{}", text(&failed));
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 0));
         let replaced = create_group(&setup.disks, &new).await;
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
@@ -124,11 +115,7 @@ async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
         .create_group(minutes(1), &new)
         .await
         .unwrap_err();
-    assert!(
-        text(&rejected).contains("more than 16"),
-        "{}",
-        text(&rejected)
-    );
+    assert!(text(&rejected).contains("more than 16"), "{}", text(&rejected));
     assert_eq!(setup.calls("CreateSnapshotGroup"), 0);
     let none: DiskId = "d-none".parse().unwrap();
     let new = new_group("none", &[&near, &none]);
@@ -144,11 +131,7 @@ async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
     );
     assert!(groups(&setup).is_empty());
     // Sixteen disks are the maximum and succeed.
-    create_group(
-        &setup.disks,
-        &new_group("fit", &many[..16].iter().collect::<Vec<_>>()),
-    )
-    .await;
+    create_group(&setup.disks, &new_group("fit", &many[..16].iter().collect::<Vec<_>>())).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,11 +146,7 @@ async fn a_group_of_never_attached_disks_is_rejected_with_advice() {
         .await
         .unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    assert!(
-        text(&rejected).contains("start a pod"),
-        "{}",
-        text(&rejected)
-    );
+    assert!(text(&rejected).contains("start a pod"), "{}", text(&rejected));
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,16 +157,8 @@ async fn a_returned_group_is_kept_if_one_of_its_snapshots_fails_later() {
     let created_group = create_group(&setup.disks, &new).await;
     setup.cloud.fail_snapshot(&created_group.snapshots[0].id);
     for disks in [Arc::clone(&setup.disks), setup.restarted()] {
-        let failed = disks
-            .snapshotter
-            .create_group(minutes(1), &new)
-            .await
-            .unwrap_err();
-        assert!(
-            failed.failure() == Failure::GroupFailed,
-            "{}",
-            text(&failed)
-        );
+        let failed = disks.snapshotter.create_group(minutes(1), &new).await.unwrap_err();
+        assert!(failed.failure() == Failure::GroupFailed, "{}", text(&failed));
         assert!(text(&failed).contains("delete it"), "{}", text(&failed));
         assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
     }

@@ -15,25 +15,12 @@ use crate::kit::{Setup, minutes, new_disk, seconds, text};
 async fn health_reports_the_lock_and_the_event_of_a_disk() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let (row, issues) = setup
-        .disks
-        .inventory
-        .health(minutes(1), &disk)
-        .await
-        .unwrap();
+    let (row, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
     assert_eq!((row.id, issues), (disk.clone(), vec![]));
     setup.configure(&json!({"disk_health": {disk.as_str(): {
         "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
-    let (_, issues) = setup
-        .disks
-        .inventory
-        .health(minutes(1), &disk)
-        .await
-        .unwrap();
-    let reported: Vec<_> = issues
-        .iter()
-        .map(|a| (a.severity, a.reason.as_str()))
-        .collect();
+    let (_, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
+    let reported: Vec<_> = issues.iter().map(|a| (a.severity, a.reason.as_str())).collect();
     assert_eq!(
         reported,
         [
@@ -84,12 +71,7 @@ async fn list_unhealthy_returns_only_unhealthy_disks_with_100_disks_per_call() {
         .map(|id| (id.to_string(), json!({"health": "Warning"})))
         .collect();
     setup.configure(&json!({ "disk_health": disk_health }));
-    let listed = setup
-        .disks
-        .inventory
-        .list_unhealthy(minutes(1))
-        .await
-        .unwrap();
+    let listed = setup.disks.inventory.list_unhealthy(minutes(1)).await.unwrap();
     let mut found: Vec<_> = listed.iter().map(|volume| volume.disk.clone()).collect();
     found.sort();
     let mut expected: Vec<_> = unhealthy[..3].iter().map(|id| (*id).clone()).collect();
@@ -105,28 +87,13 @@ async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_fo
     setup.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     // Lists include the recorded state of a new disk for a few seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let listed = setup
-        .disks
-        .inventory
-        .list(minutes(1), Disk::clone)
-        .await
-        .unwrap();
+    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
     let ids: Vec<_> = listed.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, std::slice::from_ref(&good));
     assert!(setup.disks.inventory.disk(minutes(1), &good).await.is_ok());
     for error in [
-        setup
-            .disks
-            .inventory
-            .disk(minutes(1), &bad)
-            .await
-            .unwrap_err(),
-        setup
-            .disks
-            .provisioner
-            .delete(minutes(1), &bad)
-            .await
-            .unwrap_err(),
+        setup.disks.inventory.disk(minutes(1), &bad).await.unwrap_err(),
+        setup.disks.provisioner.delete(minutes(1), &bad).await.unwrap_err(),
         setup
             .restarted()
             .provisioner
@@ -134,12 +101,7 @@ async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_fo
             .await
             .unwrap_err(),
     ] {
-        assert_eq!(
-            error.failure_kind(),
-            FailureKind::Unavailable,
-            "{}",
-            text(&error)
-        );
+        assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error));
         for part in [bad.as_str(), "malformed row", "missing field `Status`"] {
             assert!(text(&error).contains(part), "{}", text(&error));
         }

@@ -7,9 +7,7 @@ use serde_json::json;
 
 use diskplugin::cloud::{CreateDisk, CreateSnapshot};
 use diskplugin::disk::{DiskServices, FailureKind};
-use diskplugin::model::{
-    Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag,
-};
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag};
 
 use crate::kit::{Setup, minutes, new_disk, node_one, zone};
 use crate::memory_cloud::client;
@@ -36,12 +34,7 @@ async fn create_disks(setup: &Setup, count: usize, interval: Duration) -> Vec<St
             tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
             token: ClientToken::derive("test", [n.to_string().as_str()]),
         };
-        ids.push(
-            ecs.create_disk(minutes(60), &request)
-                .await
-                .unwrap()
-                .to_string(),
-        );
+        ids.push(ecs.create_disk(minutes(60), &request).await.unwrap().to_string());
         tokio::time::sleep(interval).await;
     }
     ids
@@ -59,24 +52,14 @@ async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
         .unwrap();
     setup.unmanaged_disk(Tags::new()).await;
     setup.cloud.clear_calls();
-    let listed = setup
-        .disks
-        .inventory
-        .list(minutes(1), Disk::clone)
-        .await
-        .unwrap();
+    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
     let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
     assert_eq!((ids.len(), listed.len()), (1200, 1200));
     assert_eq!(ids, created.into_iter().collect());
     // The cloud ends a list filtered by tag after 1000 rows; the driver then lists without the filter.
     assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
     setup.cloud.clear_calls();
-    setup
-        .disks
-        .inventory
-        .list(minutes(1), Disk::clone)
-        .await
-        .unwrap();
+    setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
     assert_eq!(setup.calls("DescribeDisks"), 3);
 }
 
@@ -98,12 +81,7 @@ async fn snapshots_are_listed_by_id_and_by_source() {
     assert_eq!((by_id.len(), &by_id[0].id), (1, &other_snapshot));
     let both = disks
         .inventory
-        .list_snapshots(
-            minutes(1),
-            Some(&other_snapshot),
-            Some(&disk),
-            Snapshot::clone,
-        )
+        .list_snapshots(minutes(1), Some(&other_snapshot), Some(&disk), Snapshot::clone)
         .await;
     assert!(both.unwrap().is_empty());
     let by_source = disks
@@ -214,10 +192,7 @@ async fn a_list_awaits_an_index_that_lags() {
     let setup = Setup::without_canary(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"stale": {"lag": "70s"}}));
-    let listing = setup
-        .disks
-        .inventory
-        .list(minutes(1), |disk| disk.id.clone());
+    let listing = setup.disks.inventory.list(minutes(1), |disk| disk.id.clone());
     let (listed, ()) = tokio::join!(listing, async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         setup.configure(&json!({"stale": {"lag": "0s"}}));
@@ -233,12 +208,7 @@ async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<Sna
         .list_snapshots(minutes(1), None, source, Snapshot::clone);
     (
         disks.unwrap().into_iter().map(|row| row.id).collect(),
-        snapshots
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|row| row.id)
-            .collect(),
+        snapshots.await.unwrap().into_iter().map(|row| row.id).collect(),
     )
 }
 
@@ -257,11 +227,10 @@ async fn stale_reads_neither_hide_created_items_nor_return_deleted_ones() {
     assert_eq!(listed(&setup, None).await, all);
     delete_snapshot(&setup, &snapshot).await;
     assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
-    let by_id =
-        setup
-            .disks
-            .inventory
-            .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
+    let by_id = setup
+        .disks
+        .inventory
+        .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
     assert_eq!(by_id.await.unwrap(), []);
     setup.delete(&disk).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
@@ -288,12 +257,7 @@ async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
     setup.attach(&disk, &node_one()).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     let attachments = async || {
-        let listed = setup
-            .disks
-            .inventory
-            .list(minutes(1), Disk::clone)
-            .await
-            .unwrap();
+        let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
         listed[0].attachments.clone()
     };
     assert_eq!(attachments().await, [node_one()]);

@@ -34,11 +34,7 @@ fn throttled(setup: &Setup) -> BTreeMap<(String, i64), u32> {
 fn assert_quotas_learned_once(setup: &Setup) {
     let mut exceeded = BTreeSet::new();
     for ((action, minute), count) in throttled(setup) {
-        let limit = if exceeded.insert(action.clone()) {
-            48
-        } else {
-            2
-        };
+        let limit = if exceeded.insert(action.clone()) { 48 } else { 2 };
         assert!(count <= limit, "{count} of {action} in minute {minute}");
     }
 }
@@ -67,13 +63,11 @@ async fn retry<T>(call: impl AsyncFn(Deadline) -> Result<T, Error>) -> T {
 async fn lifecycle(disks: Arc<DiskServices>, number: usize) {
     let name = format!("pvc-{number}");
     let node: InstanceId = format!("i-{}", number % NODES).parse().unwrap();
-    let disk =
-        retry(async |deadline| disks.provisioner.create(deadline, &new_disk(&name)).await).await;
+    let disk = retry(async |deadline| disks.provisioner.create(deadline, &new_disk(&name)).await).await;
     let disk = &disk.id;
     retry(async |deadline| disks.attacher.attach(deadline, disk, &node).await).await;
     let snapshot = new_snapshot(&format!("snap-{number}"), disk);
-    let snapshot =
-        retry(async |deadline| disks.snapshotter.create(deadline, &snapshot).await).await;
+    let snapshot = retry(async |deadline| disks.snapshotter.create(deadline, &snapshot).await).await;
     retry(async |deadline| disks.attacher.detach(deadline, disk, &node).await).await;
     retry(async |deadline| disks.snapshotter.delete(deadline, &snapshot.id).await).await;
     retry(async |deadline| disks.provisioner.delete(deadline, disk).await).await;
@@ -82,11 +76,7 @@ async fn lifecycle(disks: Arc<DiskServices>, number: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_load_under_60_calls_per_minute_learns_each_quota_once() {
     // DescribeDisks is called most; without its quota, the quotas of the writes are exceeded.
-    for (latency, limit) in [
-        ("0s", "60"),
-        ("200ms", "60"),
-        ("200ms", "60,DescribeDisks=6000"),
-    ] {
+    for (latency, limit) in [("0s", "60"), ("200ms", "60"), ("200ms", "60,DescribeDisks=6000")] {
         let flags = [
             &format!("--throttle={limit}"),
             "--create-delay=500ms",
@@ -114,18 +104,11 @@ async fn a_load_under_60_calls_per_minute_learns_each_quota_once() {
         let elapsed = started.elapsed();
         assert_eq!(setup.rows(), Vec::<serde_json::Value>::new());
         let counts = setup.cloud.counts();
-        println!(
-            "latency {latency}: {VOLUMES} volumes in {} s",
-            elapsed.as_secs()
-        );
+        println!("latency {latency}: {VOLUMES} volumes in {} s", elapsed.as_secs());
         for (action, count) in &counts {
             let throttled = throttled(&setup);
             let throttled = throttled.iter().filter(|((other, _), _)| other == action);
-            println!(
-                "  {action}: {} calls, {} throttled",
-                count.calls,
-                throttled.count()
-            );
+            println!("  {action}: {} calls, {} throttled", count.calls, throttled.count());
         }
         assert_quotas_learned_once(&setup);
         assert!(elapsed <= Duration::from_secs(20 * 60), "{elapsed:?}");
@@ -201,23 +184,13 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
         disks.attacher.attach(minutes(30), &waiting, &node).await
     });
     tokio::time::sleep(Duration::from_secs(20)).await;
-    assert!(
-        !throttled(&setup).is_empty(),
-        "DescribeDisks is not throttled"
-    );
+    assert!(!throttled(&setup).is_empty(), "DescribeDisks is not throttled");
     let before = setup.calls("DescribeDisks");
     call.shutdown().await;
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(setup.calls("DescribeDisks"), before);
     let node = "i-0".parse().unwrap();
-    assert!(
-        setup
-            .disks
-            .attacher
-            .attach(minutes(10), &disk, &node)
-            .await
-            .is_ok()
-    );
+    assert!(setup.disks.attacher.attach(minutes(10), &disk, &node).await.is_ok());
     // The order of the canceled call is resumed by a read.
     assert_eq!(setup.calls("AttachDisk"), 1);
 }
@@ -226,26 +199,13 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
 async fn a_deadline_before_the_end_of_the_throttling_fails_immediately_without_a_call() {
     let setup = Setup::with_nodes(1, &["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(seconds(20), &new_disk("pvc-2"))
-        .await;
+    let rejected = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-2")).await;
     assert!(text(&rejected.unwrap_err()).contains("Throttling"));
     let calls = setup.calls("CreateDisk");
     let started = Instant::now();
-    let late = setup
-        .disks
-        .provisioner
-        .create(seconds(20), &new_disk("pvc-2"))
-        .await;
+    let late = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-2")).await;
     let late = late.unwrap_err();
-    assert_eq!(
-        late.failure_kind(),
-        FailureKind::Unavailable,
-        "{}",
-        text(&late)
-    );
+    assert_eq!(late.failure_kind(), FailureKind::Unavailable, "{}", text(&late));
     for part in ["Throttling", "RequestId", "not sent"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }

@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use diskplugin::model::{Category, Change, PerformanceLevel};
 
 use crate::kit::Setup;
-use crate::kit::modify::{
-    changed_properties, disk_of, full_change, modify, properties, tags, writes,
-};
+use crate::kit::modify::{changed_properties, disk_of, full_change, modify, properties, tags, writes};
 
 #[tokio::test(start_paused = true)]
 async fn modify_applies_the_whole_change_and_a_repeat_writes_nothing() {

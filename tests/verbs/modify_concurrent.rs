@@ -8,9 +8,7 @@ use tokio::time::Instant;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{Category, Change};
 
-use crate::kit::modify::{
-    category_change, changed_properties, disk_of, full_change, modify, properties,
-};
+use crate::kit::modify::{category_change, changed_properties, disk_of, full_change, modify, properties};
 use crate::kit::{Setup, minutes, node_one, seconds, text, with_retries};
 
 #[tokio::test(start_paused = true)]
@@ -18,34 +16,18 @@ async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "10m"}}));
     let disk = setup.disk("pvc-1").await;
-    let late = setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &full_change())
-        .await;
+    let late = setup.disks.modifier.modify(minutes(1), &disk, &full_change()).await;
     let late = late.unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
     for part in ["task t-", disk.as_str(), "Processing"] {
         assert!(text(&late).contains(part), "{}", text(&late));
     }
-    let again = setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &full_change())
-        .await;
-    assert_eq!(
-        again.unwrap_err().failure_kind(),
-        FailureKind::DeadlineExceeded
-    );
+    let again = setup.disks.modifier.modify(minutes(1), &disk, &full_change()).await;
+    assert_eq!(again.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     let disks = setup.restarted();
-    with_retries(|| async {
-        disks
-            .modifier
-            .modify(minutes(1), &disk, &full_change())
-            .await
-    })
-    .await
-    .unwrap();
+    with_retries(|| async { disks.modifier.modify(minutes(1), &disk, &full_change()).await })
+        .await
+        .unwrap();
     assert_eq!(properties(&setup, &disk), changed_properties());
     assert_eq!(setup.cloud.state()["tasks"].as_array().unwrap().len(), 1);
 }
@@ -70,11 +52,7 @@ async fn concurrent_modifications_share_task_polls() {
     }
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
     // One poll every 5 to 10 seconds.
-    assert!(
-        setup.calls("DescribeTasks") <= 14,
-        "{}",
-        setup.calls("DescribeTasks")
-    );
+    assert!(setup.calls("DescribeTasks") <= 14, "{}", setup.calls("DescribeTasks"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,18 +70,9 @@ async fn modify_waits_for_a_busy_disk_and_reports_the_reason_at_the_deadline() {
     let incomplete = setup.disks.snapshotter.create(seconds(1), &snapshot).await;
     incomplete.unwrap_err();
     let back = category_change(Category::CloudEssd);
-    let busy = setup
-        .disks
-        .modifier
-        .modify(seconds(3), &disk, &back)
-        .await
-        .unwrap_err();
+    let busy = setup.disks.modifier.modify(seconds(3), &disk, &back).await.unwrap_err();
     assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
-    assert!(
-        text(&busy).contains("DiskCreatingSnapshot"),
-        "{}",
-        text(&busy)
-    );
+    assert!(text(&busy).contains("DiskCreatingSnapshot"), "{}", text(&busy));
     modify(&setup, &disk, &back).await;
 }
 
@@ -128,18 +97,9 @@ async fn deletion_waits_for_a_running_modification() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "30s"}}));
     let disk = setup.disk("pvc-1").await;
-    let late = setup
-        .disks
-        .modifier
-        .modify(seconds(2), &disk, &full_change())
-        .await;
+    let late = setup.disks.modifier.modify(seconds(2), &disk, &full_change()).await;
     late.unwrap_err();
-    let busy = setup
-        .disks
-        .provisioner
-        .delete(seconds(5), &disk)
-        .await
-        .unwrap_err();
+    let busy = setup.disks.provisioner.delete(seconds(5), &disk).await.unwrap_err();
     assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
     setup.delete(&disk).await;
     assert!(setup.row(&disk).is_null());
@@ -165,11 +125,7 @@ async fn a_disk_can_be_attached_and_detached_during_a_modification() {
     let (changed, elapsed) = tokio::join!(modify, attach_and_detach);
     changed.unwrap();
     assert!(elapsed <= Duration::from_secs(5), "{elapsed:?}");
-    assert!(
-        setup.calls("DescribeTasks") <= 32,
-        "{:?}",
-        setup.cloud.counts()
-    );
+    assert!(setup.calls("DescribeTasks") <= 32, "{:?}", setup.cloud.counts());
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,9 +8,7 @@ use diskplugin::disk::FailureKind;
 use diskplugin::model::{Category, Change, Failure, PerformanceLevel};
 
 use crate::kit::create::retry;
-use crate::kit::modify::{
-    category_change, changed_properties, full_change, modify, properties, tags, writes,
-};
+use crate::kit::modify::{category_change, changed_properties, full_change, modify, properties, tags, writes};
 use crate::kit::{Setup, minutes, seconds, text};
 
 #[tokio::test(start_paused = true)]
@@ -21,11 +19,7 @@ async fn a_failed_task_is_reported_and_a_repeated_modify_starts_another() {
     setup.configure(&json!({"faults": [
         {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
     let change = category_change(Category::CloudAuto);
-    let failed = setup
-        .disks
-        .modifier
-        .modify(minutes(1), &disk, &change)
-        .await;
+    let failed = setup.disks.modifier.modify(minutes(1), &disk, &change).await;
     let failed = failed.unwrap_err();
     assert!(failed.failure() == Failure::ModifyFailed, "{failed:?}");
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
@@ -48,12 +42,7 @@ async fn a_disk_in_its_cooling_period_fails_the_precondition_and_is_not_partly_m
     let rejected = setup.disks.modifier.modify(minutes(1), &disk, &back).await;
     let rejected = rejected.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    for part in [
-        disk.as_str(),
-        "changed recently",
-        "DiskInCoolingPeriod",
-        "RequestId",
-    ] {
+    for part in [disk.as_str(), "changed recently", "DiskInCoolingPeriod", "RequestId"] {
         assert!(text(&rejected).contains(part), "{}", text(&rejected));
     }
     assert_eq!(setup.row(&disk)["tags"]["team"], Value::Null);
@@ -79,11 +68,7 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
         iops,
         category_change(Category::Cloud),
     ] {
-        let rejected = setup
-            .disks
-            .modifier
-            .modify(minutes(1), &disk, &change)
-            .await;
+        let rejected = setup.disks.modifier.modify(minutes(1), &disk, &change).await;
         let rejected = rejected.unwrap_err();
         assert_eq!(
             rejected.failure_kind(),
@@ -99,10 +84,7 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
     setup.fault("ModifyDiskSpec", &code);
     let auto = category_change(Category::CloudAuto);
     let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
-    assert_eq!(
-        rejected.await.unwrap_err().failure_kind(),
-        FailureKind::InvalidArgument
-    );
+    assert_eq!(rejected.await.unwrap_err().failure_kind(), FailureKind::InvalidArgument);
     setup.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
     let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
     assert_eq!(
@@ -111,13 +93,7 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
     );
     let unknown = "d-none".parse().unwrap();
     let change = full_change();
-    let modify = async || {
-        setup
-            .disks
-            .modifier
-            .modify(seconds(20), &unknown, &change)
-            .await
-    };
+    let modify = async || setup.disks.modifier.modify(seconds(20), &unknown, &change).await;
     let rejected = retry(100, modify).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
@@ -146,8 +122,7 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
     ];
     for seed in 0..60_u64 {
         let seed_flag = format!("--seed={seed}");
-        let stale =
-            ["--stale=0s", "--stale=2s", "--stale=0s..2s"][usize::try_from(seed % 3).unwrap()];
+        let stale = ["--stale=0s", "--stale=2s", "--stale=0s..2s"][usize::try_from(seed % 3).unwrap()];
         let mut flags = vec![stale, seed_flag.as_str(), "--resize-delay=1s..5s"];
         flags.extend((seed % 3 == 2).then_some("--stale-jumping"));
         let setup = Setup::new(&flags);
@@ -167,11 +142,7 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
             let lifetime = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
             let work = async {
                 if !modified {
-                    modified = disks
-                        .modifier
-                        .modify(minutes(1), &disk, &full_change())
-                        .await
-                        .is_ok();
+                    modified = disks.modifier.modify(minutes(1), &disk, &full_change()).await.is_ok();
                 }
                 if modified && !resized {
                     let range = crate::kit::gib(30);
@@ -187,11 +158,7 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
         }
         assert!(modified && resized, "seed {seed}: 100 attempts failed");
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(
-            properties(&setup, &disk),
-            changed_properties(),
-            "seed {seed}"
-        );
+        assert_eq!(properties(&setup, &disk), changed_properties(), "seed {seed}");
         assert_eq!(setup.row(&disk)["size"], 30, "seed {seed}");
         assert_eq!(setup.row(&disk)["tags"]["team"], "blue", "seed {seed}");
         let tasks = setup.cloud.state()["tasks"].as_array().unwrap().len();
@@ -206,22 +173,9 @@ async fn an_unreadable_disk_is_not_reported_as_not_found() {
     let fault = json!({"action": "DescribeDisks", "for": "1m", "kind": "no-rows"});
     setup.configure(&json!({"faults": [fault]}));
     let change = category_change(Category::CloudAuto);
-    let hidden = setup
-        .disks
-        .modifier
-        .modify(seconds(20), &disk, &change)
-        .await;
+    let hidden = setup.disks.modifier.modify(seconds(20), &disk, &change).await;
     let hidden = hidden.unwrap_err();
-    assert_eq!(
-        hidden.failure_kind(),
-        FailureKind::Unavailable,
-        "{}",
-        text(&hidden)
-    );
-    assert!(
-        text(&hidden).contains("ecs:DescribeDisks"),
-        "{}",
-        text(&hidden)
-    );
+    assert_eq!(hidden.failure_kind(), FailureKind::Unavailable, "{}", text(&hidden));
+    assert!(text(&hidden).contains("ecs:DescribeDisks"), "{}", text(&hidden));
     assert_eq!(writes(&setup), 0);
 }

@@ -19,8 +19,7 @@ use crate::kit::{Setup, gib, minutes, new_disk, new_snapshot, node_one, node_two
 pub(crate) const TIMEOUT: u64 = 150;
 
 /// When the first call for an operation that does not end returns.
-const OVERDUE: std::ops::RangeInclusive<Duration> =
-    Duration::from_secs(20)..=Duration::from_secs(30);
+const OVERDUE: std::ops::RangeInclusive<Duration> = Duration::from_secs(20)..=Duration::from_secs(30);
 
 /// A call for an operation that is overdue already.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -38,11 +37,7 @@ pub(crate) async fn timed<T>(call: impl Future<Output = T>) -> (T, Duration) {
 fn assert_overdue<T: std::fmt::Debug>(outcome: Result<T, Error>, parts: &[&str]) {
     let error = outcome.unwrap_err();
     let text = text(&error);
-    assert_eq!(
-        error.failure_kind(),
-        FailureKind::DeadlineExceeded,
-        "{text}"
-    );
+    assert_eq!(error.failure_kind(), FailureKind::DeadlineExceeded, "{text}");
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -56,13 +51,7 @@ async fn a_stuck_detach_returns_once_it_is_overdue_and_its_retries_at_once() {
         pass(10).await;
         setup.fault("DetachDisk", &json!("fails-later"));
         let attacher = &setup.disks.attacher;
-        let parts = [
-            "DETACH_STUCK",
-            disk.as_str(),
-            "i-one",
-            "is Detaching",
-            "25 s",
-        ];
+        let parts = ["DETACH_STUCK", disk.as_str(), "i-one", "is Detaching", "25 s"];
         let (first, took) = timed(attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
         assert_overdue(first, &parts);
         assert!(OVERDUE.contains(&took), "{took:?}");
@@ -89,16 +78,7 @@ async fn a_slow_attach_returns_once_it_is_overdue_and_a_retry_finds_it_attached(
     let disk = setup.disk("pvc-1").await;
     let attacher = &setup.disks.attacher;
     let (first, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_one())).await;
-    assert_overdue(
-        first,
-        &[
-            "attach disk",
-            disk.as_str(),
-            "i-one",
-            "25 s",
-            "is Attaching",
-        ],
-    );
+    assert_overdue(first, &["attach disk", disk.as_str(), "i-one", "25 s", "is Attaching"]);
     assert!(OVERDUE.contains(&took), "{took:?}");
     pass(30).await;
     let (again, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_one())).await;
@@ -116,10 +96,7 @@ async fn an_attach_that_the_cloud_aborts_after_the_call_returned_is_requested_ag
     let disk = setup.disk("pvc-1").await;
     setup.fault("AttachDisk", &json!("fails-later"));
     let attacher = &setup.disks.attacher;
-    attacher
-        .attach(seconds(TIMEOUT), &disk, &node_one())
-        .await
-        .unwrap_err();
+    attacher.attach(seconds(TIMEOUT), &disk, &node_one()).await.unwrap_err();
     pass(60).await;
     setup.configure(&json!({"delays": {"attach": "2s"}}));
     let row = attacher.attach(seconds(TIMEOUT), &disk, &node_one()).await;
@@ -134,13 +111,7 @@ async fn a_publish_waits_only_briefly_for_a_stuck_detach_from_another_node() {
     let attacher = &setup.disks.attacher;
     let detached = attacher.detach(seconds(5), &disk, &node_one()).await;
     detached.unwrap_err();
-    let parts = [
-        "DETACH_STUCK",
-        disk.as_str(),
-        "i-two",
-        "node i-one",
-        "is Detaching",
-    ];
+    let parts = ["DETACH_STUCK", disk.as_str(), "i-two", "node i-one", "is Detaching"];
     let (first, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_two())).await;
     assert_overdue(first, &parts);
     assert!(took <= *OVERDUE.end(), "{took:?}");
@@ -164,14 +135,7 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     let mut calls = JoinSet::new();
     for disk in disks.clone() {
         let services = Arc::clone(&setup.disks);
-        calls.spawn(async move {
-            timed(
-                services
-                    .attacher
-                    .detach(seconds(TIMEOUT), &disk, &node_one()),
-            )
-            .await
-        });
+        calls.spawn(async move { timed(services.attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await });
     }
     let mut stuck = 0;
     for (outcome, took) in calls.join_all().await {
@@ -185,13 +149,7 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     }
     assert_eq!(stuck, 1);
     for disk in &disks {
-        let (_, took) = timed(
-            setup
-                .disks
-                .attacher
-                .detach(seconds(TIMEOUT), disk, &node_one()),
-        )
-        .await;
+        let (_, took) = timed(setup.disks.attacher.detach(seconds(TIMEOUT), disk, &node_one())).await;
         assert!(took <= AT_ONCE, "{took:?}");
     }
     for disk in &disks {
@@ -290,8 +248,5 @@ async fn a_change_of_the_category_occupies_no_caller_while_its_task_runs() {
     }
     assert_eq!(setup.calls("ModifyDiskSpec"), orders);
     pass(3600).await;
-    modifier
-        .modify(seconds(TIMEOUT), &disk, &change)
-        .await
-        .unwrap();
+    modifier.modify(seconds(TIMEOUT), &disk, &change).await.unwrap();
 }

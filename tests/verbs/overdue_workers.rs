@@ -52,14 +52,12 @@ impl Attacher {
 
     async fn attach(&self, disk: &DiskId, node: &InstanceId) {
         let attacher = &self.disks.attacher;
-        self.retried(|| attacher.attach(seconds(TIMEOUT), disk, node))
-            .await;
+        self.retried(|| attacher.attach(seconds(TIMEOUT), disk, node)).await;
     }
 
     async fn detach(&self, disk: &DiskId, node: &InstanceId) {
         let attacher = &self.disks.attacher;
-        self.retried(|| attacher.detach(seconds(TIMEOUT), disk, node))
-            .await;
+        self.retried(|| attacher.detach(seconds(TIMEOUT), disk, node)).await;
     }
 }
 
@@ -113,10 +111,7 @@ async fn hanging_detaches_of_two_dead_nodes_do_not_delay_attaches_to_other_nodes
         for number in 2..12 {
             let disk = setup.disk(&format!("healthy-{number}")).await;
             let ((), took) = timed(attacher.attach(&disk, &node(number))).await;
-            assert!(
-                took <= Duration::from_secs(3),
-                "{hang:?} {number}: {took:?}"
-            );
+            assert!(took <= Duration::from_secs(3), "{hang:?} {number}: {took:?}");
             pass(number as u64 * 7).await;
         }
         let busy = WORKERS - attacher.workers.available_permits();

@@ -19,11 +19,7 @@ async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_pol
     let disks = &setup.disks;
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
-    disks
-        .resizer
-        .resize(minutes(1), &disk, gib(30))
-        .await
-        .unwrap();
+    disks.resizer.resize(minutes(1), &disk, gib(30)).await.unwrap();
     disks.inventory.health(minutes(1), &disk).await.unwrap();
     setup.detach(&disk, &node_one()).await;
     setup.attach(&disk, &node_two()).await;
@@ -41,11 +37,7 @@ async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_pol
         .into_result()
         .unwrap();
     assert_eq!(types.len(), 2);
-    disks
-        .instance_types
-        .region_attach_limits(minutes(1))
-        .await
-        .unwrap();
+    disks.instance_types.region_attach_limits(minutes(1)).await.unwrap();
     setup.delete(&disk).await;
     let called: BTreeSet<String> = setup.cloud.counts().keys().cloned().collect();
     assert!(called.len() > 6, "{called:?}");

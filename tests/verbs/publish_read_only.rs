@@ -31,22 +31,14 @@ async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach
     let calls = setup.cloud.calls();
     let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     let position = |action| actions.iter().position(|other| *other == action).unwrap();
-    assert!(
-        position("TagResources") < position("AttachDisk"),
-        "{actions:?}"
-    );
+    assert!(position("TagResources") < position("AttachDisk"), "{actions:?}");
     assert_eq!(read_only_nodes(&setup, &disk), ["i-one"]);
     setup.detach(&disk, &node_one()).await;
     assert!(read_only_nodes(&setup, &disk).is_empty());
     // A writer needs no additional call.
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_one()))
-        .await
-        .unwrap();
-    assert_eq!(
-        (setup.calls("AttachDisk"), setup.calls("TagResources")),
-        (1, 0)
-    );
+    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    assert_eq!((setup.calls("AttachDisk"), setup.calls("TagResources")), (1, 0));
     assert_eq!(setup.cloud.calls()[0].action, "AttachDisk");
 }
 
@@ -62,11 +54,7 @@ async fn another_access_mode_on_the_same_node_is_a_conflict_and_a_repeat_succeed
             };
             publish(&setup.disks, &request(first)).await.unwrap();
             let other = publish(&setup.disks, &request(!first)).await.unwrap_err();
-            assert_eq!(
-                other.failure_kind(),
-                FailureKind::AlreadyExists,
-                "{stale} {first}"
-            );
+            assert_eq!(other.failure_kind(), FailureKind::AlreadyExists, "{stale} {first}");
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
             let restarted = setup.restarted();
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
@@ -93,10 +81,7 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
             };
             // Until its deadline the client's retries fail too. The driver recognizes an attachment by its row.
             let outcome = publish(&setup.disks, &reader).await;
-            assert!(
-                outcome.is_err() || action == "AttachDisk",
-                "{action} {loss}"
-            );
+            assert!(outcome.is_err() || action == "AttachDisk", "{action} {loss}");
             setup.configure(&json!({"faults": []}));
             let again = publish(&setup.restarted(), &reader).await;
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
@@ -106,15 +91,9 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
             let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
             setup.fault("AttachDisk", &full);
             assert!(publish(&setup.disks, &reader).await.is_err());
-            publish(&setup.disks, &single_node(&disk, &node_one()))
-                .await
-                .unwrap();
+            publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
             assert!(read_only_nodes(&setup, &disk).is_empty(), "{action} {loss}");
-            assert!(
-                publish(&setup.disks, &single_node(&disk, &node_one()))
-                    .await
-                    .is_ok()
-            );
+            assert!(publish(&setup.disks, &single_node(&disk, &node_one())).await.is_ok());
         }
     }
 }

@@ -13,15 +13,11 @@ async fn the_error_for_a_full_node_states_its_limit_and_its_attached_disks() {
     let setup = Setup::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {
         let disk = setup.disk(name).await;
-        publish(&setup.disks, &single_node(&disk, &node_one()))
-            .await
-            .unwrap();
+        publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
     }
     let disk = setup.disk("pvc-3").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_two()))
-        .await
-        .unwrap();
+    publish(&setup.disks, &single_node(&disk, &node_two())).await.unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
     setup.detach(&disk, &node_two()).await;
     let error = publish(&setup.disks, &single_node(&disk, &node_one()))
@@ -41,8 +37,7 @@ async fn the_error_for_a_full_node_states_its_limit_and_its_attached_disks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names_type_and_category()
-{
+async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names_type_and_category() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (code, status) in [
@@ -55,19 +50,8 @@ async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names
         let error = publish(&setup.disks, &single_node(&disk, &node_one()))
             .await
             .unwrap_err();
-        assert_eq!(
-            error.failure_kind(),
-            FailureKind::FailedPrecondition,
-            "{code}"
-        );
-        for part in [
-            disk.as_str(),
-            "i-one",
-            "ecs.g6.large",
-            "cloud_essd",
-            code,
-            "RequestId",
-        ] {
+        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition, "{code}");
+        for part in [disk.as_str(), "i-one", "ecs.g6.large", "cloud_essd", code, "RequestId"] {
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }
     }
@@ -86,11 +70,7 @@ async fn a_disk_bound_to_one_instance_is_rejected_with_the_reason() {
     let disk = setup.disk("pvc-1").await;
     for (code, status, reason) in [
         ("DiskNotPortable", 403, "subscription"),
-        (
-            "DiskCategory.OperationNotSupported",
-            400,
-            "belong to one instance",
-        ),
+        ("DiskCategory.OperationNotSupported", 400, "belong to one instance"),
         (
             "InvalidOperation.OtherInstanceUnsupported",
             403,
@@ -102,11 +82,7 @@ async fn a_disk_bound_to_one_instance_is_rejected_with_the_reason() {
         let error = publish(&setup.disks, &single_node(&disk, &node_one()))
             .await
             .unwrap_err();
-        assert_eq!(
-            error.failure_kind(),
-            FailureKind::FailedPrecondition,
-            "{code}"
-        );
+        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition, "{code}");
         for part in [disk.as_str(), "i-one", reason, code] {
             assert!(text(&error).contains(part), "{code}: {}", text(&error));
         }

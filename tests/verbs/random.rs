@@ -40,18 +40,12 @@ fn faults(rng: &mut Rng) -> Value {
         json!({"delay-after": "3s"}),
         json!({"code": {"status": 400, "code": "Throttling"}}),
     ];
-    let actions = [
-        "CreateDisk",
-        "AttachDisk",
-        "DetachDisk",
-        "DeleteDisk",
-        "DescribeDisks",
-    ];
+    let actions = ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk", "DescribeDisks"];
     let fault = |_| {
         let action = rng.choose(&actions);
         let kind = rng.choose(&kinds);
-        // The client's retries pass a few errors, but not thirty. As many throttling errors would close the API for half an
-        // hour.
+        // The client's retries pass a few errors, but not thirty. As many throttling errors would close the API for
+        // half an hour.
         let times = match kind["code"].is_null() {
             true => rng.choose(&[1, 2, 3, 30]),
             false => 1 + rng.below(3),
@@ -74,19 +68,13 @@ fn setup(seed: u64, rng: &mut Rng) -> Setup {
         "--attach-delay=100ms..4s",
         "--detach-delay=1s..5s",
     ];
-    flags.push(rng.choose(&[
-        "--missing-is-error",
-        "--parallel-attach",
-        "--delete-delay=1s",
-    ]));
+    flags.push(rng.choose(&["--missing-is-error", "--parallel-attach", "--delete-delay=1s"]));
     let jumping = stale.contains("..");
     flags.extend(jumping.then_some("--stale-jumping"));
     let seed = format!("--seed={seed}");
     flags.push(&seed);
     let setup = Setup::new(&flags);
-    setup.configure(
-        &json!({"faults": faults(rng), "rules": {"token_burn_percent": rng.below(101)}}),
-    );
+    setup.configure(&json!({"faults": faults(rng), "rules": {"token_burn_percent": rng.below(101)}}));
     setup
 }
 
@@ -114,10 +102,7 @@ async fn retry<T>(
 
 fn is_retryable(error: &Error) -> bool {
     match error.failure_kind() {
-        FailureKind::Unavailable
-        | FailureKind::Aborted
-        | FailureKind::DeadlineExceeded
-        | FailureKind::Internal => true,
+        FailureKind::Unavailable | FailureKind::Aborted | FailureKind::DeadlineExceeded | FailureKind::Internal => true,
         // The stock is replenished.
         FailureKind::ResourceExhausted => true,
         FailureKind::NotFound
@@ -153,23 +138,18 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                 disks.provisioner.create(deadline, &new).await
             })
             .await;
-            volume.disk = Some(
-                created
-                    .unwrap_or_else(|error| panic!("{name}: {}", text(&error)))
-                    .id,
-            );
+            volume.disk = Some(created.unwrap_or_else(|error| panic!("{name}: {}", text(&error))).id);
             continue;
         };
         let target = rng.choose(&[node_one(), node_two()]);
         match (rng.below(4), &volume.node) {
             (0, Some(_)) => {
-                let delete_attached =
-                    async |deadline| match disks.provisioner.delete(deadline, &disk).await {
-                        // Only a stale read and the rejection by the cloud fit into the deadline: the
-                        // orchestrator retries.
-                        Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
-                        outcome => outcome.map(|()| true),
-                    };
+                let delete_attached = async |deadline| match disks.provisioner.delete(deadline, &disk).await {
+                    // Only a stale read and the rejection by the cloud fit into the deadline: the
+                    // orchestrator retries.
+                    Err(error) if text(&error).contains("DiskStillAttached") => Ok(false),
+                    outcome => outcome.map(|()| true),
+                };
                 let mut rejected = Ok(false);
                 for _ in 0..10 {
                     rejected = retry(&mut rng, delete_attached).await;
@@ -184,13 +164,12 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                 );
             }
             (0, None) => {
-                let delete_detached =
-                    async |deadline| match disks.provisioner.delete(deadline, &disk).await {
-                        // A stale read shows the attachment, possibly of a deleted disk: the orchestrator
-                        // retries.
-                        Err(error) if error.failure() == Failure::DiskStillAttached => Ok(false),
-                        outcome => outcome.map(|()| true),
-                    };
+                let delete_detached = async |deadline| match disks.provisioner.delete(deadline, &disk).await {
+                    // A stale read shows the attachment, possibly of a deleted disk: the orchestrator
+                    // retries.
+                    Err(error) if error.failure() == Failure::DiskStillAttached => Ok(false),
+                    outcome => outcome.map(|()| true),
+                };
                 for _ in 0..10 {
                     if retry(&mut rng, delete_detached).await.unwrap() {
                         volume = Volume::default();
@@ -201,12 +180,11 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                 assert_eq!(volume.disk, None, "{disk} could not be deleted");
             }
             (1 | 2, None) => {
-                let attach =
-                    async |deadline| match disks.attacher.attach(deadline, &disk, &target).await {
-                        // A stale read shows the previous attachment: the orchestrator retries.
-                        Err(Error::InUseElsewhere { .. }) => Ok(false),
-                        outcome => outcome.map(|_| true),
-                    };
+                let attach = async |deadline| match disks.attacher.attach(deadline, &disk, &target).await {
+                    // A stale read shows the previous attachment: the orchestrator retries.
+                    Err(Error::InUseElsewhere { .. }) => Ok(false),
+                    outcome => outcome.map(|_| true),
+                };
                 for _ in 0..10 {
                     match retry(&mut rng, attach).await {
                         Ok(true) => volume.node = Some(target.clone()),
@@ -253,14 +231,7 @@ fn attached_instances(setup: &Setup) -> BTreeMap<String, Vec<String>> {
     rows.map(|row| {
         let id = row["id"].as_str().unwrap().to_owned();
         let disk: DiskId = id.parse().unwrap();
-        (
-            id,
-            setup
-                .attachments(&disk)
-                .into_iter()
-                .map(|(node, _)| node)
-                .collect(),
-        )
+        (id, setup.attachments(&disk).into_iter().map(|(node, _)| node).collect())
     })
     .collect()
 }
@@ -272,11 +243,7 @@ fn attached_instances(setup: &Setup) -> BTreeMap<String, Vec<String>> {
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
     let setup = setup(seed, &mut rng);
-    let processes = vec![
-        Arc::clone(&setup.disks),
-        setup.restarted(),
-        setup.restarted(),
-    ];
+    let processes = vec![Arc::clone(&setup.disks), setup.restarted(), setup.restarted()];
     let (local, mut volumes) = (LocalSet::new(), JoinSet::new());
     for number in 0..VOLUMES {
         let rng = Rng(rng.below(u64::MAX));
@@ -285,11 +252,7 @@ async fn run(seed: u64) {
     let stock = async {
         // The stock changes continuously.
         loop {
-            let out_of_stock = rng.choose(&[
-                json!([]),
-                json!(["*/cloud_essd"]),
-                json!(["*/cloud_efficiency"]),
-            ]);
+            let out_of_stock = rng.choose(&[json!([]), json!(["*/cloud_essd"]), json!(["*/cloud_efficiency"])]);
             setup.configure(&json!({"out_of_stock": out_of_stock}));
             tokio::time::sleep(Duration::from_millis(500 + rng.below(4000))).await;
         }
@@ -316,12 +279,7 @@ async fn run(seed: u64) {
     // Every disk can be detached and deleted.
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
-        setup
-            .disks
-            .attacher
-            .detach_everywhere(minutes(1), &disk)
-            .await
-            .unwrap();
+        setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
         setup.delete(&disk).await;
     }
     assert!(attached_instances(&setup).is_empty(), "seed {seed}");

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use diskplugin::disk::DiskServices;
 
-use crate::crash::{
-    CSI_NAME, RUNS, attached_disks, clear_faults, ids, retry, retry_at_most, rows, setup,
-};
+use crate::crash::{CSI_NAME, RUNS, attached_disks, clear_faults, ids, retry, retry_at_most, rows, setup};
 use crate::kit::{Setup, available, new_disk};
 use crate::rng::Rng;
 
@@ -44,12 +42,8 @@ async fn run(seed: u64) {
         } else {
             available(&name)
         };
-        let clone = async |disks: Arc<DiskServices>, deadline| {
-            disks
-                .provisioner
-                .create_clone(deadline, &new, &source)
-                .await
-        };
+        let clone =
+            async |disks: Arc<DiskServices>, deadline| disks.provisioner.create_clone(deadline, &new, &source).await;
         if rng.below(4) == 0 {
             // A clone that is not complete after these attempts is abandoned.
             let max_attempts = 1 + usize::try_from(rng.below(4)).unwrap();
@@ -64,9 +58,7 @@ async fn run(seed: u64) {
         tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
         let again = retry(&setup, &mut rng, &CLONE_CALLS, clone).await;
         assert_eq!(again.id, created.id, "seed {seed}: {name}");
-        let snapshot = created
-            .source_snapshot
-            .expect("a clone is created from a snapshot");
+        let snapshot = created.source_snapshot.expect("a clone is created from a snapshot");
         let snapshot_sources = snapshot_sources(&setup);
         assert_eq!(
             snapshot_sources.get(snapshot.as_str()),
@@ -89,12 +81,7 @@ async fn run(seed: u64) {
         .collect();
     let unique: BTreeSet<_> = names.iter().collect();
     assert_eq!(unique.len(), names.len(), "seed {seed}: {names:?}");
-    let delete_calls = [
-        "DeleteDisk",
-        "DeleteSnapshot",
-        "DescribeDisks",
-        "DescribeSnapshots",
-    ];
+    let delete_calls = ["DeleteDisk", "DeleteSnapshot", "DescribeDisks", "DescribeSnapshots"];
     for id in clones.keys() {
         retry(&setup, &mut rng, &delete_calls, async |disks, deadline| {
             disks.provisioner.delete(deadline, id).await
@@ -105,10 +92,7 @@ async fn run(seed: u64) {
     clear_faults(&setup, 90_000).await;
     assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
     let left = ids(&setup.rows());
-    assert!(
-        clones.keys().all(|id| !left.contains(id.as_str())),
-        "seed {seed}"
-    );
+    assert!(clones.keys().all(|id| !left.contains(id.as_str())), "seed {seed}");
 }
 
 #[tokio::test(start_paused = true)]

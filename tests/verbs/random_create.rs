@@ -76,15 +76,10 @@ fn is_retryable(error: &Error) -> bool {
 }
 
 /// One call. Returns `None` if the process terminates during the call.
-async fn attempt(
-    disks: &DiskServices,
-    new: &NewDisk,
-    rng: &mut Rng,
-    attempts: usize,
-) -> Option<Result<String, Error>> {
+async fn attempt(disks: &DiskServices, new: &NewDisk, rng: &mut Rng, attempts: usize) -> Option<Result<String, Error>> {
     let call_timeout = Duration::from_millis(1 + rng.below(20_000));
-    // What an earlier process did is certain after a process has been active for a minute, and that an accepted disk is lost
-    // after ten: later processes run long enough.
+    // What an earlier process did is certain after a process has been active for a minute, and that an accepted disk is
+    // lost after ten: later processes run long enough.
     let lifetime = match attempts {
         0..50 => Duration::from_millis(rng.below(15_000)),
         _ => Duration::from_secs(3600),
@@ -136,10 +131,7 @@ async fn run(seed: u64) {
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
         let restarted = setup.restarted();
         let again = retry(900, async || {
-            restarted
-                .provisioner
-                .create(crate::kit::seconds(20), &new)
-                .await
+            restarted.provisioner.create(crate::kit::seconds(20), &new).await
         });
         let again = again
             .await
@@ -148,10 +140,7 @@ async fn run(seed: u64) {
     }
     tokio::time::sleep(Duration::from_secs(10)).await;
     let rows = setup.rows();
-    let found: BTreeSet<_> = rows
-        .iter()
-        .map(|row| row["id"].as_str().unwrap().to_owned())
-        .collect();
+    let found: BTreeSet<_> = rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(found, names, "seed {seed}");
 }
 
@@ -168,12 +157,7 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
         let mut rng = Rng(1000 + seed);
         let stale = rng.choose(&["--stale=0s", "--stale=2s"]);
         let seed_flag = format!("--seed={seed}");
-        let setup = Setup::new(&[
-            stale,
-            "--create-delay=0s..3s",
-            "--latency=0s..1s",
-            &seed_flag,
-        ]);
+        let setup = Setup::new(&[stale, "--create-delay=0s..3s", "--latency=0s..1s", &seed_flag]);
         let new = random_disk("pvc-1", &mut rng);
         // Only the first process remembers the stockout.
         let out_of_stock = rng.choose(&[json!([]), json!(["*/cloud_efficiency", "region/*"])]);
@@ -182,21 +166,12 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
             name: "other".to_owned(),
             ..new.clone()
         };
-        let _ = setup
-            .disks
-            .provisioner
-            .create(crate::kit::minutes(1), &other)
-            .await;
+        let _ = setup.disks.provisioner.create(crate::kit::minutes(1), &other).await;
         setup.configure(&json!({"out_of_stock": []}));
         let second = setup.restarted();
         let delay = Duration::from_millis(rng.below(2500));
         let create = async |disks: &DiskServices| {
-            let call = async || {
-                disks
-                    .provisioner
-                    .create(crate::kit::seconds(20), &new)
-                    .await
-            };
+            let call = async || disks.provisioner.create(crate::kit::seconds(20), &new).await;
             retry(200, call).await
         };
         let (one, two) = tokio::join!(create(&setup.disks), async {

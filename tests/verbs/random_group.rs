@@ -21,22 +21,10 @@ const GROUP_CALLS: [&str; 5] = [
     "TagResources",
 ];
 
-async fn delete_group(
-    setup: &Setup,
-    rng: &mut Rng,
-    id: &SnapshotGroupId,
-    members: &BTreeSet<String>,
-) {
-    let actions = [
-        "DeleteSnapshotGroup",
-        "DeleteSnapshotGroup",
-        "DescribeSnapshotGroups",
-    ];
+async fn delete_group(setup: &Setup, rng: &mut Rng, id: &SnapshotGroupId, members: &BTreeSet<String>) {
+    let actions = ["DeleteSnapshotGroup", "DeleteSnapshotGroup", "DescribeSnapshotGroups"];
     retry(setup, rng, &actions, async |disks, deadline| {
-        disks
-            .snapshotter
-            .delete_group(deadline, id, &parse_ids(members))
-            .await
+        disks.snapshotter.delete_group(deadline, id, &parse_ids(members)).await
     })
     .await;
 }
@@ -71,13 +59,8 @@ async fn run(seed: u64) {
         assert_eq!(sources_of_group, new.sources, "seed {seed}");
         groups.push(created);
     }
-    let members = |index: usize| -> BTreeSet<String> {
-        groups[index]
-            .snapshots
-            .iter()
-            .map(|row| row.id.to_string())
-            .collect()
-    };
+    let members =
+        |index: usize| -> BTreeSet<String> { groups[index].snapshots.iter().map(|row| row.id.to_string()).collect() };
     let all: BTreeSet<_> = members(0).union(&members(1)).cloned().collect();
     let group_ids: BTreeSet<_> = groups.iter().map(|group| group.id.to_string()).collect();
     assert_eq!(ids(&rows(&setup, "groups")), group_ids, "seed {seed}");
@@ -91,17 +74,10 @@ async fn run(seed: u64) {
         .list_snapshots(minutes(1), None, None, Snapshot::clone)
         .await;
     let listed = listed.unwrap();
-    let listed: BTreeMap<_, _> = listed
-        .into_iter()
-        .map(|row| (row.id.to_string(), row.group))
-        .collect();
+    let listed: BTreeMap<_, _> = listed.into_iter().map(|row| (row.id.to_string(), row.group)).collect();
     for (index, group) in groups.iter().enumerate() {
         for id in members(index) {
-            assert_eq!(
-                listed.get(&id),
-                Some(&Some(group.id.clone())),
-                "seed {seed}: {id}"
-            );
+            assert_eq!(listed.get(&id), Some(&Some(group.id.clone())), "seed {seed}: {id}");
         }
     }
     for (index, group) in groups.iter().enumerate() {
@@ -140,11 +116,7 @@ async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
         setup.configure(&json!({"faults": []}));
         let members = ids(&rows(&setup, "snapshots"));
         assert_eq!(members.len(), 2, "seed {seed}");
-        let id = rows(&setup, "groups")[0]["id"]
-            .as_str()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let id = rows(&setup, "groups")[0]["id"].as_str().unwrap().parse().unwrap();
         let read = setup
             .restarted()
             .snapshotter

@@ -36,9 +36,7 @@ async fn run(seed: u64) {
             (text("id"), text("disk"))
         })
         .collect();
-    let expected = snapshots
-        .iter()
-        .map(|(id, disk)| (id.to_string(), disk.to_string()));
+    let expected = snapshots.iter().map(|(id, disk)| (id.to_string(), disk.to_string()));
     assert_eq!(found, expected.collect(), "seed {seed}");
     let delete_calls = ["DeleteSnapshot", "DeleteSnapshot", "DescribeSnapshots"];
     for id in snapshots.keys() {

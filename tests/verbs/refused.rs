@@ -27,10 +27,7 @@ async fn changing_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
         setup.attach(&disk, &node_one()).await;
         let change = category_change(Category::CloudAuto);
         let modifier = &setup.disks.modifier;
-        modifier
-            .modify(seconds(1), &disk, &change)
-            .await
-            .unwrap_err();
+        modifier.modify(seconds(1), &disk, &change).await.unwrap_err();
         disks.push(disk);
     }
     setup.cloud.clear_calls();
@@ -73,10 +70,7 @@ async fn an_expansion_succeeds_soon_after_the_category_change() {
     setup.attach(&disk, &node_one()).await;
     let change = category_change(Category::CloudAuto);
     let modifier = &setup.disks.modifier;
-    modifier
-        .modify(seconds(1), &disk, &change)
-        .await
-        .unwrap_err();
+    modifier.modify(seconds(1), &disk, &change).await.unwrap_err();
     let start = Instant::now();
     while let Err(error) = setup.disks.resizer.resize(minutes(2), &disk, gib(30)).await {
         assert_eq!(error.failure_kind(), FailureKind::Aborted);
@@ -111,10 +105,7 @@ async fn a_refused_change_is_sent_at_most_ten_times_a_minute_and_its_refusal_is_
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_minute() {
-    for code in [
-        "InvalidAccountStatus.NotEnoughBalance",
-        "QuotaExceed.DiskCapacity",
-    ] {
+    for code in ["InvalidAccountStatus.NotEnoughBalance", "QuotaExceed.DiskCapacity"] {
         let setup = Setup::without_canary(&[]);
         // Established, so that a refusal can be final.
         let kind = json!({"code": {"status": 403, "code": code}});
@@ -130,12 +121,7 @@ async fn a_creation_refused_because_of_the_account_costs_at_most_ten_orders_a_mi
         assert!((2..=10).contains(&orders), "{code}: {orders}");
         setup.configure(&json!({"faults": []}));
         let start = Instant::now();
-        while let Err(error) = setup
-            .disks
-            .provisioner
-            .create(minutes(2), &new_disk("pvc-1"))
-            .await
-        {
+        while let Err(error) = setup.disks.provisioner.create(minutes(2), &new_disk("pvc-1")).await {
             assert!(start.elapsed() < Duration::from_secs(31), "{error}");
             tokio::time::sleep(RETRY).await;
         }

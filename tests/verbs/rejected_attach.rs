@@ -57,10 +57,7 @@ async fn rejections_for_30_seconds_cost_few_calls() {
             let (writes, reads) = (setup.calls(action), setup.calls("DescribeDisks"));
             assert!(writes <= 8, "{action} {code}: {writes}");
             assert!(reads <= 40, "{action} {code}: {reads}");
-            assert!(
-                duration <= Duration::from_secs(45),
-                "{action} {code}: {duration:?}"
-            );
+            assert!(duration <= Duration::from_secs(45), "{action} {code}: {duration:?}");
         }
     }
 }
@@ -85,11 +82,7 @@ async fn all_disks_of_a_rejecting_instance_share_the_retries() {
     assert!(calls.join_all().await.iter().all(Result::is_ok));
     let count = &setup.cloud.counts()["AttachDisk"];
     assert!(count.refused <= 8, "{count:?}");
-    assert!(
-        setup.calls("DescribeDisks") <= 60,
-        "{:?}",
-        setup.cloud.counts()
-    );
+    assert!(setup.calls("DescribeDisks") <= 60, "{:?}", setup.cloud.counts());
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,26 +94,11 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
     let mut calls = 0;
     loop {
         calls += 1;
-        match setup
-            .disks
-            .attacher
-            .attach(seconds(15), &disk, &node_one())
-            .await
-        {
+        match setup.disks.attacher.attach(seconds(15), &disk, &node_one()).await {
             Ok(_) => break,
             Err(error) => {
-                assert_eq!(
-                    error.failure_kind(),
-                    FailureKind::Aborted,
-                    "{}",
-                    text(&error)
-                );
-                for part in [
-                    "IncorrectInstanceStatus",
-                    "RequestId",
-                    "i-one",
-                    disk.as_str(),
-                ] {
+                assert_eq!(error.failure_kind(), FailureKind::Aborted, "{}", text(&error));
+                for part in ["IncorrectInstanceStatus", "RequestId", "i-one", disk.as_str()] {
                     assert!(text(&error).contains(part), "{}", text(&error));
                 }
             }
@@ -128,11 +106,7 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(calls >= 3);
-    assert!(
-        setup.calls("AttachDisk") <= 10,
-        "{}",
-        setup.calls("AttachDisk")
-    );
+    assert!(setup.calls("AttachDisk") <= 10, "{}", setup.calls("AttachDisk"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,13 +122,9 @@ async fn other_disks_are_attached_and_detached_between_the_retries() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let detach = elapsed(attacher.detach(minutes(1), &attached, &node)).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        (
-            detach,
-            elapsed(attacher.attach(minutes(1), &second, &node)).await,
-        )
+        (detach, elapsed(attacher.attach(minutes(1), &second, &node)).await)
     };
-    let (rejected, (detach, attach)) =
-        tokio::join!(elapsed(attacher.attach(minutes(1), &first, &node)), others);
+    let (rejected, (detach, attach)) = tokio::join!(elapsed(attacher.attach(minutes(1), &first, &node)), others);
     assert!(detach <= Duration::from_millis(2500), "{detach:?}");
     assert!(attach <= Duration::from_millis(2500), "{attach:?}");
     // The instance accepted another operation, so the rejected one is retried immediately.
@@ -176,16 +146,8 @@ async fn a_disk_that_is_not_ready_does_not_delay_other_disks_of_the_node() {
     let first = with_retries(|| attacher.attach(minutes(2), &slow, &node));
     let (_, duration) = tokio::join!(elapsed(first), second);
     assert!(duration <= Duration::from_millis(2500), "{duration:?}");
-    assert!(
-        setup.calls("AttachDisk") <= 4,
-        "{}",
-        setup.calls("AttachDisk")
-    );
-    assert!(
-        setup.calls("DescribeDisks") <= 60,
-        "{}",
-        setup.calls("DescribeDisks")
-    );
+    assert!(setup.calls("AttachDisk") <= 4, "{}", setup.calls("AttachDisk"));
+    assert!(setup.calls("DescribeDisks") <= 60, "{}", setup.calls("DescribeDisks"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,10 +166,7 @@ async fn an_operation_that_does_not_complete_delays_others_for_at_most_30_second
         elapsed(with_retries(|| attacher.detach(minutes(5), &other, &node))).await
     };
     let (first, duration) = tokio::join!(attacher.detach(minutes(3), &stuck, &node), second);
-    assert_eq!(
-        first.unwrap_err().failure_kind(),
-        FailureKind::DeadlineExceeded
-    );
+    assert_eq!(first.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     assert!(duration <= Duration::from_secs(33), "{duration:?}");
 }
 
@@ -219,30 +178,15 @@ async fn a_cancelled_call_releases_its_permit_in_every_phase() {
     let mut calls = JoinSet::new();
     let services = Arc::clone(&setup.disks);
     // In progress, in the queue, and between two attempts.
-    calls.spawn(async move {
-        services
-            .attacher
-            .attach(minutes(5), &first, &node_one())
-            .await
-    });
+    calls.spawn(async move { services.attacher.attach(minutes(5), &first, &node_one()).await });
     let services = Arc::clone(&setup.disks);
     let queued = second.clone();
-    calls.spawn(async move {
-        services
-            .attacher
-            .attach(minutes(5), &queued, &node_one())
-            .await
-    });
+    calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &node_one()).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     reject(&setup, "AttachDisk", "IncorrectInstanceStatus", "3s");
     let services = Arc::clone(&setup.disks);
     let rejected = third.clone();
-    calls.spawn(async move {
-        services
-            .attacher
-            .attach(minutes(5), &rejected, &node_two())
-            .await
-    });
+    calls.spawn(async move { services.attacher.attach(minutes(5), &rejected, &node_two()).await });
     tokio::time::sleep(Duration::from_secs(2)).await;
     calls.shutdown().await;
     tokio::time::sleep(Duration::from_secs(20)).await;

@@ -43,12 +43,7 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     let text = text(&error);
     assert_eq!(error.failure(), Failure::NodeReleased, "{text}");
     assert_eq!(error.failure_kind(), FailureKind::Unavailable);
-    for part in [
-        disk.as_str(),
-        "i-one",
-        "InvalidInstanceId.NotFound",
-        "RequestId",
-    ] {
+    for part in [disk.as_str(), "i-one", "InvalidInstanceId.NotFound", "RequestId"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("stop the instance"), "{text}");
@@ -56,11 +51,7 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     let (node, start) = (node_one(), Instant::now());
     let again = attacher.detach(minutes(2), &disk, &node).await;
     assert_eq!(again.unwrap_err().failure(), Failure::NodeReleased);
-    assert!(
-        start.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     assert_eq!(setup.calls("DetachDisk"), 2);
 }
 
@@ -98,11 +89,7 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
     with_retries(|| attacher.detach(minutes(2), &disk, &node))
         .await
         .unwrap();
-    assert!(
-        start.elapsed() <= Duration::from_secs(180),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() <= Duration::from_secs(180), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,10 +33,7 @@ async fn a_detached_disk_resizes_offline_and_an_attached_disk_online() {
         }
         let started = Instant::now();
         let row = resize(&setup, &disk, gib(30)).await;
-        assert_eq!(
-            (row.size.0, setup.row(&disk)["size"].as_u64()),
-            (30, Some(30))
-        );
+        assert_eq!((row.size.0, setup.row(&disk)["size"].as_u64()), (30, Some(30)));
         // The first poll shows the previous size.
         assert!(started.elapsed() >= Duration::from_secs(3));
         assert_eq!(resize_types(&setup), [resize_type]);
@@ -53,10 +50,7 @@ async fn an_attached_disk_never_resizes_offline_despite_stale_reads() {
             setup.attach_externally(&disk, &node_one()).await;
             if !online {
                 let code = "InvalidDiskSize.NotSupportResizeOnline";
-                setup.fault(
-                    "ResizeDisk",
-                    &json!({"code": {"status": 403, "code": code}}),
-                );
+                setup.fault("ResizeDisk", &json!({"code": {"status": 403, "code": code}}));
             }
             let resized = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
             assert_eq!(resized.is_ok(), online, "{seed}");
@@ -128,16 +122,8 @@ async fn the_size_is_rounded_up_to_whole_gib_within_the_limit() {
 async fn shrinking_and_exceeding_the_maximum_of_the_category_are_out_of_range() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    for (range, part) in [
-        (between(1, 19), "disks cannot shrink"),
-        (gib(70_000), "65536 GiB"),
-    ] {
-        let rejected = setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, range)
-            .await
-            .unwrap_err();
+    for (range, part) in [(between(1, 19), "disks cannot shrink"), (gib(70_000), "65536 GiB")] {
+        let rejected = setup.disks.resizer.resize(minutes(1), &disk, range).await.unwrap_err();
         assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
         assert!(
             text(&rejected).contains(part) && text(&rejected).contains(disk.as_str()),
@@ -165,10 +151,7 @@ async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
             .resize(minutes(1), &disk, gib(30))
             .await
             .unwrap();
-        assert_eq!(
-            (row.size.0, setup.row(&disk)["size"].as_u64()),
-            (30, Some(30))
-        );
+        assert_eq!((row.size.0, setup.row(&disk)["size"].as_u64()), (30, Some(30)));
     }
 }
 
@@ -208,24 +191,12 @@ async fn a_concurrent_resize_to_the_same_size_succeeds() {
         "ResizeDisk",
         &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
     );
-    let (first, second) = tokio::join!(
-        setup.disks.resizer.resize(minutes(1), &disk, gib(30)),
-        async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            setup
-                .restarted()
-                .resizer
-                .resize(minutes(1), &disk, gib(30))
-                .await
-        }
-    );
+    let (first, second) = tokio::join!(setup.disks.resizer.resize(minutes(1), &disk, gib(30)), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        setup.restarted().resizer.resize(minutes(1), &disk, gib(30)).await
+    });
     for row in [first, second] {
-        assert_eq!(
-            row.unwrap_or_else(|error| panic!("{}", text(&error)))
-                .size
-                .0,
-            30
-        );
+        assert_eq!(row.unwrap_or_else(|error| panic!("{}", text(&error))).size.0, 30);
     }
 }
 
@@ -236,22 +207,9 @@ async fn a_client_token_consumed_by_a_rejected_resize_does_not_block_later_resiz
     let disk = setup.disk("pvc-1").await;
     let disks = &setup.disks;
     let snapshot = crate::kit::new_snapshot("snap", &disk);
-    disks
-        .snapshotter
-        .create(seconds(1), &snapshot)
-        .await
-        .unwrap_err();
-    let rejected = disks
-        .resizer
-        .resize(seconds(1), &disk, gib(30))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        rejected.failure_kind(),
-        FailureKind::Aborted,
-        "{}",
-        text(&rejected)
-    );
+    disks.snapshotter.create(seconds(1), &snapshot).await.unwrap_err();
+    let rejected = disks.resizer.resize(seconds(1), &disk, gib(30)).await.unwrap_err();
+    assert_eq!(rejected.failure_kind(), FailureKind::Aborted, "{}", text(&rejected));
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30);
 }
@@ -280,27 +238,14 @@ async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
     // Not FAILED_PRECONDITION, which external-resizer interprets as "only offline".
     assert_eq!(rejected.failure_kind(), FailureKind::Aborted);
     setup.cloud.set_instance_power(node_one(), true);
-    assert!(
-        setup
-            .disks
-            .resizer
-            .resize(minutes(1), &disk, gib(30))
-            .await
-            .is_ok()
-    );
+    assert!(setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn resizing_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let none = "d-none".parse().unwrap();
-    let resize = async || {
-        setup
-            .disks
-            .resizer
-            .resize(seconds(20), &none, gib(30))
-            .await
-    };
+    let resize = async || setup.disks.resizer.resize(seconds(20), &none, gib(30)).await;
     let rejected = retry(100, resize).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
@@ -320,11 +265,7 @@ async fn a_disk_without_online_resize_fails_the_precondition_and_names_its_node(
         let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let rejected = rejected.unwrap_err();
         // With FAILED_PRECONDITION, external-resizer waits until the disk is detached.
-        assert_eq!(
-            rejected.failure_kind(),
-            FailureKind::FailedPrecondition,
-            "{code}"
-        );
+        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition, "{code}");
         for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
             assert!(text(&rejected).contains(part), "{}", text(&rejected));
         }
@@ -336,16 +277,10 @@ async fn a_disk_without_online_resize_fails_the_precondition_and_names_its_node(
 
 #[tokio::test(start_paused = true)]
 async fn a_size_that_the_cloud_rejects_is_out_of_range() {
-    for code in [
-        "InvalidDiskSize.TooLarge",
-        "InvalidDataDiskSize.ValueNotSupported",
-    ] {
+    for code in ["InvalidDiskSize.TooLarge", "InvalidDataDiskSize.ValueNotSupported"] {
         let setup = Setup::new(&[]);
         let disk = setup.disk("pvc-1").await;
-        setup.fault(
-            "ResizeDisk",
-            &json!({"code": {"status": 403, "code": code}}),
-        );
+        setup.fault("ResizeDisk", &json!({"code": {"status": 403, "code": code}}));
         let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
         let rejected = rejected.unwrap_err();
         assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{code}");
@@ -375,13 +310,7 @@ async fn concurrent_resizes_share_polls() {
     let mut resizes = tokio::task::JoinSet::new();
     for disk in ids {
         let disks = std::sync::Arc::clone(&setup.disks);
-        resizes.spawn(async move {
-            disks
-                .resizer
-                .resize(minutes(1), &disk, gib(30))
-                .await
-                .is_ok()
-        });
+        resizes.spawn(async move { disks.resizer.resize(minutes(1), &disk, gib(30)).await.is_ok() });
     }
     assert!(resizes.join_all().await.into_iter().all(|ok| ok));
     // One read before, and several polls while the duration is unknown.

@@ -40,24 +40,15 @@ async fn create_returns_once_the_snapshot_is_cut_without_waiting_for_the_copy() 
         let disk = setup.disk("pvc-1").await;
         let started = Instant::now();
         let created = create_snapshot(&setup, &new_snapshot("snap", &disk)).await;
-        assert!(
-            started.elapsed() >= Duration::from_secs(4)
-                && started.elapsed() < Duration::from_secs(7)
-        );
+        assert!(started.elapsed() >= Duration::from_secs(4) && started.elapsed() < Duration::from_secs(7));
         assert!(created.created.is_some());
-        assert_eq!(
-            (created.source_disk.as_ref(), created.source_size.0),
-            (Some(&disk), 20)
-        );
+        assert_eq!((created.source_disk.as_ref(), created.source_size.0), (Some(&disk), 20));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_essd_snapshots_are_ready_before_they_are_complete() {
-    for (category, ready) in [
-        (Category::CloudEssd, true),
-        (Category::CloudEfficiency, false),
-    ] {
+    for (category, ready) in [(Category::CloudEssd, true), (Category::CloudEfficiency, false)] {
         let setup = Setup::new(&["--snapshot-delay=10m"]);
         let new = NewDisk {
             categories: vec![category],
@@ -91,10 +82,7 @@ async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejec
             .create(minutes(1), &new_snapshot("snap", &other))
             .await;
         let rejected = rejected.unwrap_err();
-        assert!(
-            matches!(rejected, Error::AlreadyExists { .. }),
-            "{rejected:?}"
-        );
+        assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
         let both = format!("source volume is {disk}, wanted {other}");
         assert!(
             text(&rejected).contains(&both) && text(&rejected).contains(first.as_str()),
@@ -106,12 +94,7 @@ async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejec
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_after_a_lost_response_returns_the_only_snapshot() {
-    for loss in [
-        "reset-before",
-        "reset-after",
-        "truncated",
-        "internal-error-after",
-    ] {
+    for loss in ["reset-before", "reset-after", "truncated", "internal-error-after"] {
         for category in [Category::CloudEssd, Category::CloudEfficiency] {
             let setup = Setup::new(&["--cut-delay=2s", "--snapshot-delay=1m", "--stale=2s"]);
             let new = NewDisk {
@@ -122,11 +105,7 @@ async fn a_repeat_after_a_lost_response_returns_the_only_snapshot() {
             let snapshot = new_snapshot("snap", &disk);
             let create = setup.disks.snapshotter.create(seconds(1), &snapshot);
             setup.lose("CreateSnapshot", &json!(loss), create).await;
-            let created = setup
-                .restarted()
-                .snapshotter
-                .create(minutes(1), &snapshot)
-                .await;
+            let created = setup.restarted().snapshotter.create(minutes(1), &snapshot).await;
             let created = created.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
             assert_eq!(only_snapshot(&setup), created.id);
         }
@@ -145,27 +124,13 @@ async fn a_snapshot_in_progress_aborts_another_and_a_consumed_token_does_not_blo
         let disk = setup.create(&new).await.id;
         setup.snapshot("snap-1", &disk).await;
         let second = new_snapshot("snap-2", &disk);
-        let busy = setup
-            .disks
-            .snapshotter
-            .create(seconds(10), &second)
-            .await
-            .unwrap_err();
+        let busy = setup.disks.snapshotter.create(seconds(10), &second).await.unwrap_err();
         assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
         tokio::time::sleep(Duration::from_secs(30)).await;
         let created = setup.disks.snapshotter.create(minutes(1), &second).await;
         let created = created.unwrap_or_else(|error| panic!("{percent} %: {}", text(&error)));
-        let again = setup
-            .restarted()
-            .snapshotter
-            .create(minutes(1), &second)
-            .await
-            .unwrap();
-        assert_eq!(
-            (again.id, snapshots(&setup).len()),
-            (created.id, 2),
-            "{percent} %"
-        );
+        let again = setup.restarted().snapshotter.create(minutes(1), &second).await.unwrap();
+        assert_eq!((again.id, snapshots(&setup).len()), (created.id, 2), "{percent} %");
     }
 }
 
@@ -208,12 +173,7 @@ async fn a_snapshot_that_fails_before_its_cut_is_reported_deleted_and_created_ag
         let new = new_snapshot("snap", &disk);
         let failed = setup.disks.snapshotter.create(minutes(1), &new).await;
         let failed = failed.unwrap_err();
-        assert_eq!(
-            failed.failure_kind(),
-            FailureKind::Internal,
-            "{}",
-            text(&failed)
-        );
+        assert_eq!(failed.failure_kind(), FailureKind::Internal, "{}", text(&failed));
         assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
         assert!(snapshots(&setup).is_empty());
         let created = setup.disks.snapshotter.create(minutes(1), &new).await;
@@ -255,12 +215,7 @@ async fn a_cut_after_the_deadline_is_reported_and_a_repeat_returns_the_snapshot(
 async fn a_snapshot_of_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
-    let rejected = setup
-        .disks
-        .snapshotter
-        .create(minutes(1), &snapshot)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.snapshotter.create(minutes(1), &snapshot).await.unwrap_err();
     assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
 }
 
@@ -280,18 +235,12 @@ async fn the_parameters_of_the_class_are_applied_and_the_retention_period_ends()
         (&row["retention_days"], &row["resource_group"]),
         (&json!(2), &json!("rg-1"))
     );
-    assert_eq!(
-        (row["tags"]["team"].as_str(), created.tags.len()),
-        (Some("blue"), 3)
-    );
+    assert_eq!((row["tags"]["team"].as_str(), created.tags.len()), (Some("blue"), 3));
     setup.snapshot("canary", &disk).await;
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
     let get = async || setup.disks.snapshotter.get(seconds(20), &created.id).await;
     let not_found = retry(100, get).await.unwrap_err();
-    assert!(
-        matches!(not_found, Error::NoSuchSnapshot { .. }),
-        "{not_found:?}"
-    );
+    assert!(matches!(not_found, Error::NoSuchSnapshot { .. }), "{not_found:?}");
     delete_snapshot(&setup, &created.id).await;
     // The name is available again.
     let again = create_snapshot(&setup, &new).await;
@@ -307,12 +256,7 @@ async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
     let rejected = rejected.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
     let message = text(&rejected);
-    for part in [
-        "never attached",
-        disk.as_str(),
-        "start a pod",
-        "NeverAttached",
-    ] {
+    for part in ["never attached", disk.as_str(), "start a pod", "NeverAttached"] {
         assert!(message.contains(part), "{message}");
     }
     // After an attach, the same call succeeds, even if the rejection consumed its token.
@@ -320,12 +264,7 @@ async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
         setup.configure(&json!({"rules": {"token_burn_percent": percent}}));
         let disk = setup.disk(&format!("pvc-{percent}")).await;
         let new = new_snapshot(&format!("snap-{percent}"), &disk);
-        setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &new)
-            .await
-            .unwrap_err();
+        setup.disks.snapshotter.create(minutes(1), &new).await.unwrap_err();
         setup.attach(&disk, &node_one()).await;
         create_snapshot(&setup, &new).await;
     }

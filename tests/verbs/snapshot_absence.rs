@@ -39,12 +39,7 @@ pub(crate) fn assert_unavailable(error: &Error) {
 }
 
 fn assert_names_permission(error: &Error, action: &str) {
-    assert_eq!(
-        error.failure_kind(),
-        FailureKind::Unavailable,
-        "{}",
-        text(error)
-    );
+    assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(error));
     let permission = format!("ecs:{action}");
     assert!(text(error).contains(&permission), "{}", text(error));
 }
@@ -74,11 +69,7 @@ async fn two_creates_with_empty_responses_result_in_one_snapshot_that_is_returne
             let created = create_snapshot(&setup, &new).await;
             assert_eq!(created.source_disk.as_ref(), Some(&disk));
             assert_eq!(snapshots(&setup).len(), others + 1);
-            assert!(
-                snapshots(&setup)
-                    .iter()
-                    .any(|row| row["id"] == created.id.as_str())
-            );
+            assert!(snapshots(&setup).iter().any(|row| row["id"] == created.id.as_str()));
         }
     }
 }
@@ -104,11 +95,7 @@ async fn a_hidden_snapshot_is_reported_neither_as_deleted_nor_as_not_found() {
 #[tokio::test(start_paused = true)]
 async fn a_hidden_snapshot_of_another_cluster_is_never_deleted() {
     for (missing_is_error, others) in [(false, 0), (true, 0), (true, 1)] {
-        let flags: &[&str] = if missing_is_error {
-            &["--missing-is-error"]
-        } else {
-            &[]
-        };
+        let flags: &[&str] = if missing_is_error { &["--missing-is-error"] } else { &[] };
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
         let foreign = setup
@@ -139,17 +126,9 @@ async fn deleting_a_deleted_snapshot_succeeds_once_another_snapshot_shows_that_r
     let disk = setup.disk("pvc-1").await;
     let id = setup.snapshot("snap", &disk).await;
     for _ in 0..2 {
-        setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &id)
-            .await
-            .unwrap();
+        setup.disks.snapshotter.delete(minutes(1), &id).await.unwrap();
         let not_found = setup.disks.snapshotter.get(seconds(30), &id).await;
-        assert!(
-            matches!(not_found, Err(Error::NoSuchSnapshot { .. })),
-            "{not_found:?}"
-        );
+        assert!(matches!(not_found, Err(Error::NoSuchSnapshot { .. })), "{not_found:?}");
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     // A new process cannot tell a deleted snapshot from a denied ecs:DescribeSnapshots.
@@ -174,11 +153,7 @@ async fn a_snapshot_deleted_by_another_process_is_created_again() {
     let new = new_snapshot("snap", &disk);
     let first = create_snapshot(&setup, &new).await.id;
     let deleted = setup.restarted();
-    deleted
-        .snapshotter
-        .delete(minutes(1), &first)
-        .await
-        .unwrap();
+    deleted.snapshotter.delete(minutes(1), &first).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     // The cloud still returns the deleted snapshot for its token, which could be a new and hidden one for ten minutes.
     let restarted = setup.restarted();

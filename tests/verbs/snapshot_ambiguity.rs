@@ -55,11 +55,7 @@ async fn create(disks: &Arc<DiskServices>, setup: &Setup) -> Result<(), diskplug
 
 #[tokio::test(start_paused = true)]
 async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found() {
-    for loss in [
-        json!("reset-after"),
-        json!("internal-error-after"),
-        json!("hang"),
-    ] {
+    for loss in [json!("reset-after"), json!("internal-error-after"), json!("hang")] {
         for first in REJECTIONS {
             // With and without a response that proves something.
             for setup in [
@@ -70,22 +66,10 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
                 for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
                     let first_call = snapshots(&setup).is_empty();
                     if first_call {
-                        lose(
-                            &setup,
-                            "CreateSnapshot",
-                            "DescribeSnapshots",
-                            &loss,
-                            rejection,
-                        );
+                        lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
                     } else {
                         let loss = json!("reset-before");
-                        lose(
-                            &setup,
-                            "CreateSnapshot",
-                            "DescribeSnapshots",
-                            &loss,
-                            rejection,
-                        );
+                        lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
                     }
                     for _ in 0..3 {
                         let ambiguous = create(&setup.disks, &setup).await.unwrap_err();
@@ -98,8 +82,7 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
                 let new = new_snapshot("snap", &setup.only_disk());
                 // The rate limiter may delay the call after the throttled ones.
                 let found = setup.disks.snapshotter.create(minutes(5), &new).await;
-                let found =
-                    found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
+                let found = found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
                 assert_eq!(found.id, only_snapshot(&setup));
                 // Neither is a repeated call rejected.
                 let again = setup.disks.snapshotter.create(minutes(5), &new).await;

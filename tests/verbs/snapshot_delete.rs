@@ -12,11 +12,7 @@ use crate::snapshot::{delete_snapshot, only_snapshot, snapshots};
 
 #[tokio::test(start_paused = true)]
 async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
-    for flags in [
-        &[][..],
-        &["--missing-is-error"],
-        &["--stale=2s", "--missing-is-error"],
-    ] {
+    for flags in [&[][..], &["--missing-is-error"], &["--stale=2s", "--missing-is-error"]] {
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
         let snapshot = setup.snapshot("snap", &disk).await;
@@ -66,12 +62,7 @@ async fn an_unmanaged_snapshot_is_not_deleted() {
         .create_snapshot(minutes(1), &request)
         .await
         .unwrap();
-    let rejected = setup
-        .disks
-        .snapshotter
-        .delete(minutes(1), &snapshot)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.snapshotter.delete(minutes(1), &snapshot).await.unwrap_err();
     assert!(rejected.failure() == Failure::NotOwned, "{rejected:?}");
     assert_eq!(only_snapshot(&setup), snapshot);
 }
@@ -80,28 +71,16 @@ async fn an_unmanaged_snapshot_is_not_deleted() {
 async fn deletion_of_a_snapshot_in_use_fails_with_the_reason_and_advice() {
     for (hold, code, advice) in [
         ("locked", "SnapshotIsLocked", "unlock it"),
-        (
-            "images",
-            "SnapshotCreatedImage",
-            "delete those disks or images",
-        ),
+        ("images", "SnapshotCreatedImage", "delete those disks or images"),
     ] {
         let setup = Setup::new(&[]);
         let disk = setup.disk("pvc-1").await;
         let id = setup.snapshot("snap", &disk).await;
         setup.configure(&json!({"holds": {hold: [id.as_str()]}}));
-        let in_use = setup
-            .disks
-            .snapshotter
-            .delete(minutes(1), &id)
-            .await
-            .unwrap_err();
+        let in_use = setup.disks.snapshotter.delete(minutes(1), &id).await.unwrap_err();
         assert_eq!(in_use.failure_kind(), FailureKind::FailedPrecondition);
         let message = text(&in_use);
-        assert!(
-            message.contains(code) && message.contains(advice),
-            "{message}"
-        );
+        assert!(message.contains(code) && message.contains(advice), "{message}");
         assert_eq!(only_snapshot(&setup), id);
         setup.configure(&json!({"holds": {hold: []}}));
         delete_snapshot(&setup, &id).await;

@@ -27,10 +27,9 @@ async fn concurrent_reads_by_id_cost_one_call_per_100_snapshots() {
             if n % 2 == 0 {
                 return disks.snapshotter.get(minutes(1), &id).await.unwrap().id == id;
             }
-            let listed =
-                disks
-                    .inventory
-                    .list_snapshots(minutes(1), Some(&id), None, Snapshot::clone);
+            let listed = disks
+                .inventory
+                .list_snapshots(minutes(1), Some(&id), None, Snapshot::clone);
             listed.await.unwrap()[0].id == id
         });
     }
@@ -43,39 +42,15 @@ async fn a_snapshot_before_its_cut_is_not_listed_and_a_read_by_id_is_aborted() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    setup
-        .disks
-        .snapshotter
-        .create(seconds(5), &new)
-        .await
-        .unwrap_err();
+    setup.disks.snapshotter.create(seconds(5), &new).await.unwrap_err();
     let id = only_snapshot(&setup);
     let listed = setup
         .disks
         .inventory
         .list_snapshots(minutes(1), None, None, Snapshot::clone);
     assert!(listed.await.unwrap().is_empty());
-    let early = setup
-        .disks
-        .snapshotter
-        .get(minutes(1), &id)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        early.failure_kind(),
-        FailureKind::Aborted,
-        "{}",
-        text(&early)
-    );
+    let early = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap_err();
+    assert_eq!(early.failure_kind(), FailureKind::Aborted, "{}", text(&early));
     tokio::time::sleep(Duration::from_secs(30)).await;
-    assert_eq!(
-        setup
-            .disks
-            .snapshotter
-            .get(minutes(1), &id)
-            .await
-            .unwrap()
-            .id,
-        id
-    );
+    assert_eq!(setup.disks.snapshotter.get(minutes(1), &id).await.unwrap().id, id);
 }

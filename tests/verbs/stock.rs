@@ -15,9 +15,7 @@ const OUT_OF_STOCK: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/clou
 fn attempted_categories(setup: &Setup) -> Vec<String> {
     let calls = setup.cloud.calls();
     let creates = calls.iter().filter(|call| call.action == "CreateDisk");
-    creates
-        .map(|call| call.params["DiskCategory"].clone())
-        .collect()
+    creates.map(|call| call.params["DiskCategory"].clone()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,10 +37,7 @@ async fn one_stock_query_after_a_rejection_avoids_further_rejections() {
         let disk = setup.create(&new).await;
         assert_eq!(disk.category, Category::CloudEssd);
     }
-    assert_eq!(
-        attempted_categories(&setup)[..2],
-        ["cloud_efficiency", "cloud_essd"]
-    );
+    assert_eq!(attempted_categories(&setup)[..2], ["cloud_efficiency", "cloud_essd"]);
     assert_eq!(setup.calls("CreateDisk"), 6);
     assert_eq!(setup.calls("DescribeAvailableResource"), 1);
 }
@@ -97,21 +92,11 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
         zones: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     setup.cloud.clear_calls();
     for _ in 0..3 {
-        let rejected = setup
-            .disks
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap_err();
+        let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
         let text = text(&rejected);
         for category in Category::CREATABLE {
             for zone in ["a", "b"] {
@@ -132,12 +117,7 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
 async fn stock_replenished_for_one_pair_is_used_within_90_seconds() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = available("pvc-1");
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
+    setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": [
         "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
     ]}));
@@ -163,30 +143,17 @@ async fn a_quota_exceeded_by_a_large_disk_does_not_block_a_small_one() {
         size: gib(500),
         ..new_disk("large")
     };
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &large)
-        .await
-        .unwrap_err();
+    let rejected = setup.disks.provisioner.create(minutes(1), &large).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
-    assert!(
-        text(&rejected).contains("QuotaExceed.DiskCapacity"),
-        "{rejected}"
-    );
-    let small = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new_disk("small"))
-        .await;
+    assert!(text(&rejected).contains("QuotaExceed.DiskCapacity"), "{rejected}");
+    let small = setup.disks.provisioner.create(minutes(1), &new_disk("small")).await;
     assert_eq!(small.unwrap().category, Category::CloudEssd);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_performance_level_unavailable_in_the_zone_is_skipped() {
     let setup = Setup::new(&[]);
-    let code =
-        json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
+    let code = json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
     setup.fault("CreateDisk", &code);
     let new = NewDisk {
         size: gib(500),
@@ -208,11 +175,7 @@ async fn a_size_that_the_cloud_rejects_everywhere_is_out_of_range() {
         .create(minutes(1), &available("pvc-1"))
         .await
         .unwrap_err();
-    assert_eq!(
-        rejected.failure_kind(),
-        FailureKind::OutOfRange,
-        "{rejected}"
-    );
+    assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{rejected}");
     assert!(setup.rows().is_empty());
 }
 
@@ -227,22 +190,14 @@ async fn capacity_is_the_size_range_of_the_categories_in_stock_or_none() {
     };
     for (new, sizes) in [
         (disk_in("a", &[Category::CloudEssd]), None),
-        (
-            disk_in("a", &[Category::CloudEssd, Category::Cloud]),
-            Some((5, 2000)),
-        ),
+        (disk_in("a", &[Category::CloudEssd, Category::Cloud]), Some((5, 2000))),
         (disk_in("b", &Category::CREATABLE), None),
         (
             disk_in("c", &[Category::CloudSsd, Category::CloudAuto]),
             Some((1, 65536)),
         ),
     ] {
-        let range = setup
-            .disks
-            .provisioner
-            .capacity(minutes(1), &new)
-            .await
-            .unwrap();
+        let range = setup.disks.provisioner.capacity(minutes(1), &new).await.unwrap();
         let found = range.map(|sizes| (sizes.start().0, sizes.end().0));
         assert_eq!(found, sizes, "{new:?}");
     }
@@ -250,12 +205,7 @@ async fn capacity_is_the_size_range_of_the_categories_in_stock_or_none() {
     tokio::time::sleep(Duration::from_secs(61)).await;
     setup.configure(&json!({"out_of_stock": []}));
     let essd = disk_in("a", &[Category::CloudEssd]);
-    let replenished = setup
-        .disks
-        .provisioner
-        .capacity(minutes(1), &essd)
-        .await
-        .unwrap();
+    let replenished = setup.disks.provisioner.capacity(minutes(1), &essd).await.unwrap();
     assert_eq!(replenished.map(|sizes| sizes.start().0), Some(20));
 }
 
@@ -273,21 +223,8 @@ async fn capacity_considers_stockouts_that_only_creations_revealed() {
             .unwrap()
             .is_some()
     );
-    setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        setup
-            .disks
-            .provisioner
-            .capacity(minutes(1), &new)
-            .await
-            .unwrap(),
-        None
-    );
+    setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(setup.disks.provisioner.capacity(minutes(1), &new).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,10 +240,7 @@ async fn attach_limits_of_the_region_cost_three_calls() {
     let limits = types.0.values().next().unwrap();
     assert_eq!(limits.disk_quantity, 9);
     // A category that is out of stock is still supported.
-    assert!(
-        limits.categories.contains(&Category::CloudEssd),
-        "{types:?}"
-    );
+    assert!(limits.categories.contains(&Category::CloudEssd), "{types:?}");
     for action in [
         "DescribeInstances",
         "DescribeInstanceTypes",

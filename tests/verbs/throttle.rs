@@ -17,15 +17,8 @@ use crate::kit::{Setup, minutes, new_disk, node_one, seconds, text};
 /// Number of calls of the action in each minute of the clock.
 fn calls_per_minute(setup: &Setup, action: &str) -> BTreeMap<i64, u32> {
     let mut minutes = BTreeMap::new();
-    for call in setup
-        .cloud
-        .calls()
-        .iter()
-        .filter(|call| call.action == action)
-    {
-        *minutes
-            .entry(call.at.as_second().div_euclid(60))
-            .or_default() += 1;
+    for call in setup.cloud.calls().iter().filter(|call| call.action == action) {
+        *minutes.entry(call.at.as_second().div_euclid(60)).or_default() += 1;
     }
     minutes
 }
@@ -70,13 +63,7 @@ async fn concurrent_waiters_under_throttling_share_one_probe() {
         let disk = setup.disk(&format!("pvc-{n}")).await;
         let (services, node) = (Arc::clone(&setup.disks), format!("i-{n}"));
         let node: InstanceId = node.parse().unwrap();
-        attaching.spawn(async move {
-            services
-                .attacher
-                .attach(minutes(5), &disk, &node)
-                .await
-                .is_ok()
-        });
+        attaching.spawn(async move { services.attacher.attach(minutes(5), &disk, &node).await.is_ok() });
     }
     setup.configure(&json!({"throttle": {"actions": {"DescribeDisks": 0}}}));
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -102,12 +89,7 @@ async fn reads_with_short_deadlines_do_not_queue_calls_until_the_quota_resets() 
         attaching.spawn(async move {
             // A call ends while the quota is exhausted; the next one resumes it.
             for _ in 0..100 {
-                if services
-                    .attacher
-                    .attach(minutes(5), &disk, &node)
-                    .await
-                    .is_ok()
-                {
+                if services.attacher.attach(minutes(5), &disk, &node).await.is_ok() {
                     return true;
                 }
                 tokio::time::sleep(Duration::from_secs(5)).await;
@@ -130,20 +112,14 @@ async fn reads_with_short_deadlines_do_not_queue_calls_until_the_quota_resets() 
     reads.join_all().await;
     // The calls of the reads are not queued until the quota resets.
     let max_increase = sent.windows(2).map(|pair| pair[1] - pair[0]).max();
-    assert!(
-        max_increase <= Some(2),
-        "{max_increase:?} within 250 ms: {sent:?}"
-    );
+    assert!(max_increase <= Some(2), "{max_increase:?} within 250 ms: {sent:?}");
     setup.configure(&json!({"throttle": {"actions": null}}));
     assert!(attaching.join_all().await.into_iter().all(|ok| ok));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
-    for (limit, step) in [
-        ("AttachDisk=0", "attach disk"),
-        ("DescribeDisks=3", "attach disk"),
-    ] {
+    for (limit, step) in [("AttachDisk=0", "attach disk"), ("DescribeDisks=3", "attach disk")] {
         let flags = ["--attach-delay=45s", &format!("--throttle={limit}")];
         let setup = Setup::new(&flags);
         let disk = setup.disk("pvc-1").await;
@@ -156,10 +132,7 @@ async fn the_deadline_is_respected_under_throttling_and_the_error_names_it() {
             .unwrap_err();
         assert!(started.elapsed() <= Duration::from_secs(20));
         let text = text(&late);
-        assert!(
-            text.contains(step) && text.contains("Throttling"),
-            "{limit}: {text}"
-        );
+        assert!(text.contains(step) && text.contains("Throttling"), "{limit}: {text}");
         assert!(
             matches!(
                 late.failure_kind(),
@@ -177,11 +150,7 @@ async fn a_throttled_create_succeeds_in_the_next_minute_with_client_retries() {
     let started = Instant::now();
     setup.disk("pvc-2").await;
     // The rest of the minute and the pause in progress at its end.
-    assert!(
-        started.elapsed() <= Duration::from_secs(80),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() <= Duration::from_secs(80), "{:?}", started.elapsed());
     for (minute, calls) in calls_per_minute(&setup, "CreateDisk") {
         assert!(calls <= 12, "{calls} in minute {minute}");
     }
@@ -220,23 +189,11 @@ async fn a_denied_call_is_reported_immediately_with_advice() {
             .resize(minutes(1), &disk, crate::kit::gib(30))
             .await
             .unwrap_err(),
-        services
-            .snapshotter
-            .create(minutes(1), &snapshot)
-            .await
-            .unwrap_err(),
-        services
-            .provisioner
-            .delete(minutes(1), &disk)
-            .await
-            .unwrap_err(),
+        services.snapshotter.create(minutes(1), &snapshot).await.unwrap_err(),
+        services.provisioner.delete(minutes(1), &disk).await.unwrap_err(),
     ];
     for error in errors {
-        assert_eq!(
-            error.failure_kind(),
-            FailureKind::PermissionDenied,
-            "{error:?}"
-        );
+        assert_eq!(error.failure_kind(), FailureKind::PermissionDenied, "{error:?}");
         assert!(error.failure().advice().contains("RAM policy"), "{error:?}");
         assert!(text(&error).contains("Forbidden.RAM"), "{error:?}");
     }

@@ -23,11 +23,7 @@ async fn a_create_repeated_after_a_day_returns_the_same_disk() {
     let setup = setup().await;
     let disk = setup.disk("pvc-1").await;
     sleep_hours(25).await;
-    let again = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await;
+    let again = setup.disks.provisioner.create(minutes(1), &new_disk("pvc-1")).await;
     assert_eq!((again.unwrap().id, setup.only_disk()), (disk.clone(), disk));
 }
 
@@ -56,18 +52,11 @@ async fn disks_are_not_created_while_describe_disks_is_denied_for_more_than_a_da
         let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
         setup.faults("DescribeDisks", 1_000_000, &denied);
         for _ in 0..30 {
-            let denied_create = setup
-                .disks
-                .provisioner
-                .create(seconds(9), &new_disk("pvc-1"))
-                .await;
+            let denied_create = setup.disks.provisioner.create(seconds(9), &new_disk("pvc-1")).await;
             // Without a listing, it is not certain that no disk has the name.
             let denied_create = denied_create.unwrap_err();
             assert_eq!(denied_create.failure_kind(), FailureKind::Unavailable);
-            assert!(
-                text(&denied_create).contains("Forbidden.RAM"),
-                "{denied_create}"
-            );
+            assert!(text(&denied_create).contains("Forbidden.RAM"), "{denied_create}");
             sleep_hours(1).await;
         }
         assert!(setup.rows().is_empty());

@@ -31,15 +31,8 @@ async fn a_disk_is_detached_from_a_stopped_node_and_attached_to_another() {
         setup.cloud.set_instance_power(node_one(), false);
         tokio::time::sleep(Duration::from_secs(300)).await;
         // The disk stays attached until ControllerUnpublishVolume.
-        let early = setup
-            .disks
-            .attacher
-            .attach(minutes(1), &disk, &node_two())
-            .await;
-        assert!(
-            matches!(early, Err(Error::InUseElsewhere { .. })),
-            "{early:?}"
-        );
+        let early = setup.disks.attacher.attach(minutes(1), &disk, &node_two()).await;
+        assert!(matches!(early, Err(Error::InUseElsewhere { .. })), "{early:?}");
         setup.detach(&disk, &node_one()).await;
         assert!(setup.attachments(&disk).is_empty(), "{stale}");
         setup.attach(&disk, &node_two()).await;
@@ -58,10 +51,7 @@ async fn detach_succeeds_if_the_node_is_deleted_during_the_detach() {
             assert!(setup.cloud.remove_instance(node_one()));
         };
         let node = node_one();
-        let (detached, ()) = tokio::join!(
-            setup.disks.attacher.detach(minutes(2), &disk, &node),
-            remove_node
-        );
+        let (detached, ()) = tokio::join!(setup.disks.attacher.detach(minutes(2), &disk, &node), remove_node);
         detached.unwrap();
         assert!(setup.attachments(&disk).is_empty());
     }
@@ -72,11 +62,7 @@ async fn detach_from_a_deleted_node_waits_until_the_disk_shows_no_attachment() {
     let setup = Setup::new(&["--detach-delay=30s"]);
     let disk = attached_disk(&setup).await;
     assert!(setup.cloud.remove_instance(node_one()));
-    let early = setup
-        .disks
-        .attacher
-        .detach(seconds(10), &disk, &node_one())
-        .await;
+    let early = setup.disks.attacher.detach(seconds(10), &disk, &node_one()).await;
     let early = early.unwrap_err();
     assert_eq!(early.failure(), Failure::NodeReleased, "{}", text(&early));
     assert_eq!(setup.attachments(&disk).len(), 1);
@@ -137,8 +123,7 @@ async fn stuck_disk(setup: &Setup) -> DiskId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute_from_a_deleted_one()
- {
+async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute_from_a_deleted_one() {
     for deleted in [false, true] {
         let setup = Setup::new(&["--attach-delay=1s"]);
         let disk = stuck_disk(&setup).await;
@@ -156,10 +141,7 @@ async fn a_stuck_detach_is_forced_at_once_from_a_stopped_node_and_after_a_minute
         let elapsed = started.elapsed();
         let at_once = elapsed < Duration::from_secs(10);
         let after_a_minute = elapsed >= Duration::from_secs(55);
-        assert!(
-            if deleted { after_a_minute } else { at_once },
-            "{elapsed:?}"
-        );
+        assert!(if deleted { after_a_minute } else { at_once }, "{elapsed:?}");
     }
 }
 
@@ -190,10 +172,7 @@ async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detach
         }
     };
     let node = far();
-    let (rejected, ()) = tokio::join!(
-        setup.disks.attacher.attach(minutes(2), &disk, &node),
-        attach_externally
-    );
+    let (rejected, ()) = tokio::join!(setup.disks.attacher.attach(minutes(2), &disk, &node), attach_externally);
     assert!(
         matches!(&rejected, Err(Error::InUseElsewhere { holder, .. }) if *holder == node_two()),
         "{rejected:?}"
@@ -201,9 +180,7 @@ async fn a_disk_attached_externally_after_a_rejected_forced_attach_is_not_detach
     assert_eq!(setup.attachments(&disk), attached_to(&node_two()));
     let calls = setup.cloud.calls();
     let force = |v: &String| v == "true";
-    let forced = calls
-        .iter()
-        .filter(|call| call.params.get("Force").is_some_and(force));
+    let forced = calls.iter().filter(|call| call.params.get("Force").is_some_and(force));
     assert_eq!(forced.count(), 1);
 }
 
@@ -214,25 +191,14 @@ async fn a_stuck_detach_from_a_running_node_is_forced_after_a_minute_and_a_disk_
     let (started, node) = (Instant::now(), far());
     let attached = with_retries(|| setup.disks.attacher.attach(minutes(2), &disk, &node)).await;
     attached.unwrap();
-    assert!(
-        started.elapsed() >= Duration::from_secs(55),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() >= Duration::from_secs(55), "{:?}", started.elapsed());
     assert_eq!(setup.attachments(&disk), attached_to(&far()));
     // The disk is in use: without ControllerUnpublishVolume it is not detached, even if its node is stopped.
     setup.cloud.set_instance_power(far(), false);
     tokio::time::sleep(Duration::from_secs(300)).await;
     setup.cloud.clear_calls();
-    let rejected = setup
-        .disks
-        .attacher
-        .attach(minutes(2), &disk, &node_one())
-        .await;
-    assert!(
-        matches!(rejected, Err(Error::InUseElsewhere { .. })),
-        "{rejected:?}"
-    );
+    let rejected = setup.disks.attacher.attach(minutes(2), &disk, &node_one()).await;
+    assert!(matches!(rejected, Err(Error::InUseElsewhere { .. })), "{rejected:?}");
     let calls = setup.cloud.calls();
     assert!(
         calls
@@ -268,11 +234,6 @@ async fn the_cloud_rejects_a_forced_attach_of_an_attached_disk() {
         force: true,
         delete_with_instance: false,
     };
-    assert!(
-        client(&setup.cloud)
-            .attach_disk(minutes(1), &forced)
-            .await
-            .is_err()
-    );
+    assert!(client(&setup.cloud).attach_disk(minutes(1), &forced).await.is_err());
     assert_eq!(setup.attachments(&disk), attached_to(&node_one()));
 }

@@ -22,18 +22,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let call = format!("{}/?Action=DescribeRegions", server.uri());
     let refused = reqwest::get(&call).await?;
-    println!(
-        "the mock:       {} {}",
-        refused.status(),
-        refused.text().await?
-    );
+    println!("the mock:       {} {}", refused.status(), refused.text().await?);
     // The fake cloud rejects the call, because it is not signed.
     let answered = reqwest::get(&call).await?;
-    println!(
-        "the fake cloud: {} {}",
-        answered.status(),
-        answered.text().await?
-    );
+    println!("the fake cloud: {} {}", answered.status(), answered.text().await?);
     println!("calls that reached the fake cloud: {}", cloud.calls().len());
     Ok(())
 }

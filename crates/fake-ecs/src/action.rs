@@ -95,9 +95,6 @@ impl FromStr for Action {
 
     /// Action names are case-sensitive.
     fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL
-            .into_iter()
-            .find(|action| action.as_str() == name)
-            .ok_or(())
+        Self::ALL.into_iter().find(|action| action.as_str() == name).ok_or(())
     }
 }

@@ -47,9 +47,7 @@ fn finish(world: &mut World, due: Event, success: bool) {
     match due {
         Event::Created { disk } => create::create_finished(world, &disk, success),
         Event::Loaded { disk } => {
-            world
-                .disks
-                .change(world.retention(), &disk, |row| row.loading = false);
+            world.disks.change(world.retention(), &disk, |row| row.loading = false);
         }
         Event::Attached { disk, instance } => {
             attach::attach_finished(world, &disk, &instance, success);

@@ -36,8 +36,7 @@ impl ApiError {
 
     /// What a valid request with `DryRun` results in.
     pub(crate) fn dry_run() -> Self {
-        Self::new(400, "DryRunOperation")
-            .with_message("Request validation has been passed with DryRun flag set.")
+        Self::new(400, "DryRunOperation").with_message("Request validation has been passed with DryRun flag set.")
     }
 
     pub(crate) fn missing(parameter: &str) -> Self {
@@ -48,8 +47,7 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(parameter: &str) -> Self {
-        Self::new(400, "InvalidParameter").with_message(format!(
-            "The specified parameter \"{parameter}\" is not valid."
-        ))
+        Self::new(400, "InvalidParameter")
+            .with_message(format!("The specified parameter \"{parameter}\" is not valid."))
     }
 }

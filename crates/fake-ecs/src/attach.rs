@@ -117,15 +117,10 @@ fn check_attachable(world: &mut World, row: &DiskRow, instance: &str) -> Result<
     match held.map(|attachment| attachment.state) {
         None => {}
         Some(AttachmentState::Attaching) => {
-            return Err(world.documented_error(&[
-                (403, "IncorrectDiskStatus"),
-                (403, "InvalidOperation.Conflict"),
-            ]));
+            return Err(world.documented_error(&[(403, "IncorrectDiskStatus"), (403, "InvalidOperation.Conflict")]));
         }
         Some(AttachmentState::Attached) => {
-            return Err(
-                world.documented_error(&[(403, "IncorrectDiskStatus"), (404, "InvalidDisk.InUse")])
-            );
+            return Err(world.documented_error(&[(403, "IncorrectDiskStatus"), (404, "InvalidDisk.InUse")]));
         }
         Some(AttachmentState::Detaching) => return Err(ApiError::new(403, "IncorrectDiskStatus")),
     }
@@ -136,11 +131,7 @@ fn check_attachable(world: &mut World, row: &DiskRow, instance: &str) -> Result<
 }
 
 /// Checks that a forced attach may move the disk from an instance in another zone.
-fn check_force(
-    instances: &BTreeMap<String, InstanceRow>,
-    row: &DiskRow,
-    instance: &str,
-) -> Result<(), ApiError> {
+fn check_force(instances: &BTreeMap<String, InstanceRow>, row: &DiskRow, instance: &str) -> Result<(), ApiError> {
     let code = |what| ApiError::new(400, format!("InvalidParameterForce.{what}"));
     if row.category != REGIONAL {
         return Err(code("DiskCategoryNotSupported"));
@@ -153,12 +144,8 @@ fn check_force(
     }
     let zone = |id: &str| instances.get(id).map(|row| row.zone.clone());
     match row.attachments.first() {
-        Some(held) if zone(&held.instance) == zone(instance) => {
-            Err(ApiError::new(403, "InvalidInstance.ZoneConflict"))
-        }
-        Some(held) if held.state == AttachmentState::Attaching => {
-            Err(ApiError::new(403, "IncorrectDiskStatus"))
-        }
+        Some(held) if zone(&held.instance) == zone(instance) => Err(ApiError::new(403, "InvalidInstance.ZoneConflict")),
+        Some(held) if held.state == AttachmentState::Attaching => Err(ApiError::new(403, "IncorrectDiskStatus")),
         _ => Ok(()),
     }
 }
@@ -181,19 +168,12 @@ fn check_instance_supports(world: &World, row: &DiskRow, instance: &str) -> Resu
     }
     let kind = InstanceTypeSpec::named(&machine.instance_type);
     if !kind.supports(&row.category) {
-        return Err(ApiError::new(
-            403,
-            "InvalidInstanceType.NotSupportDiskCategory",
-        ));
+        return Err(ApiError::new(403, "InvalidInstanceType.NotSupportDiskCategory"));
     }
     if row.multi_attach && kind.nvme == "unsupported" {
         return Err(ApiError::new(403, "InvalidInstanceType.NvmeUnsupported"));
     }
-    let most = world
-        .config
-        .rules
-        .disk_quantity
-        .unwrap_or(kind.disk_quantity);
+    let most = world.config.rules.disk_quantity.unwrap_or(kind.disk_quantity);
     // The system disk, which every instance has, counts towards the limit.
     let held = 1 + world.disks.data_disks_of(instance).count();
     if held >= usize::try_from(most).unwrap_or(usize::MAX) {
@@ -213,9 +193,7 @@ pub(crate) fn may_start(world: &World, instance: &str, state: AttachmentState) -
         .filter(|a| a.state == state)
         .count();
     let moving = |a: &&Attachment| a.state != AttachmentState::Attached;
-    if world.config.rules.exclusive_attach_detach
-        && world.disks.attachments_of(instance).filter(moving).count() > 0
-    {
+    if world.config.rules.exclusive_attach_detach && world.disks.attachments_of(instance).filter(moving).count() > 0 {
         return false;
     }
     let tag = |key| {
@@ -230,10 +208,7 @@ pub(crate) fn may_start(world: &World, instance: &str, state: AttachmentState) -
 }
 
 fn free_device(disks: &Disks, instance: &str) -> String {
-    let used: Vec<&str> = disks
-        .attachments_of(instance)
-        .map(|a| a.device.as_str())
-        .collect();
+    let used: Vec<&str> = disks.attachments_of(instance).map(|a| a.device.as_str()).collect();
     let names = ('b'..='z').map(|letter| format!("/dev/xvd{letter}"));
     names
         .chain(('a'..='z').map(|letter| format!("/dev/xvda{letter}")))

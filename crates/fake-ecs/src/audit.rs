@@ -74,9 +74,7 @@ impl Audit {
     #[must_use]
     pub fn called_after_throttling_more_than(&self, most: u64) -> Vec<&Minute> {
         let minutes = self.minutes.iter();
-        minutes
-            .filter(|minute| minute.after_throttling > most)
-            .collect()
+        minutes.filter(|minute| minute.after_throttling > most).collect()
     }
 }
 
@@ -127,15 +125,12 @@ impl Tally {
     }
 
     pub(crate) fn audit(&self) -> Audit {
-        let created = self
-            .created
-            .iter()
-            .map(|((action, name), created)| CreatedResources {
-                action: action.clone(),
-                name: name.clone(),
-                ids: created.ids.clone(),
-                max_concurrent: created.max_concurrent,
-            });
+        let created = self.created.iter().map(|((action, name), created)| CreatedResources {
+            action: action.clone(),
+            name: name.clone(),
+            ids: created.ids.clone(),
+            max_concurrent: created.max_concurrent,
+        });
         let minutes = self.minutes.iter().map(|((minute, action), meter)| Minute {
             begin: Timestamp::from_millisecond(minute * MINUTE_MS).unwrap_or(Timestamp::MAX),
             action: action.clone(),

@@ -45,14 +45,7 @@ pub(crate) fn once(
         let at = world.now;
         let reply = reply.clone();
         world.tokens.queue.push_back((at, key.clone()));
-        world.tokens.used.insert(
-            key,
-            Use {
-                fingerprint,
-                at,
-                reply,
-            },
-        );
+        world.tokens.used.insert(key, Use { fingerprint, at, reply });
     }
     reply
 }
@@ -62,16 +55,13 @@ fn mismatch(action: Action) -> ApiError {
         Action::CreateSnapshot | Action::CreateSnapshotGroup => 403,
         _ => 400,
     };
-    ApiError::new(status, "IdempotentParameterMismatch").with_message(
-        "The request uses the same client token as a previous, but non-identical request.",
-    )
+    ApiError::new(status, "IdempotentParameterMismatch")
+        .with_message("The request uses the same client token as a previous, but non-identical request.")
 }
 
 fn in_flight(action: Action) -> ApiError {
     match action {
-        Action::CreateSnapshot | Action::CreateSnapshotGroup => {
-            ApiError::new(403, "IdempotentProcessing")
-        }
+        Action::CreateSnapshot | Action::CreateSnapshotGroup => ApiError::new(403, "IdempotentProcessing"),
         _ => ApiError::new(403, "LastTokenProcessing"),
     }
 }

@@ -174,11 +174,7 @@ impl Cloud {
     /// If devices or files remain; the next start in the same directory frees them.
     pub async fn shutdown(&self) -> Result<(), CleanupError> {
         let running = &self.running;
-        let server = running
-            .server
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let server = running.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(server);
         running.stop.cancel();
         running.tasks.close();

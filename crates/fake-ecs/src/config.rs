@@ -342,10 +342,7 @@ fn merge(target: &mut serde_json::Value, patch: &serde_json::Value) {
             if change.is_null() {
                 fields.remove(name);
             } else {
-                merge(
-                    fields.entry(name).or_insert(serde_json::Value::Null),
-                    change,
-                );
+                merge(fields.entry(name).or_insert(serde_json::Value::Null), change);
             }
         }
     }
@@ -381,10 +378,6 @@ mod tests {
     fn an_unknown_field_or_an_invalid_duration_is_rejected() {
         let config = Config::default();
         assert!(config.patched(&json!({"delay": {}})).is_err());
-        assert!(
-            config
-                .patched(&json!({"delays": {"attach": "soon"}}))
-                .is_err()
-        );
+        assert!(config.patched(&json!({"delays": {"attach": "soon"}})).is_err());
     }
 }

@@ -50,8 +50,7 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
     tag::check_count(&tags)?;
     check_zone_and_stock(world, params, &order)?;
     let key = order.kms_key.take();
-    (order.encrypted, order.kms_key) =
-        encryption::encryption(&world.config.keys, order.encrypted, key)?;
+    (order.encrypted, order.kms_key) = encryption::encryption(&world.config.keys, order.encrypted, key)?;
     let size = resolve_size(world, params, &order)?;
     check_performance(&order, size)?;
     check_quota(&world.config.limits, &world.disks, &order, size)?;
@@ -83,12 +82,7 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
             provisioned_iops: order.provisioned_iops,
             bursting: order.bursting,
             // Every resource is in a group, by default in this one.
-            resource_group: Some(
-                params
-                    .get("ResourceGroupId")
-                    .unwrap_or(DEFAULT_GROUP)
-                    .to_owned(),
-            ),
+            resource_group: Some(params.get("ResourceGroupId").unwrap_or(DEFAULT_GROUP).to_owned()),
             delete_with_instance: false,
             bound_to: None,
             tags,
@@ -128,9 +122,7 @@ fn check_zone_and_stock(world: &mut World, params: &Params, order: &Order) -> Re
         return Err(ApiError::new(404, "InvalidZoneId.NotFound"));
     }
     if !regional && stock::is_out_of_stock(&world.config.out_of_stock, &order.zone, None) {
-        return Err(
-            world.documented_error(&[(403, "Zone.NotOnSale"), (403, "OperationDenied.NoStock")])
-        );
+        return Err(world.documented_error(&[(403, "Zone.NotOnSale"), (403, "OperationDenied.NoStock")]));
     }
     let place = stock::place(&order.zone);
     if stock::is_out_of_stock(&world.config.out_of_stock, place, Some(&order.category)) {
@@ -140,15 +132,11 @@ fn check_zone_and_stock(world: &mut World, params: &Params, order: &Order) -> Re
             (403, "OperationDenied.NoStock"),
         ]));
     }
-    if order.level.is_some()
-        && stock::is_out_of_stock(&world.config.out_of_stock, place, order.level.as_deref())
-    {
+    if order.level.is_some() && stock::is_out_of_stock(&world.config.out_of_stock, place, order.level.as_deref()) {
         let code = "InvalidPerformanceLevel.ValueNotSupported";
         return Err(ApiError::new(400, code));
     }
-    if order.multi_attach
-        && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH))
-    {
+    if order.multi_attach && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH)) {
         let code = "OperationDenied.ZoneNotSupportMultiAttachDisk";
         return Err(ApiError::new(403, code));
     }
@@ -190,10 +178,7 @@ fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32
     // In range for the category, but not for the level.
     let anyhow = size::sizes(&order.category, Some("PL0")).unwrap_or(0..=0);
     if order.category == "cloud_essd" && anyhow.contains(&size) && level != Some("PL1") {
-        return Err(ApiError::new(
-            403,
-            "OperationDenied.PerformanceLevelNotMatch",
-        ));
+        return Err(ApiError::new(403, "OperationDenied.PerformanceLevelNotMatch"));
     }
     Err(world.documented_error(&[
         (400, "InvalidDiskSize.NotSupported"),
@@ -211,10 +196,7 @@ fn check_quota(limits: &Quotas, disks: &Disks, order: &Order, size: u32) -> Resu
         rows.map(|row| u64::from(row.size)).sum::<u64>() + u64::from(size)
     };
     let same = |row: &DiskRow| row.zone == order.zone && row.category == order.category;
-    if limits
-        .zone_category_gib
-        .is_some_and(|most| total(&same) > most)
-    {
+    if limits.zone_category_gib.is_some_and(|most| total(&same) > most) {
         return Err(ApiError::new(400, "QuotaExceed.DiskCapacity"));
     }
     if limits.total_gib.is_some_and(|most| total(&|_| true) > most) {
@@ -229,10 +211,7 @@ fn check_performance(order: &Order, size: u32) -> Result<(), ApiError> {
         return Err(ApiError::new(400, "InvalidProvisionedIops.LimitExceed"));
     }
     if order.bursting && size <= 3 {
-        return Err(ApiError::new(
-            400,
-            "InvalidBurstingEnabled.DiskSizeTooSmall",
-        ));
+        return Err(ApiError::new(400, "InvalidBurstingEnabled.DiskSizeTooSmall"));
     }
     Ok(())
 }
@@ -262,17 +241,11 @@ fn order(params: &Params) -> Result<Order, ApiError> {
     let auto = category == "cloud_auto";
     let provisioned_iops: Option<u64> = params.parsed("ProvisionedIops")?;
     if provisioned_iops.is_some() && !auto {
-        return Err(ApiError::new(
-            400,
-            "ProvisionedIopsForDiskCategoryUnsupported",
-        ));
+        return Err(ApiError::new(400, "ProvisionedIopsForDiskCategoryUnsupported"));
     }
     let bursting = params.flag("BurstingEnabled")?;
     if bursting && !auto {
-        return Err(ApiError::new(
-            400,
-            "BurstingEnabledForDiskCategoryUnsupported",
-        ));
+        return Err(ApiError::new(400, "BurstingEnabledForDiskCategoryUnsupported"));
     }
     let multi_attach = match params.get("MultiAttach") {
         None | Some("Disabled") => false,

@@ -22,11 +22,7 @@ const MAX_DISKS: usize = 16;
 /// Maximum total size of the disks.
 const MAX_GIB: u64 = 32 * 1024;
 
-pub(crate) fn create_snapshot_group(
-    world: &mut World,
-    params: &Params,
-    fails_later: bool,
-) -> ApiResult {
+pub(crate) fn create_snapshot_group(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {
     if params.required("RegionId")? != world.region {
         return Err(ApiError::new(404, "InvalidRegionId.NotFound"));
     }
@@ -98,10 +94,7 @@ fn disks_of_group(world: &World, params: &Params) -> Result<BTreeSet<String>, Ap
     let named = own(params.list("DiskId"));
     let excluded = own(params.list("ExcludeDiskId"));
     if !named.is_empty() && !excluded.is_empty() {
-        return Err(ApiError::new(
-            400,
-            "InvalidParam.ExcludeDiskIdsAndDiskIds.Conflict",
-        ));
+        return Err(ApiError::new(400, "InvalidParam.ExcludeDiskIdsAndDiskIds.Conflict"));
     }
     if !named.is_empty() {
         return Ok(named);

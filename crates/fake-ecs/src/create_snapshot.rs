@@ -115,9 +115,7 @@ pub(super) fn check_snapshot_source(world: &mut World, disk: &str) -> Result<(),
         "Available" => {}
         "In_use" => {
             let holder = row.attachments.first().map(|a| a.instance.as_str());
-            let power = holder
-                .and_then(|id| world.instances.get(id))
-                .map(|row| row.power);
+            let power = holder.and_then(|id| world.instances.get(id)).map(|row| row.power);
             if !matches!(power, Some(PowerState::Running | PowerState::Stopped)) {
                 return Err(ApiError::new(400, "IncorrectInstanceStatus"));
             }
@@ -126,17 +124,12 @@ pub(super) fn check_snapshot_source(world: &mut World, disk: &str) -> Result<(),
     }
     let essd = size::is_essd(&row.category);
     let of_disk = world.snapshots.of_disk(disk);
-    let running = of_disk
-        .filter(|row| row.stage == Stage::Progressing)
-        .count();
+    let running = of_disk.filter(|row| row.stage == Stage::Progressing).count();
     if essd && running >= MAX_IN_PROGRESS {
         return Err(ApiError::new(403, "QuotaExceed.ConcurrentSnapshotQuota"));
     }
     if world.snapshots.of_disk(disk).count() >= MAX {
-        return Err(world.documented_error(&[
-            (403, "QuotaExceed.SnapshotQuota"),
-            (403, "QuotaExceed.Snapshot"),
-        ]));
+        return Err(world.documented_error(&[(403, "QuotaExceed.SnapshotQuota"), (403, "QuotaExceed.Snapshot")]));
     }
     if !essd && running >= 1 {
         return Err(world.documented_error(&[
@@ -157,9 +150,7 @@ pub(crate) fn snapshot_captured(world: &mut World, id: &str, success: bool) {
         return;
     };
     let rest = until(now, row.ends);
-    world
-        .snapshots
-        .change(world.retention(), id, |row| row.cut = Some(now));
+    world.snapshots.change(world.retention(), id, |row| row.cut = Some(now));
     let snapshot = id.to_owned();
     world.schedule(rest, Event::Accomplished { snapshot });
 }

@@ -22,22 +22,13 @@ impl Session {
     ///
     /// # Errors
     /// If the token does not match or has expired.
-    pub(crate) fn secret_for(
-        &self,
-        token: Option<&str>,
-        now: Timestamp,
-    ) -> Result<String, ApiError> {
+    pub(crate) fn secret_for(&self, token: Option<&str>, now: Timestamp) -> Result<String, ApiError> {
         check_token(token, &self.token, self.expires, now)?;
         Ok(self.secret.clone())
     }
 }
 
-fn check_token(
-    token: Option<&str>,
-    own: &str,
-    expires: Timestamp,
-    now: Timestamp,
-) -> Result<(), ApiError> {
+fn check_token(token: Option<&str>, own: &str, expires: Timestamp, now: Timestamp) -> Result<(), ApiError> {
     let code = match token {
         None => "MissingSecurityToken",
         Some(token) if !token.starts_with("CAIS") => "InvalidSecurityToken.Malformed",
@@ -97,16 +88,13 @@ impl Keys {
                 Some(_) => Err(mismatch()),
             };
         }
-        let unknown = || {
-            ApiError::new(404, "InvalidAccessKeyId.NotFound")
-                .with_message("Specified access key is not found.")
-        };
+        let unknown =
+            || ApiError::new(404, "InvalidAccessKeyId.NotFound").with_message("Specified access key is not found.");
         if !id.starts_with("STS.") {
             return Err(unknown());
         }
         let last = period(now, lifetime);
-        let mut known =
-            (last - KEPT_PERIODS..=last).map(|period| self.role_credentials_of(period, lifetime));
+        let mut known = (last - KEPT_PERIODS..=last).map(|period| self.role_credentials_of(period, lifetime));
         let temporary = known.find(|t| t.id == id).ok_or_else(unknown)?;
         check_token(token, &temporary.token, temporary.expires, now)?;
         Ok(temporary.secret)
@@ -114,9 +102,7 @@ impl Keys {
 }
 
 fn half(lifetime: Duration) -> i64 {
-    i64::try_from(lifetime.as_secs() / 2)
-        .unwrap_or(i64::MAX)
-        .max(1)
+    i64::try_from(lifetime.as_secs() / 2).unwrap_or(i64::MAX).max(1)
 }
 
 fn period(now: Timestamp, lifetime: Duration) -> i64 {
@@ -169,10 +155,7 @@ mod tests {
         assert_eq!(code(&keys, &role.id, Some("CAISx"), at(0)), mismatch);
         let malformed = "InvalidSecurityToken.Malformed";
         assert_eq!(code(&keys, &role.id, Some("x"), at(0)), malformed);
-        assert_eq!(
-            code(&keys, keys.id.expose(), Some(&role.token), at(0)),
-            mismatch
-        );
+        assert_eq!(code(&keys, keys.id.expose(), Some(&role.token), at(0)), mismatch);
         assert_eq!(code(&keys, keys.id.expose(), None, at(0)), "ok");
         let unknown = "InvalidAccessKeyId.NotFound";
         assert_eq!(code(&keys, "LTAI5tOTHER", None, at(0)), unknown);

@@ -22,15 +22,12 @@ pub(crate) fn delete_disk(world: &mut World, params: &Params) -> ApiResult {
     match status {
         "Available" => {}
         "Creating" => {
-            return Err(world.documented_error(&[
-                (403, "IncorrectDiskStatus"),
-                (403, "IncorrectDiskStatus.Initializing"),
-            ]));
+            return Err(
+                world.documented_error(&[(403, "IncorrectDiskStatus"), (403, "IncorrectDiskStatus.Initializing")])
+            );
         }
         "In_use" => {
-            return Err(
-                world.documented_error(&[(403, "DiskStillAttached"), (403, "IncorrectDiskStatus")])
-            );
+            return Err(world.documented_error(&[(403, "DiskStillAttached"), (403, "IncorrectDiskStatus")]));
         }
         _ => return Err(ApiError::new(403, "IncorrectDiskStatus")),
     }

@@ -47,8 +47,7 @@ fn finds(
     current: &BTreeMap<String, String>,
     wanted: &BTreeMap<String, String>,
 ) -> bool {
-    old.unwrap_or(Some(current))
-        .is_some_and(|tags| carries(tags, wanted))
+    old.unwrap_or(Some(current)).is_some_and(|tags| carries(tags, wanted))
 }
 
 pub(super) fn check_region(region: &str, params: &Params) -> Result<(), ApiError> {
@@ -167,11 +166,7 @@ pub(crate) fn describe_instance_types(world: &mut World, params: &Params) -> Api
     if names.len() > 10 {
         return Err(ApiError::invalid("InstanceTypes"));
     }
-    let names = if names.is_empty() {
-        KNOWN.to_vec()
-    } else {
-        names
-    };
+    let names = if names.is_empty() { KNOWN.to_vec() } else { names };
     let types = names.into_iter().map(|name| {
         let mut machine = InstanceTypeSpec::named(name);
         if let Some(quantity) = world.config.rules.disk_quantity {

@@ -23,9 +23,7 @@ pub(crate) fn describe_tasks(world: &mut World, params: &Params) -> ApiResult {
     let known = matches!(params.get("TaskAction"), None | Some("ModifyDiskSpec"));
     let rows = world.tasks.iter().rev().filter(|row| {
         known
-            && ids
-                .as_ref()
-                .is_none_or(|ids| ids.contains(&row.id.as_str()))
+            && ids.as_ref().is_none_or(|ids| ids.contains(&row.id.as_str()))
             && (disks.is_empty() || disks.contains(&row.disk.as_str()))
             && status.is_none_or(|status| status == row.stage.as_str())
     });

@@ -55,10 +55,7 @@ pub(crate) fn detach_disk(world: &mut World, params: &Params, fails_later: bool)
         return Err(ApiError::new(403, "IncorrectInstanceStatus"));
     }
     if !attach::may_start(world, instance, AttachmentState::Detaching) {
-        return Err(world.documented_error(&[
-            (403, "InvalidOperation.Conflict"),
-            (400, "DisksDetachingOnEcsExceeded"),
-        ]));
+        return Err(world.documented_error(&[(403, "InvalidOperation.Conflict"), (400, "DisksDetachingOnEcsExceeded")]));
     }
     begin_detach(world, disk, instance, detach_stuck);
     Ok(ApiResponse::Done)
@@ -93,10 +90,7 @@ pub(crate) fn release(world: &mut World, disk: &str) {
     let Some(row) = world.disks.get_any(disk).filter(|row| row.detach_stuck) else {
         return;
     };
-    let stuck = row
-        .attachments
-        .iter()
-        .filter(|a| a.state == AttachmentState::Detaching);
+    let stuck = row.attachments.iter().filter(|a| a.state == AttachmentState::Detaching);
     let instances: Vec<String> = stuck.map(|a| a.instance.clone()).collect();
     for instance in instances {
         begin_detach(world, disk, &instance, false);

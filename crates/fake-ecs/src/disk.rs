@@ -112,9 +112,7 @@ impl DiskRow {
 
     /// Whether descriptions contain `AttachedTime` instead of `DetachedTime`.
     pub(crate) fn is_held(&self) -> bool {
-        self.attachments
-            .iter()
-            .any(|a| a.state == AttachmentState::Attached)
+        self.attachments.iter().any(|a| a.state == AttachmentState::Attached)
     }
 
     pub(crate) fn on(&self, instance: &str) -> Option<&Attachment> {
@@ -160,18 +158,12 @@ impl Disks {
     }
 
     /// The attachments of an instance in any state.
-    pub(crate) fn attachments_of<'a>(
-        &'a self,
-        instance: &'a str,
-    ) -> impl Iterator<Item = &'a Attachment> {
+    pub(crate) fn attachments_of<'a>(&'a self, instance: &'a str) -> impl Iterator<Item = &'a Attachment> {
         let rows = self.ids_on(instance).filter_map(|id| self.rows.get(id));
         rows.filter_map(move |row| row.on(instance))
     }
 
-    pub(crate) fn data_disks_of<'a>(
-        &'a self,
-        instance: &'a str,
-    ) -> impl Iterator<Item = &'a DiskRow> {
+    pub(crate) fn data_disks_of<'a>(&'a self, instance: &'a str) -> impl Iterator<Item = &'a DiskRow> {
         let rows = self.ids_on(instance).filter_map(|id| self.rows.get(id));
         rows.filter(move |row| !row.system && row.on(instance).is_some())
     }
@@ -183,12 +175,7 @@ impl Disks {
 
     /// The disk as a read at `time` returns it. In a torn read, status and `InstanceId` are of that time while the
     /// other fields are current.
-    pub(crate) fn as_of(
-        &self,
-        id: &str,
-        time: Option<Timestamp>,
-        torn: bool,
-    ) -> Option<Cow<'_, DiskRow>> {
+    pub(crate) fn as_of(&self, id: &str, time: Option<Timestamp>, torn: bool) -> Option<Cow<'_, DiskRow>> {
         let current = self.get(id);
         let Some(old) = time.and_then(|time| self.history.at(id, time)) else {
             return current.map(Cow::Borrowed);
@@ -206,12 +193,7 @@ impl Disks {
     }
 
     /// Changes a disk if it exists.
-    pub(crate) fn change(
-        &mut self,
-        retention: Retention,
-        id: &str,
-        change: impl FnOnce(&mut DiskRow),
-    ) {
+    pub(crate) fn change(&mut self, retention: Retention, id: &str, change: impl FnOnce(&mut DiskRow)) {
         let Some(row) = self.rows.get_mut(id) else {
             return;
         };
@@ -237,13 +219,7 @@ impl Disks {
         }
     }
 
-    fn record(
-        &mut self,
-        retention: Retention,
-        id: &str,
-        old: Option<&DiskRow>,
-        new: Option<&DiskRow>,
-    ) {
+    fn record(&mut self, retention: Retention, id: &str, old: Option<&DiskRow>, new: Option<&DiskRow>) {
         if let Some(row) = old {
             for attachment in &row.attachments {
                 self.by_instance.remove(&attachment.instance, &row.id);

@@ -64,10 +64,7 @@ pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admiss
     let seq = open_log(world, call.action.as_str(), call, &request_id);
     let region = world.region.clone();
     let limits = &world.config.throttle;
-    let throttled = world
-        .throttle
-        .admit(limits, &region, call.action, world.now)
-        .err();
+    let throttled = world.throttle.admit(limits, &region, call.action, world.now).err();
     let name = call.action.as_str();
     let denied = world.config.denied.iter().any(|d| d == name || d == "*");
     let injected = match &throttled {
@@ -96,12 +93,7 @@ pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admiss
 }
 
 /// Runs the action of an admitted call.
-pub(crate) fn serve(
-    world: &mut World,
-    now: Timestamp,
-    call: &ApiCall,
-    admission: Admission,
-) -> CallResult {
+pub(crate) fn serve(world: &mut World, now: Timestamp, call: &ApiCall, admission: Admission) -> CallResult {
     advance(world, now);
     let injected = admission.injected;
     let mut response_fault = injected.fault_before;
@@ -164,9 +156,7 @@ fn act(world: &mut World, call: &ApiCall, fails_later: bool) -> ApiResult {
         Action::CreateSnapshot => create_snapshot::create_snapshot(world, params, fails_later),
         Action::DeleteSnapshot => delete_snapshot::delete_snapshot(world, params),
         Action::DescribeSnapshots => describe::describe_snapshots(world, params),
-        Action::CreateSnapshotGroup => {
-            create_group::create_snapshot_group(world, params, fails_later)
-        }
+        Action::CreateSnapshotGroup => create_group::create_snapshot_group(world, params, fails_later),
         Action::DeleteSnapshotGroup => delete_group::delete_snapshot_group(world, params),
         Action::DescribeSnapshotGroups => describe_groups::describe_snapshot_groups(world, params),
         Action::TagResources => tag_resources::tag_resources(world, params),
@@ -181,12 +171,7 @@ fn act(world: &mut World, call: &ApiCall, fails_later: bool) -> ApiResult {
 
 /// Records the resource that a call created, including calls whose response will be lost. Returns
 /// the ID of a new resource; none for a repeated call, which returns the existing one.
-fn tally_created(
-    world: &mut World,
-    action: &str,
-    name: Option<&str>,
-    reply: &ApiResult,
-) -> Option<String> {
+fn tally_created(world: &mut World, action: &str, name: Option<&str>, reply: &ApiResult) -> Option<String> {
     let (Ok(ApiResponse::Disk(id)) | Ok(ApiResponse::Snapshot(id))) = reply else {
         return None;
     };
@@ -197,8 +182,7 @@ fn tally_created(
         let key = (action.to_owned(), name.to_owned());
         let mut created = world.log.tally.created.remove(&key).unwrap_or_default();
         created.ids.push(id.clone());
-        let exists =
-            |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
+        let exists = |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
         let max_concurrent = created.ids.iter().filter(exists).count();
         created.max_concurrent = created.max_concurrent.max(max_concurrent);
         world.log.tally.created.insert(key, created);

@@ -95,17 +95,13 @@ impl FromStr for DurationDistribution {
             let sigma: f64 = sigma.trim().parse().map_err(|_| refuse())?;
             let median = parse(median)?;
             let accepted = (0.0..=MAX_SIGMA).contains(&sigma);
-            return accepted
-                .then_some(Self::Lognormal { median, sigma })
-                .ok_or_else(refuse);
+            return accepted.then_some(Self::Lognormal { median, sigma }).ok_or_else(refuse);
         }
         match text.split_once("..") {
             None => parse(text).map(Self::fixed),
             Some((min, max)) => {
                 let (min, max) = (parse(min)?, parse(max)?);
-                (min <= max)
-                    .then_some(Self::Uniform { min, max })
-                    .ok_or_else(refuse)
+                (min <= max).then_some(Self::Uniform { min, max }).ok_or_else(refuse)
             }
         }
     }
@@ -132,10 +128,7 @@ impl fmt::Display for DurationDistribution {
                 write!(f, "{}", humantime::format_duration(*min))
             }
             Self::Uniform { min, max } => {
-                let (min, max) = (
-                    humantime::format_duration(*min),
-                    humantime::format_duration(*max),
-                );
+                let (min, max) = (humantime::format_duration(*min), humantime::format_duration(*max));
                 write!(f, "{min}..{max}")
             }
             Self::Lognormal { median, sigma } => {
@@ -166,15 +159,9 @@ mod tests {
     #[test]
     fn distributions_are_parsed_and_printed_alike() {
         for text in ["500ms", "1s..5s", "0s", "lognormal:60ms,0.6"] {
-            assert_eq!(
-                text.parse::<DurationDistribution>().unwrap().to_string(),
-                text
-            );
+            assert_eq!(text.parse::<DurationDistribution>().unwrap().to_string(), text);
         }
-        assert_eq!(
-            "0.5s".parse::<DurationDistribution>().unwrap().to_string(),
-            "500ms"
-        );
+        assert_eq!("0.5s".parse::<DurationDistribution>().unwrap().to_string(), "500ms");
     }
 
     #[test]
@@ -182,18 +169,9 @@ mod tests {
         assert!("5s..1s".parse::<DurationDistribution>().is_err());
         assert!("soon".parse::<DurationDistribution>().is_err());
         assert!("-1s".parse::<DurationDistribution>().is_err());
-        for text in [
-            "60ms,x",
-            "60ms",
-            "60ms,-0.1",
-            "60ms,NaN",
-            "60ms,2.1",
-            "x,0.5",
-        ] {
+        for text in ["60ms,x", "60ms", "60ms,-0.1", "60ms,NaN", "60ms,2.1", "x,0.5"] {
             assert!(
-                format!("lognormal:{text}")
-                    .parse::<DurationDistribution>()
-                    .is_err(),
+                format!("lognormal:{text}").parse::<DurationDistribution>().is_err(),
                 "{text}"
             );
         }
@@ -205,10 +183,7 @@ mod tests {
         let mut rng = Rng::new(3);
         for _ in 0..100 {
             let drawn = spread.draw(&mut rng);
-            assert!(
-                drawn >= Duration::from_secs(1) && drawn <= spread.max(),
-                "{drawn:?}"
-            );
+            assert!(drawn >= Duration::from_secs(1) && drawn <= spread.max(), "{drawn:?}");
         }
     }
 

@@ -10,8 +10,7 @@ pub(crate) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok,
 
 pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
-    humantime::parse_duration(&text)
-        .map_err(|error| D::Error::custom(format!("{text:?} is not a duration: {error}")))
+    humantime::parse_duration(&text).map_err(|error| D::Error::custom(format!("{text:?} is not a duration: {error}")))
 }
 
 /// Optional durations as strings.
@@ -24,16 +23,11 @@ pub(crate) mod optional {
     struct Text(#[serde(with = "super")] Duration);
 
     #[expect(clippy::ref_option, reason = "serde calls it with a reference")]
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(value: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
         value.map(Text).serialize(to)
     }
 
-    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<Text>::deserialize(from)?.map(|text| text.0))
     }
 }

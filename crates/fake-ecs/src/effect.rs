@@ -73,10 +73,7 @@ impl Effects {
     pub(crate) fn start(&mut self, work: Work, then: Event) {
         self.last += 1;
         self.running.insert(self.last, then);
-        self.outbox.push(Effect {
-            id: self.last,
-            work,
-        });
+        self.outbox.push(Effect { id: self.last, work });
     }
 
     /// The work to perform, each returned once.
@@ -109,18 +106,12 @@ pub(crate) fn work_of(disks: &Disks, snapshots: &Snapshots, due: &Event) -> Opti
             serial: serial(disk)?,
             instance: instance.clone(),
         },
-        Event::Resized {
-            disk,
-            size,
-            visible,
-        } => Work::Resize {
+        Event::Resized { disk, size, visible } => Work::Resize {
             serial: serial(disk)?,
             gib: *size,
             visible: *visible,
         },
-        Event::Deleted { serial, .. } => Work::RemoveDisk {
-            serial: serial.clone(),
-        },
+        Event::Deleted { serial, .. } => Work::RemoveDisk { serial: serial.clone() },
         Event::Cut { snapshot } => {
             let row = snapshots.get(snapshot)?;
             Work::Cut {

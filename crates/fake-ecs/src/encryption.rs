@@ -7,20 +7,13 @@ use super::config::{DefaultEncryption, Keys};
 pub(crate) const SERVICE_KEY: &str = "0f1e2d3c-acs-ecs-service-key";
 
 /// Whether a new disk is encrypted, and by which key.
-pub(crate) fn encryption(
-    keys: &Keys,
-    wanted: bool,
-    key: Option<String>,
-) -> Result<(bool, Option<String>), ApiError> {
+pub(crate) fn encryption(keys: &Keys, wanted: bool, key: Option<String>) -> Result<(bool, Option<String>), ApiError> {
     let encrypted = match keys.default_encryption {
         _ if wanted => true,
         DefaultEncryption::Off => false,
         DefaultEncryption::Upgrade => true,
         DefaultEncryption::Refuse => {
-            return Err(ApiError::new(
-                403,
-                "InvalidEncrypted.NotMatchDiskDefaultEncryption",
-            ));
+            return Err(ApiError::new(403, "InvalidEncrypted.NotMatchDiskDefaultEncryption"));
         }
     };
     if let Some(key) = &key {

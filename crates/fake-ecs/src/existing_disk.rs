@@ -51,10 +51,7 @@ pub(crate) fn add(world: &mut World, found: &ExistingDisk) -> String {
             bursting: false,
             resource_group: None,
             delete_with_instance: found.system,
-            bound_to: found
-                .instance
-                .clone()
-                .filter(|_| size::is_ephemeral(&found.category)),
+            bound_to: found.instance.clone().filter(|_| size::is_ephemeral(&found.category)),
             tags: std::collections::BTreeMap::new(),
             created: now,
             attached: found.instance.as_ref().map(|_| now),

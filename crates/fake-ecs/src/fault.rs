@@ -129,13 +129,7 @@ impl FaultInjector {
     }
 
     /// Counts the call and returns the faults to inject.
-    pub(crate) fn inject(
-        &mut self,
-        faults: &[Fault],
-        action: Action,
-        now: Timestamp,
-        rng: &mut Rng,
-    ) -> InjectedFaults {
+    pub(crate) fn inject(&mut self, faults: &[Fault], action: Action, now: Timestamp, rng: &mut Rng) -> InjectedFaults {
         let mut injected = InjectedFaults::default();
         for (index, fault) in faults.iter().enumerate() {
             if fault.action != "*" && fault.action != action.as_str() {
@@ -143,9 +137,7 @@ impl FaultInjector {
             }
             let nth = self.calls.entry(index).or_default();
             *nth += 1;
-            let over = fault
-                .lasts
-                .is_some_and(|lasts| now >= after(self.since, lasts));
+            let over = fault.lasts.is_some_and(|lasts| now >= after(self.since, lasts));
             let struck = match (fault.percent, fault.lasts) {
                 (Some(percent), _) => *nth >= fault.from && rng.percent(percent),
                 (None, Some(_)) => *nth >= fault.from,
@@ -267,16 +259,12 @@ mod tests {
         assert!((10..35).contains(&hung), "{hung}");
         assert!((45..145).all(|second| struck(second) == (false, false)));
         let written = serde_json::to_string(&faults).unwrap();
-        assert_eq!(
-            serde_json::from_str::<Vec<Fault>>(&written).unwrap(),
-            faults
-        );
+        assert_eq!(serde_json::from_str::<Vec<Fault>>(&written).unwrap(), faults);
     }
 
     #[test]
     fn a_fault_in_json_has_defaults() {
-        let read: Fault =
-            serde_json::from_str(r#"{"action":"CreateDisk","kind":"reset-after"}"#).unwrap();
+        let read: Fault = serde_json::from_str(r#"{"action":"CreateDisk","kind":"reset-after"}"#).unwrap();
         assert_eq!((read.from, read.times), (1, 1));
         assert_eq!(read.kind, FaultKind::ResetAfter);
         let late = r#"{"action":"*","kind":{"delay-after":"2s"}}"#;

@@ -1,4 +1,5 @@
-//! Indexes that lag together: a new resource is missing from every list, and every action on it fails as if it did not exist.
+//! Indexes that lag together: a new resource is missing from every list, and every action on it fails as if it did not
+//! exist.
 
 use jiff::Timestamp;
 

@@ -31,13 +31,7 @@ pub(crate) struct Retention {
 
 impl<T: Clone> History<T> {
     /// Records a change and drops the versions that no read returns any more.
-    pub(crate) fn record(
-        &mut self,
-        id: &str,
-        old: Option<&T>,
-        new: Option<&T>,
-        Retention { now, memory }: Retention,
-    ) {
+    pub(crate) fn record(&mut self, id: &str, old: Option<&T>, new: Option<&T>, Retention { now, memory }: Retention) {
         if memory.is_zero() {
             self.versions.clear();
             return;

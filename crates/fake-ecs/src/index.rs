@@ -8,10 +8,7 @@ pub(crate) struct Index(BTreeMap<String, BTreeSet<String>>);
 
 impl Index {
     pub(crate) fn add(&mut self, to: &str, from: &str) {
-        self.0
-            .entry(to.to_owned())
-            .or_default()
-            .insert(from.to_owned());
+        self.0.entry(to.to_owned()).or_default().insert(from.to_owned());
     }
 
     pub(crate) fn remove(&mut self, to: &str, from: &str) {

@@ -27,9 +27,7 @@ pub(crate) fn add_running_instance(world: &mut World, spec: NodeSpec) -> String 
     let row = InstanceRow {
         id: id.clone(),
         name: format!("node-{}", world.instances.len() + 1),
-        instance_type: spec
-            .instance_type
-            .unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
+        instance_type: spec.instance_type.unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
         zone: zone.unwrap_or_default(),
         power: PowerState::Running,
         ready: world.now,
@@ -97,11 +95,7 @@ pub(crate) fn remove_instance(world: &mut World, id: &str) -> bool {
     }
     let held: Vec<String> = world.disks.ids_on(id).cloned().collect();
     for disk in held {
-        if world
-            .disks
-            .get(&disk)
-            .is_some_and(|row| row.delete_with_instance)
-        {
+        if world.disks.get(&disk).is_some_and(|row| row.delete_with_instance) {
             world.disks.remove(world.retention(), &disk);
         } else {
             detach::begin_detach(world, &disk, id, false);

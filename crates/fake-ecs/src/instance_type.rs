@@ -46,9 +46,7 @@ impl InstanceTypeSpec {
         let family = family.split('.').next().unwrap_or(family);
         let generation = family.chars().find_map(|c| c.to_digit(10));
         let (nvme, categories) = match (family, generation) {
-            (family, _)
-                if family.starts_with("u1") || family == "e" || family.starts_with("e-") =>
-            {
+            (family, _) if family.starts_with("u1") || family == "e" || family.starts_with("e-") => {
                 ("unsupported", ENTRY)
             }
             ("g7se", _) | (_, Some(8..)) => ("required", NEW),
@@ -95,10 +93,7 @@ mod tests {
         let g6 = InstanceTypeSpec::named("ecs.g6.large");
         assert_eq!((g6.disk_quantity, g6.nvme), (17, "unsupported"));
         assert!(g6.supports("cloud_efficiency") && !g6.supports("cloud"));
-        assert_eq!(
-            InstanceTypeSpec::named("ecs.g7se.16xlarge").disk_quantity,
-            56
-        );
+        assert_eq!(InstanceTypeSpec::named("ecs.g7se.16xlarge").disk_quantity, 56);
         assert!(InstanceTypeSpec::named("ecs.u1-c1m2.large").supports("cloud_essd_entry"));
         assert!(InstanceTypeSpec::named("ecs.e-c1m2.large").supports("cloud_essd_entry"));
         assert!(!InstanceTypeSpec::named("ecs.g8i.large").supports("cloud_ssd"));

@@ -1,8 +1,8 @@
 //! A fake of the disk API of Alibaba-style ECS clouds.
 //!
-//! One state machine with an injected clock: states are asynchronous, reads can be stale, and paging, tokens, limits and
-//! errors follow the documents of the ECS API. It checks signatures and renders responses with code of its own, so that it
-//! does not repeat a mistake of the client under test.
+//! One state machine with an injected clock: states are asynchronous, reads can be stale, and paging, tokens, limits
+//! and errors follow the documents of the ECS API. It checks signatures and renders responses with code of its own, so
+//! that it does not repeat a mistake of the client under test.
 //!
 //! It is used in memory ([`Cloud::http`]), on a wiremock server ([`Cloud::mount`], feature `wiremock`), or over HTTP
 //! ([`Cloud::start`]), then optionally with loop devices as disks.

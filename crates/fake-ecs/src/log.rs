@@ -44,13 +44,7 @@ pub struct Entry {
 
 impl Entry {
     /// A call in progress, without parameters.
-    pub(crate) fn arrived(
-        at: Timestamp,
-        action: &str,
-        via: Via,
-        nonce: Option<String>,
-        request_id: &str,
-    ) -> Self {
+    pub(crate) fn arrived(at: Timestamp, action: &str, via: Via, nonce: Option<String>, request_id: &str) -> Self {
         Self {
             seq: 0,
             at,
@@ -105,8 +99,7 @@ impl CallLog {
         while self.entries.len() >= keep.max(1) {
             self.entries.pop_front();
         }
-        self.open
-            .insert(entry.seq, (entry.at, entry.action.clone()));
+        self.open.insert(entry.seq, (entry.at, entry.action.clone()));
         self.entries.push_back(entry);
         self.last
     }
@@ -174,12 +167,6 @@ mod tests {
         }
         let codes: Vec<_> = log.entries().map(|e| e.code.as_deref()).collect();
         assert_eq!(codes, [None, Some("IncorrectDiskStatus")]);
-        assert_eq!(
-            log.counts()["AttachDisk"],
-            Count {
-                calls: 3,
-                refused: 2
-            }
-        );
+        assert_eq!(log.counts()["AttachDisk"], Count { calls: 3, refused: 2 });
     }
 }

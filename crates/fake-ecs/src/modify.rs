@@ -81,10 +81,7 @@ pub(crate) fn put_spec(world: &mut World, disk: &str, to: Spec, changed: Option<
 
 fn check_changeable(world: &mut World, row: &DiskRow) -> Result<(), ApiError> {
     if task::is_changing(&world.tasks, &row.id) {
-        return Err(world.documented_error(&[
-            (403, "InvalidStatus.DiskNotReady"),
-            (403, "IncorrectDiskStatus"),
-        ]));
+        return Err(world.documented_error(&[(403, "InvalidStatus.DiskNotReady"), (403, "IncorrectDiskStatus")]));
     }
     match row.status() {
         "Available" | "In_use" => {}
@@ -101,19 +98,13 @@ fn check_changeable(world: &mut World, row: &DiskRow) -> Result<(), ApiError> {
         return Err(ApiError::new(403, "DiskCreatingSnapshot"));
     }
     if row.growing.is_some() {
-        return Err(ApiError::new(
-            403,
-            "OperationDenied.DiskExpansionUnfinished",
-        ));
+        return Err(ApiError::new(403, "OperationDenied.DiskExpansionUnfinished"));
     }
     let held = row.attachments.first();
     let power = held.and_then(|held| world.instances.get(&held.instance));
     match power.map(|row| row.power) {
         None | Some(PowerState::Running | PowerState::Stopped) => Ok(()),
-        Some(_) => Err(ApiError::new(
-            400,
-            "InvalidOperation.InstanceStatusUnsupported",
-        )),
+        Some(_) => Err(ApiError::new(400, "InvalidOperation.InstanceStatusUnsupported")),
     }
 }
 
@@ -176,12 +167,7 @@ fn check_spec(world: &mut World, row: &DiskRow, to: &Spec) -> Result<(), ApiErro
         return Err(ApiError::new(403, "DiskInCoolingPeriod"));
     }
     let holder = row.attachments.first().map(|held| held.instance.clone());
-    let machine = holder.and_then(|id| {
-        world
-            .instances
-            .get(&id)
-            .map(|row| row.instance_type.clone())
-    });
+    let machine = holder.and_then(|id| world.instances.get(&id).map(|row| row.instance_type.clone()));
     if machine.is_some_and(|name| !InstanceTypeSpec::named(&name).supports(&to.category)) {
         return Err(world.documented_error(&[
             (403, "InvalidInstanceType.NotSupportDiskCategory"),
@@ -213,11 +199,7 @@ pub(crate) fn modify_disk_attribute(world: &mut World, params: &Params) -> ApiRe
     let disk_name = params.get("DiskName");
     name::check(disk_name.unwrap_or_default(), "InvalidDiskName.Malformed")?;
     let description = params.get("Description");
-    if bursting.is_none()
-        && delete_with_instance.is_none()
-        && disk_name.is_none()
-        && description.is_none()
-    {
+    if bursting.is_none() && delete_with_instance.is_none() && disk_name.is_none() && description.is_none() {
         return Err(ApiError::new(400, "NoAttributeToModify"));
     }
     // All or nothing: every disk is checked before any is changed.

@@ -176,9 +176,7 @@ impl Options {
     #[must_use]
     pub fn zones(&self) -> Vec<String> {
         if self.zones.is_empty() {
-            return ["a", "b", "c"]
-                .map(|zone| format!("{}-{zone}", self.region))
-                .to_vec();
+            return ["a", "b", "c"].map(|zone| format!("{}-{zone}", self.region)).to_vec();
         }
         self.zones.clone()
     }
@@ -298,10 +296,7 @@ mod tests {
         let latency = &initial_state.config.latency;
         assert_eq!(latency.all.to_string(), "lognormal:60ms,0.6");
         assert_eq!(latency.actions["AttachDisk"].to_string(), "300ms");
-        assert_eq!(
-            initial_state.config.throttle.user,
-            Some(Quota::a_minute(600))
-        );
+        assert_eq!(initial_state.config.throttle.user, Some(Quota::a_minute(600)));
         assert_eq!(initial_state.config.out_of_stock.len(), 2);
         assert_eq!(initial_state.nodes.len(), 3);
         assert!(!initial_state.config.rules.serial_attach_detach);

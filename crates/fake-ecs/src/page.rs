@@ -45,11 +45,7 @@ impl PageBounds {
 }
 
 /// The range of rows that a call can return. A page by number needs all rows, for its total.
-pub(crate) fn bounds(
-    world: &World,
-    params: &Params,
-    sizes: RangeInclusive<u64>,
-) -> Result<PageBounds, ApiError> {
+pub(crate) fn bounds(world: &World, params: &Params, sizes: RangeInclusive<u64>) -> Result<PageBounds, ApiError> {
     let size: Option<u64> = params.parsed("MaxResults")?;
     let token = params.get("NextToken");
     if size.is_none() && token.is_none() {

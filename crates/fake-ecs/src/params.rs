@@ -25,10 +25,7 @@ impl Params {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(String::as_str)
-            .filter(|v| !v.is_empty())
+        self.0.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
     /// Whether the parameter is present with an empty value.
@@ -57,16 +54,12 @@ impl Params {
     }
 
     /// A JSON array of IDs; none if absent.
-    pub(crate) fn ids(
-        &self,
-        name: &str,
-        malformed: ApiError,
-    ) -> Result<Option<BTreeSet<String>>, ApiError> {
+    pub(crate) fn ids(&self, name: &str, malformed: ApiError) -> Result<Option<BTreeSet<String>>, ApiError> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        let ids: Vec<String> = serde_json::from_str(text)
-            .map_err(|_| ApiError::new(400, format!("InvalidParameter.{name}")))?;
+        let ids: Vec<String> =
+            serde_json::from_str(text).map_err(|_| ApiError::new(400, format!("InvalidParameter.{name}")))?;
         if ids.len() > 100 {
             return Err(malformed);
         }
@@ -75,9 +68,7 @@ impl Params {
 
     /// `Name.1`, `Name.2`, … up to the first gap.
     pub(crate) fn list(&self, name: &str) -> Vec<&str> {
-        (1..)
-            .map_while(|n| self.get(&format!("{name}.{n}")))
-            .collect()
+        (1..).map_while(|n| self.get(&format!("{name}.{n}"))).collect()
     }
 
     /// `Tag.N.Key` and `Tag.N.Value`, validated.
@@ -115,10 +106,7 @@ mod tests {
     fn an_empty_value_counts_as_absent() {
         let params = Params::default().with("DiskId", "");
         assert_eq!(params.get("DiskId"), None);
-        assert_eq!(
-            params.required("DiskId").unwrap_err().code,
-            "MissingParameter"
-        );
+        assert_eq!(params.required("DiskId").unwrap_err().code, "MissingParameter");
     }
 
     #[test]
@@ -141,11 +129,7 @@ mod tests {
     #[test]
     fn ids_are_a_json_array_of_at_most_a_hundred() {
         let error = || ApiError::new(403, "InvalidDiskIds.Malformed");
-        let ids = |text: &str| {
-            Params::default()
-                .with("DiskIds", text)
-                .ids("DiskIds", error())
-        };
+        let ids = |text: &str| Params::default().with("DiskIds", text).ids("DiskIds", error());
         assert_eq!(ids("[]").unwrap().unwrap().len(), 0);
         assert_eq!(ids("oops").unwrap_err().code, "InvalidParameter.DiskIds");
         let many: Vec<String> = (0..101).map(|n| format!("d-{n}")).collect();
@@ -156,12 +140,8 @@ mod tests {
 
     #[test]
     fn the_order_of_tags_is_part_of_the_fingerprint() {
-        let one = Params::default()
-            .with("Tag.1.Key", "a")
-            .with("Tag.2.Key", "b");
-        let other = Params::default()
-            .with("Tag.1.Key", "b")
-            .with("Tag.2.Key", "a");
+        let one = Params::default().with("Tag.1.Key", "a").with("Tag.2.Key", "b");
+        let other = Params::default().with("Tag.1.Key", "b").with("Tag.2.Key", "a");
         assert_ne!(one.fingerprint(), other.fingerprint());
         let again = one.clone().with("ClientToken", "x");
         assert_eq!(one.fingerprint(), again.fingerprint());

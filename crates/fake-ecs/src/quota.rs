@@ -36,10 +36,7 @@ impl Quota {
     /// A quota of `calls` per minute.
     #[must_use]
     pub fn a_minute(calls: u32) -> Self {
-        Self {
-            calls,
-            period: MINUTE,
-        }
+        Self { calls, period: MINUTE }
     }
 
     pub(crate) fn period_ms(self) -> u32 {

@@ -47,9 +47,7 @@ fn resize_disk_once(world: &mut World, params: &Params) -> ApiResult {
         return Err(ApiError::new(403, "DiskCreatingSnapshot"));
     }
     if wanted <= row.size {
-        return Err(
-            world.documented_error(&[(403, "InvalidDiskSize"), (403, "InvalidDiskSize.TooSmall")])
-        );
+        return Err(world.documented_error(&[(403, "InvalidDiskSize"), (403, "InvalidDiskSize.TooSmall")]));
     }
     let sizes = size::sizes(&row.category, row.level.as_deref());
     if sizes.is_none_or(|sizes| wanted > *sizes.end()) {
@@ -71,10 +69,7 @@ fn resize_disk_once(world: &mut World, params: &Params) -> ApiResult {
     Ok(ApiResponse::Done)
 }
 
-fn check_running(
-    instances: &BTreeMap<String, InstanceRow>,
-    instance: &str,
-) -> Result<(), ApiError> {
+fn check_running(instances: &BTreeMap<String, InstanceRow>, instance: &str) -> Result<(), ApiError> {
     match instances.get(instance).map(|row| row.power) {
         Some(PowerState::Running) => Ok(()),
         _ => Err(ApiError::new(403, "InvalidInstanceStatus.NotRunning")),

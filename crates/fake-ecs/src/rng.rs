@@ -92,10 +92,7 @@ mod tests {
     fn an_id_body_is_twenty_lower_case_letters_and_digits() {
         let body = Rng::new(1).body();
         assert_eq!(body.len(), 20);
-        assert!(
-            body.bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        );
+        assert!(body.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()));
     }
 
     #[test]

@@ -33,12 +33,7 @@ pub(crate) fn max_provisioned_iops(gib: u32) -> u32 {
 pub(crate) fn is_essd(category: &str) -> bool {
     matches!(
         category,
-        "cloud_essd"
-            | "cloud_auto"
-            | "cloud_essd_entry"
-            | "cloud_essd_xc0"
-            | "cloud_essd_xc1"
-            | REGIONAL
+        "cloud_essd" | "cloud_auto" | "cloud_essd_entry" | "cloud_essd_xc0" | "cloud_essd_xc1" | REGIONAL
     )
 }
 
@@ -70,11 +65,7 @@ pub(crate) const CATEGORIES: [&str; 10] = [
 pub(crate) fn performance(category: &str, level: Option<&str>, gib: u32) -> (u32, u32) {
     let iops = |each: u32, most: u32| gib.saturating_mul(each).saturating_add(1800).min(most);
     // Throughput grows by hundredths of the size.
-    let rate = |base: u32, percent: u32, most: u32| {
-        (gib.saturating_mul(percent) / 100)
-            .saturating_add(base)
-            .min(most)
-    };
+    let rate = |base: u32, percent: u32, most: u32| (gib.saturating_mul(percent) / 100).saturating_add(base).min(most);
     match (category, level) {
         ("cloud_efficiency", _) => (iops(8, 5000), rate(100, 15, 140)),
         ("cloud_ssd", _) => (iops(30, 25000), rate(120, 50, 300)),
@@ -86,12 +77,8 @@ pub(crate) fn performance(category: &str, level: Option<&str>, gib: u32) -> (u32
         ("cloud_essd_entry", _) => (iops(8, 6000), rate(100, 15, 150)),
         (REGIONAL, _) => (iops(50, 50000), rate(120, 50, 350)),
         // Reads; the write limits are lower.
-        ("elastic_ephemeral_disk_standard", _) => {
-            (gib.saturating_mul(100).min(820_000), rate(0, 80, 4096))
-        }
-        ("elastic_ephemeral_disk_premium", _) => {
-            (gib.saturating_mul(300).min(1_000_000), rate(0, 160, 4096))
-        }
+        ("elastic_ephemeral_disk_standard", _) => (gib.saturating_mul(100).min(820_000), rate(0, 80, 4096)),
+        ("elastic_ephemeral_disk_premium", _) => (gib.saturating_mul(300).min(1_000_000), rate(0, 160, 4096)),
         _ => (300, 30),
     }
 }

@@ -117,18 +117,12 @@ impl Snapshots {
     /// Whether a snapshot prevents deletion and resizing of the disk: until its point in time is captured, and in
     /// legacy categories until it is complete.
     pub(crate) fn block(&self, disk: &str) -> bool {
-        self.of_disk(disk).any(|row| {
-            row.stage == Stage::Progressing && (row.cut.is_none() || !size::is_essd(&row.category))
-        })
+        self.of_disk(disk)
+            .any(|row| row.stage == Stage::Progressing && (row.cut.is_none() || !size::is_essd(&row.category)))
     }
 
     /// Changes a snapshot if it exists.
-    pub(crate) fn change(
-        &mut self,
-        retention: Retention,
-        id: &str,
-        change: impl FnOnce(&mut SnapshotRow),
-    ) {
+    pub(crate) fn change(&mut self, retention: Retention, id: &str, change: impl FnOnce(&mut SnapshotRow)) {
         let Some(row) = self.rows.get_mut(id) else {
             return;
         };

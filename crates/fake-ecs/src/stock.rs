@@ -40,9 +40,7 @@ impl FromStr for OutOfStock {
     fn from_str(text: &str) -> Result<Self, InvalidOutOfStock> {
         let refuse = || InvalidOutOfStock(text.to_owned());
         let (zone, category) = text.trim().split_once('/').ok_or_else(refuse)?;
-        let known = category == "*"
-            || size::CATEGORIES.contains(&category)
-            || STOCK_KEYS.contains(&category);
+        let known = category == "*" || size::CATEGORIES.contains(&category) || STOCK_KEYS.contains(&category);
         if zone.is_empty() || !known {
             return Err(refuse());
         }
@@ -108,11 +106,7 @@ impl StockHistory {
 }
 
 /// Whether the category, or without one the entire zone, is out of stock.
-pub(crate) fn is_out_of_stock(
-    out_of_stock: &[OutOfStock],
-    zone: &str,
-    category: Option<&str>,
-) -> bool {
+pub(crate) fn is_out_of_stock(out_of_stock: &[OutOfStock], zone: &str, category: Option<&str>) -> bool {
     out_of_stock.iter().any(|sold| {
         let here = sold.zone == "*" || sold.zone == zone;
         here && match category {

@@ -75,8 +75,7 @@ impl Sessions {
     }
 
     fn issue(&mut self, rng: &mut Rng, now: Timestamp, wanted: &AssumeRequest) -> Session {
-        self.0
-            .retain(|_, old| after(old.expires, KEPT_PERIODS) > now);
+        self.0.retain(|_, old| after(old.expires, KEPT_PERIODS) > now);
         let session = Session {
             id: format!("STS.{}", rng.word(24)),
             secret: rng.word(44),
@@ -133,16 +132,18 @@ pub(crate) fn assume_role_with_oidc(
     let token = needed(params, "OIDCToken")?;
     let wanted = wanted(config, params)?;
     if !config.oidc_providers.iter().any(|known| known == provider) {
-        return Err(ApiError::new(401, "AuthenticationFail.NoPermission")
-            .with_message("No such OIDC Provider registered."));
+        return Err(
+            ApiError::new(401, "AuthenticationFail.NoPermission").with_message("No such OIDC Provider registered.")
+        );
     }
     let claims = claims(token)?;
     let expires = claims["exp"]
         .as_i64()
         .ok_or_else(|| invalid_token("The Jwt content is invalid that cannot be recognized."))?;
     if expires <= now.as_second() {
-        return Err(ApiError::new(401, "AuthenticationFail.OIDCToken.Expired")
-            .with_message("This JsonWebToken is expired."));
+        return Err(
+            ApiError::new(401, "AuthenticationFail.OIDCToken.Expired").with_message("This JsonWebToken is expired.")
+        );
     }
     Ok((sessions.issue(&mut world.rng, world.now, &wanted), claims))
 }
@@ -174,9 +175,7 @@ pub(crate) fn log_sts(
 
 fn needed<'a>(params: &'a Params, name: &str) -> Result<&'a str, ApiError> {
     let value = params.get(name).filter(|value| !value.is_empty());
-    value
-        .map(String::as_str)
-        .ok_or_else(|| ApiError::missing(name))
+    value.map(String::as_str).ok_or_else(|| ApiError::missing(name))
 }
 
 fn wanted(config: &Sts, params: &Params) -> Result<AssumeRequest, ApiError> {
@@ -202,8 +201,7 @@ fn wanted(config: &Sts, params: &Params) -> Result<AssumeRequest, ApiError> {
         }
     };
     if !config.roles.iter().any(|known| known == role) {
-        return Err(ApiError::new(404, "EntityNotExist.Role")
-            .with_message("The specified role does not exist."));
+        return Err(ApiError::new(404, "EntityNotExist.Role").with_message("The specified role does not exist."));
     }
     let lifetime = if config.lifetime.is_zero() {
         Duration::from_secs(seconds)

@@ -39,9 +39,7 @@ pub(crate) fn check_count(tags: &BTreeMap<String, String>) -> Result<(), ApiErro
 
 /// Whether a resource carries all of the wanted tags.
 pub(crate) fn carries(tags: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
-    wanted
-        .iter()
-        .all(|(key, value)| tags.get(key) == Some(value))
+    wanted.iter().all(|(key, value)| tags.get(key) == Some(value))
 }
 
 #[cfg(test)]
@@ -50,18 +48,9 @@ mod tests {
 
     #[test]
     fn reserved_tags_and_links_are_rejected() {
-        assert_eq!(
-            check("aliyun-x", "").unwrap_err().code,
-            "InvalidTagKey.Malformed"
-        );
-        assert_eq!(
-            check("acs:x", "").unwrap_err().code,
-            "InvalidTagKey.Malformed"
-        );
-        assert_eq!(
-            check("k", "http://x").unwrap_err().code,
-            "InvalidTagValue.Malformed"
-        );
+        assert_eq!(check("aliyun-x", "").unwrap_err().code, "InvalidTagKey.Malformed");
+        assert_eq!(check("acs:x", "").unwrap_err().code, "InvalidTagKey.Malformed");
+        assert_eq!(check("k", "http://x").unwrap_err().code, "InvalidTagValue.Malformed");
         assert_eq!(
             check("k", &"v".repeat(129)).unwrap_err().code,
             "InvalidTagValue.Malformed"

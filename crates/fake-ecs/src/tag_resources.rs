@@ -21,11 +21,7 @@ fn merged(
     check_count(&all).map(|()| all)
 }
 
-fn tags_of<'a>(
-    world: &'a World,
-    kind: &str,
-    id: &str,
-) -> Result<&'a BTreeMap<String, String>, ApiError> {
+fn tags_of<'a>(world: &'a World, kind: &str, id: &str) -> Result<&'a BTreeMap<String, String>, ApiError> {
     let tags = match kind {
         "disk" => world.disks.get(id).map(|row| &row.tags),
         "snapshot" => world.snapshots.get(id).map(|row| &row.tags),
@@ -65,12 +61,8 @@ pub(crate) fn tag_resources(world: &mut World, params: &Params) -> ApiResult {
 
 fn put_tags(world: &mut World, kind: &str, id: &str, tags: BTreeMap<String, String>) {
     match kind {
-        "disk" => world
-            .disks
-            .change(world.retention(), id, |row| row.tags = tags),
-        "snapshot" => world
-            .snapshots
-            .change(world.retention(), id, |row| row.tags = tags),
+        "disk" => world.disks.change(world.retention(), id, |row| row.tags = tags),
+        "snapshot" => world.snapshots.change(world.retention(), id, |row| row.tags = tags),
         _ => {
             if let Some(row) = world.instances.get_mut(id) {
                 row.tags = tags;
@@ -122,11 +114,7 @@ pub(crate) fn list_tag_resources(world: &mut World, params: &Params) -> ApiResul
     }
     let (kind, all): (_, Vec<(&String, &BTreeMap<String, String>)>) = match kind.as_str() {
         "disk" => {
-            let rows = world
-                .disks
-                .rows()
-                .keys()
-                .filter_map(|id| world.disks.get(id));
+            let rows = world.disks.rows().keys().filter_map(|id| world.disks.get(id));
             ("disk", rows.map(|row| (&row.id, &row.tags)).collect())
         }
         "snapshot" => {
@@ -135,9 +123,9 @@ pub(crate) fn list_tag_resources(world: &mut World, params: &Params) -> ApiResul
         }
         _ => return Err(ApiError::new(404, "InvalidResourceType.NotFound")),
     };
-    let rows = all.into_iter().filter(|(id, tags)| {
-        (ids.is_empty() || ids.contains(&id.as_str())) && carries(tags, &wanted)
-    });
+    let rows = all
+        .into_iter()
+        .filter(|(id, tags)| (ids.is_empty() || ids.contains(&id.as_str())) && carries(tags, &wanted));
     let rows = rows.flat_map(|(id, tags)| {
         tags.iter().map(move |(key, value)| {
             let row = TaggedRow {

@@ -123,29 +123,18 @@ impl Throttle {
             let key = format!("{region}/{name}");
             self.take(&key, limit, limits, now).map_err(|wait| {
                 // The CreateSnapshot table lists this code with 403.
-                let status = if action == Action::CreateSnapshot {
-                    403
-                } else {
-                    400
-                };
+                let status = if action == Action::CreateSnapshot { 403 } else { 400 };
                 throttled(status, "Throttling", limits.headers.then_some(wait))
             })?;
         }
         if let Some(limit) = limits.user {
-            self.take("user", limit, limits, now).map_err(|wait| {
-                throttled(400, "Throttling.User", limits.headers.then_some(wait))
-            })?;
+            self.take("user", limit, limits, now)
+                .map_err(|wait| throttled(400, "Throttling.User", limits.headers.then_some(wait)))?;
         }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        key: &str,
-        quota: Quota,
-        limits: &Limits,
-        now: Timestamp,
-    ) -> Result<(), Duration> {
+    fn take(&mut self, key: &str, quota: Quota, limits: &Limits, now: Timestamp) -> Result<(), Duration> {
         let now_ms = now.as_millisecond();
         let period = i64::from(quota.period_ms());
         let call = u64::from(quota.period_ms());
@@ -185,8 +174,7 @@ impl Throttle {
 }
 
 fn throttled(status: u16, code: &str, wait: Option<Duration>) -> ApiError {
-    let mut error =
-        ApiError::new(status, code).with_message("Request was denied due to user flow control.");
+    let mut error = ApiError::new(status, code).with_message("Request was denied due to user flow control.");
     error.wait = wait;
     error
 }
@@ -203,12 +191,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn code(
-        throttle: &mut Throttle,
-        limits: &str,
-        action: Action,
-        second: i64,
-    ) -> Option<(u16, String)> {
+    fn code(throttle: &mut Throttle, limits: &str, action: Action, second: i64) -> Option<(u16, String)> {
         let limits = limits.parse().unwrap();
         let admitted = throttle.admit(&limits, "cn-beijing", action, at(second));
         admitted.err().map(|error| (error.status, error.code))
@@ -232,10 +215,7 @@ mod tests {
         let mut ask = |action| code(&mut throttle, "1,user=2", action, 0);
         assert_eq!(ask(Action::AttachDisk), None);
         assert_eq!(ask(Action::DetachDisk), None);
-        assert_eq!(
-            ask(Action::DescribeDisks),
-            Some((400, "Throttling.User".to_owned()))
-        );
+        assert_eq!(ask(Action::DescribeDisks), Some((400, "Throttling.User".to_owned())));
     }
 
     #[test]
@@ -287,10 +267,7 @@ mod tests {
             let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
             admitted.err().map(|error| error.wait.unwrap().as_millis())
         };
-        assert_eq!(
-            [ask(0), ask(0), ask(0), ask(0)],
-            [None, None, None, Some(100)]
-        );
+        assert_eq!([ask(0), ask(0), ask(0), ask(0)], [None, None, None, Some(100)]);
         assert_eq!(ask(99), Some(1));
         assert_eq!(ask(100), None);
         // An hour later the bucket is full, which is three calls.

@@ -1,8 +1,8 @@
 //! The fake cloud on a [`wiremock::MockServer`].
 //!
-//! A test adds a fault as an ordinary mock, which takes precedence by wiremock's default priority. A temporary fault uses
-//! `up_to_n_times` or a matcher that can be switched off: with mocks of several priorities, wiremock 0.6 removes the wrong
-//! one when a scoped mock is dropped.
+//! A test adds a fault as an ordinary mock, which takes precedence by wiremock's default priority. A temporary fault
+//! uses `up_to_n_times` or a matcher that can be switched off: with mocks of several priorities, wiremock 0.6 removes
+//! the wrong one when a scoped mock is dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -62,9 +62,7 @@ impl Respond for Responder {
             Exchange::Response(response) => {
                 let template = ResponseTemplate::new(response.status).set_delay(response.delay);
                 let headers = response.headers.into_iter();
-                let template = headers.fold(template, |template, (name, value)| {
-                    template.append_header(name, value)
-                });
+                let template = headers.fold(template, |template, (name, value)| template.append_header(name, value));
                 template.set_body_bytes(response.body)
             }
             Exchange::Hang => ResponseTemplate::new(200).set_delay(NEVER),

@@ -143,10 +143,7 @@ impl World {
             Alternatives::First => 0,
             Alternatives::Last => alternatives.len().saturating_sub(1),
         };
-        let (status, code) = alternatives
-            .get(index)
-            .copied()
-            .unwrap_or((500, "InternalError"));
+        let (status, code) = alternatives.get(index).copied().unwrap_or((500, "InternalError"));
         let error = ApiError::new(status, code);
         // Observed on the real cloud: this code comes without a message.
         if code == "InvalidOperation.Conflict" {

@@ -67,9 +67,7 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
     let pods = selected(pods, &nodes, archive);
     let settings = settings();
     for pods in pods.chunks(PARALLEL) {
-        let read = pods
-            .iter()
-            .map(|pod| read_pod(args, &cluster, pod, &keys, &settings));
+        let read = pods.iter().map(|pod| read_pod(args, &cluster, pod, &keys, &settings));
         for (name, source, content) in join_all(read).await.into_iter().flatten() {
             match content {
                 Ok(content) => archive.add(&name, &source, &content)?,
@@ -81,11 +79,7 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
 }
 
 /// Empty if they cannot be listed.
-async fn pods_of_driver(
-    args: &cli::Bundle,
-    cluster: &Cluster,
-    archive: &mut Output,
-) -> Vec<PodReport> {
+async fn pods_of_driver(args: &cli::Bundle, cluster: &Cluster, archive: &mut Output) -> Vec<PodReport> {
     let namespace = args.processes.namespace.as_deref();
     let pods = PodReport::list(cluster, namespace).await;
     let missing = match &pods {
@@ -106,11 +100,7 @@ async fn pods_of_driver(
 }
 
 /// The controllers, and nodes up to a limit: first those where a named volume is attached.
-fn selected(
-    pods: Vec<PodReport>,
-    attached: &BTreeSet<String>,
-    archive: &mut Output,
-) -> Vec<PodReport> {
+fn selected(pods: Vec<PodReport>, attached: &BTreeSet<String>, archive: &mut Output) -> Vec<PodReport> {
     let is_node = |pod: &PodReport| pod.component.as_deref() == Some("node");
     let (mut nodes, mut selected): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_node);
     nodes.sort_by_key(|pod| {
@@ -127,11 +117,7 @@ fn selected(
     selected
 }
 
-async fn classes(
-    args: &cli::Bundle,
-    cluster: &Cluster,
-    archive: &mut Output,
-) -> anyhow::Result<()> {
+async fn classes(args: &cli::Bundle, cluster: &Cluster, archive: &mut Output) -> anyhow::Result<()> {
     let snapshots = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses";
     for (path, name) in [
         (format!("{STORAGE}/csidrivers"), "csidrivers"),
@@ -141,16 +127,9 @@ async fn classes(
     ] {
         let mut objects = cluster.objects(&path).await;
         if let Ok(Some(objects)) = &mut objects {
-            objects
-                .retain(|object| is_of_driver(object, args.processes.driver.driver_name.as_str()));
+            objects.retain(|object| is_of_driver(object, args.processes.driver.driver_name.as_str()));
         }
-        add_list(
-            archive,
-            &format!("objects/{name}.json"),
-            &path,
-            objects,
-            included,
-        )?;
+        add_list(archive, &format!("objects/{name}.json"), &path, objects, included)?;
     }
     Ok(())
 }
@@ -170,20 +149,12 @@ async fn objects_of_volume(
     if let Some(name) = &history.persistent_volume {
         let object = cluster.object("/api/v1/persistentvolumes", name).await;
         let source = format!("PersistentVolume {name}");
-        add(
-            archive,
-            &format!("{folder}/persistentvolume.json"),
-            &source,
-            object,
-        )?;
+        add(archive, &format!("{folder}/persistentvolume.json"), &source, object)?;
         let path = format!("{STORAGE}/volumeattachments");
         let mut attachments = cluster.objects(&path).await;
         if let Ok(Some(objects)) = &mut attachments {
-            objects
-                .retain(|one| uses_volume(one, args.processes.driver.driver_name.as_str(), name));
-            let attached = objects
-                .iter()
-                .filter_map(|one| one.pointer("/spec/nodeName"));
+            objects.retain(|one| uses_volume(one, args.processes.driver.driver_name.as_str(), name));
+            let attached = objects.iter().filter_map(|one| one.pointer("/spec/nodeName"));
             nodes.extend(attached.filter_map(Value::as_str).map(str::to_owned));
         }
         let member = format!("{folder}/volumeattachments.json");
@@ -231,11 +202,7 @@ async fn read_pod(
         let name = &container.name;
         if !bundle::is_of_chart(name) {
             let reason = "the container is not one of the chart".to_owned();
-            read.push((
-                folder.clone(),
-                format!("log of {name}, {source}"),
-                Err(reason),
-            ));
+            read.push((folder.clone(), format!("log of {name}, {source}"), Err(reason)));
             continue;
         }
         for is_previous in [false, true] {
@@ -263,21 +230,12 @@ async fn read_pod(
             Ok(None) => Err("it does not exist".to_owned()),
             Err(error) => Err(reason(&error)),
         };
-        read.push((
-            format!("{folder}/{name}"),
-            format!("{path} of {source}"),
-            content,
-        ));
+        read.push((format!("{folder}/{name}"), format!("{path} of {source}"), content));
     }
     read
 }
 
-fn add(
-    archive: &mut Output,
-    name: &str,
-    source: &str,
-    object: cluster::Result<Option<Value>>,
-) -> anyhow::Result<()> {
+fn add(archive: &mut Output, name: &str, source: &str, object: cluster::Result<Option<Value>>) -> anyhow::Result<()> {
     let document = object.map(|object| object.as_ref().map(included));
     write(archive, name, source, document)
 }
@@ -311,7 +269,8 @@ fn write(
     Ok(())
 }
 
-/// Why a source is missing, with advice for the user of the kubeconfig. That of the error itself is for a pod of the driver.
+/// Why a source is missing, with advice for the user of the kubeconfig. That of the error itself is for a pod of the
+/// driver.
 fn reason(error: &Error) -> String {
     match error {
         Error::Forbidden { step, words } => {

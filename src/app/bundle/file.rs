@@ -31,11 +31,7 @@ impl NewFile {
         let partial = format!(".{}.{unique}.partial", name.to_string_lossy());
         let partial = path.with_file_name(partial);
         let mut options = OpenOptions::new();
-        let created = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&partial);
+        let created = options.write(true).create_new(true).mode(0o600).open(&partial);
         let file = created.map_err(|error| invalid(&format!("cannot create it: {error}")))?;
         let path = path.to_owned();
         Ok((Self { path, partial }, file))
@@ -64,9 +60,7 @@ mod tests {
     fn names(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name());
-        names
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect()
+        names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
     #[test]

@@ -43,8 +43,7 @@ async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
     if members == 0 {
         bail!("no source could be read:\n  {}", missing.join("\n  "));
     }
-    let own =
-        json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
+    let own = json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
     let written = archive.add_json("diskplugin.json", "this program", &own);
     let finished = written.and_then(|()| archive.finish());
     let finished = finished.context("cannot write the archive")?;
@@ -57,11 +56,7 @@ async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
     write!(std::io::stdout(), "{text}").context("cannot print")
 }
 
-async fn read_urls(
-    args: &cli::Bundle,
-    token: Option<&str>,
-    archive: &mut Output,
-) -> anyhow::Result<()> {
+async fn read_urls(args: &cli::Bundle, token: Option<&str>, archive: &mut Output) -> anyhow::Result<()> {
     for authority in &args.processes.url {
         let folder = file_name(authority);
         for (path, name, is_optional) in pages(&args.volume) {

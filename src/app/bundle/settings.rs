@@ -55,10 +55,7 @@ mod tests {
             "token-file",
         ];
         let is_secret = |name: &&String| {
-            let name = name
-                .trim_start_matches("DISKPLUGIN_")
-                .to_lowercase()
-                .replace('_', "-");
+            let name = name.trim_start_matches("DISKPLUGIN_").to_lowercase().replace('_', "-");
             let words = ["secret", "password", "key", "token", "credential", "header"];
             words.iter().any(|word| name.contains(word)) && !exceptions.contains(&&*name)
         };

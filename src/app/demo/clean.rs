@@ -28,16 +28,9 @@ pub(super) async fn unmount_below(host: &Linux, directory: &Path) -> anyhow::Res
 
 async fn unmount_once(host: &Linux, directory: &Path) -> anyhow::Result<()> {
     let deadline = Deadline::after(Duration::from_secs(5));
-    let mounts = host
-        .mounts(deadline)
-        .await
-        .context("cannot read the mount table")?;
+    let mounts = host.mounts(deadline).await.context("cannot read the mount table")?;
     let mut outcome = Ok(());
-    for mount in mounts
-        .iter()
-        .rev()
-        .filter(|mount| mount.point.starts_with(directory))
-    {
+    for mount in mounts.iter().rev().filter(|mount| mount.point.starts_with(directory)) {
         if let Err(error) = host.unmount(deadline, &mount.point).await {
             outcome = Err(anyhow::Error::new(error).context("cannot unmount"));
         }
@@ -47,8 +40,7 @@ async fn unmount_once(host: &Linux, directory: &Path) -> anyhow::Result<()> {
 
 /// Removes the directory. Nothing may be mounted below it.
 pub(super) fn remove(directory: &Path) -> anyhow::Result<()> {
-    std::fs::remove_dir_all(directory)
-        .with_context(|| format!("cannot remove {}", directory.display()))
+    std::fs::remove_dir_all(directory).with_context(|| format!("cannot remove {}", directory.display()))
 }
 
 /// Checks that no loop device is backed by a file of the directory.

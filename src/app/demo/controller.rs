@@ -10,11 +10,7 @@ use crate::csi::proto::VolumeContentSource;
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type as Source};
 
 impl Life {
-    pub(super) async fn create(
-        &self,
-        name: &str,
-        snapshot: Option<&str>,
-    ) -> anyhow::Result<(String, String)> {
+    pub(super) async fn create(&self, name: &str, snapshot: Option<&str>) -> anyhow::Result<(String, String)> {
         let source = snapshot.map(|id| VolumeContentSource {
             r#type: Some(Source::Snapshot(SnapshotSource {
                 snapshot_id: id.to_owned(),
@@ -28,11 +24,7 @@ impl Life {
             volume_content_source: source,
             ..proto::CreateVolumeRequest::default()
         };
-        let created = self
-            .controller
-            .clone()
-            .create_volume(request(message))
-            .await;
+        let created = self.controller.clone().create_volume(request(message)).await;
         let volume = created.map_err(refused)?.into_inner().volume;
         let volume = volume.context("the response has no volume")?;
         let zones: Vec<_> = volume
@@ -41,19 +33,11 @@ impl Life {
             .flat_map(|t| t.segments.values().cloned())
             .collect();
         let size = gib(volume.capacity_bytes);
-        let remark = format!(
-            "{}: {size} of cloud_essd in {}",
-            volume.volume_id,
-            zones.join(", ")
-        );
+        let remark = format!("{}: {size} of cloud_essd in {}", volume.volume_id, zones.join(", "));
         Ok((volume.volume_id, remark))
     }
 
-    pub(super) async fn attach(
-        &self,
-        volume: &str,
-        node: &NodeSide,
-    ) -> anyhow::Result<(AttachedVolume, String)> {
+    pub(super) async fn attach(&self, volume: &str, node: &NodeSide) -> anyhow::Result<(AttachedVolume, String)> {
         let message = proto::ControllerPublishVolumeRequest {
             volume_id: volume.to_owned(),
             node_id: node.id.clone(),
@@ -85,11 +69,7 @@ impl Life {
         let mut id = String::new();
         // Like the snapshotter sidecar: repeat until the snapshot is ready to use.
         while !ready {
-            let answer = self
-                .controller
-                .clone()
-                .create_snapshot(request(message.clone()))
-                .await;
+            let answer = self.controller.clone().create_snapshot(request(message.clone())).await;
             let snapshot = answer.map_err(refused)?.into_inner().snapshot;
             let snapshot = snapshot.context("the response has no snapshot")?;
             (ready, id) = (snapshot.ready_to_use, snapshot.snapshot_id);
@@ -104,25 +84,14 @@ impl Life {
             volume_capability: Some(self.capability.clone()),
             ..proto::ControllerExpandVolumeRequest::default()
         };
-        let answer = self
-            .controller
-            .clone()
-            .controller_expand_volume(request(message))
-            .await;
+        let answer = self.controller.clone().controller_expand_volume(request(message)).await;
         Ok((
             (),
-            format!(
-                "now {}",
-                gib(answer.map_err(refused)?.into_inner().capacity_bytes)
-            ),
+            format!("now {}", gib(answer.map_err(refused)?.into_inner().capacity_bytes)),
         ))
     }
 
-    pub(super) async fn detach(
-        &self,
-        volume: &str,
-        node: &NodeSide,
-    ) -> anyhow::Result<((), String)> {
+    pub(super) async fn detach(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
         let message = proto::ControllerUnpublishVolumeRequest {
             volume_id: volume.to_owned(),
             node_id: node.id.clone(),

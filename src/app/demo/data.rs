@@ -50,10 +50,7 @@ pub(super) async fn verify(directory: &Path) -> anyhow::Result<String> {
     let found = blocking(move || Ok(hex(&Sha256::digest(std::fs::read(&path)?)))).await;
     let found = found.context("cannot read the file back")?;
     let expected = expected();
-    anyhow::ensure!(
-        found == expected,
-        "{NAME} has sha256 {found}, expected {expected}"
-    );
+    anyhow::ensure!(found == expected, "{NAME} has sha256 {found}, expected {expected}");
     anyhow::ensure!(
         !later.exists(),
         "the restored volume has data written after the snapshot"
@@ -74,8 +71,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> anyhow::Result<T> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> anyhow::Result<T> {
     Ok(tokio::task::spawn_blocking(work).await??)
 }

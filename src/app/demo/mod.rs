@@ -25,9 +25,7 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     tokio::pin!(stop);
     let root = super::is_root();
     if !root {
-        print_line(
-            "Not running as root: only the cloud steps are shown, because block devices, mkfs and mount",
-        )?;
+        print_line("Not running as root: only the cloud steps are shown, because block devices, mkfs and mount")?;
         print_line("require root. For the complete life cycle: sudo make demo\n")?;
     }
     let mut world = World::new(root, args.signature)?;
@@ -55,10 +53,9 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     match (outcome, cleaned) {
         (outcome, Ok(())) => outcome,
         (Ok(()), Err(left)) => Err(left),
-        (Err(error), Err(left)) => Err(left.context(format!(
-            "{}; then the cleanup failed",
-            error_chain(error.as_ref())
-        ))),
+        (Err(error), Err(left)) => {
+            Err(left.context(format!("{}; then the cleanup failed", error_chain(error.as_ref()))))
+        }
     }
 }
 

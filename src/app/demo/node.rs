@@ -25,11 +25,7 @@ pub(super) struct AttachedVolume {
 }
 
 impl Life {
-    pub(super) async fn stage(
-        &self,
-        volume: &AttachedVolume,
-        node: &NodeSide,
-    ) -> anyhow::Result<((), String)> {
+    pub(super) async fn stage(&self, volume: &AttachedVolume, node: &NodeSide) -> anyhow::Result<((), String)> {
         let message = proto::NodeStageVolumeRequest {
             volume_id: volume.volume_id.clone(),
             publish_context: volume.publish_context.clone(),
@@ -45,11 +41,7 @@ impl Life {
         Ok(((), String::new()))
     }
 
-    pub(super) async fn publish(
-        &self,
-        volume: &AttachedVolume,
-        node: &NodeSide,
-    ) -> anyhow::Result<((), String)> {
+    pub(super) async fn publish(&self, volume: &AttachedVolume, node: &NodeSide) -> anyhow::Result<((), String)> {
         let message = proto::NodePublishVolumeRequest {
             volume_id: volume.volume_id.clone(),
             publish_context: volume.publish_context.clone(),
@@ -65,11 +57,7 @@ impl Life {
         Ok(((), node.mounted()?))
     }
 
-    pub(super) async fn grow_mounted(
-        &self,
-        volume: &str,
-        node: &NodeSide,
-    ) -> anyhow::Result<((), String)> {
+    pub(super) async fn grow_mounted(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
         let before = self.total(volume, node).await?;
         let message = proto::NodeExpandVolumeRequest {
             volume_id: volume.to_owned(),
@@ -102,11 +90,7 @@ impl Life {
         Ok(bytes.context("the response has no usage in bytes")?.total)
     }
 
-    pub(super) async fn unpublish_and_unstage(
-        &self,
-        volume: &str,
-        node: &NodeSide,
-    ) -> anyhow::Result<((), String)> {
+    pub(super) async fn unpublish_and_unstage(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
         let unpublish = proto::NodeUnpublishVolumeRequest {
             volume_id: volume.to_owned(),
             target_path: text(&node.pod())?,
@@ -144,9 +128,7 @@ impl NodeSide {
     pub(super) fn mounted(&self) -> anyhow::Result<String> {
         let table = std::fs::read_to_string("/proc/self/mounts")?;
         let pod = text(&self.pod())?;
-        let line = table
-            .lines()
-            .find(|line| line.split(' ').nth(1) == Some(pod.as_str()));
+        let line = table.lines().find(|line| line.split(' ').nth(1) == Some(pod.as_str()));
         let line = line.with_context(|| format!("nothing is mounted at {pod}"))?;
         let fields: Vec<&str> = line.split(' ').take(3).collect();
         Ok(fields.join(" "))

@@ -36,24 +36,16 @@ impl Show {
     }
 
     pub(super) fn print_opening(&self, world: &World) -> anyhow::Result<()> {
-        print_line(
-            "The life cycle of a volume. Every step is a CSI call through a unix socket; every cloud call is",
-        )?;
+        print_line("The life cycle of a volume. Every step is a CSI call through a unix socket; every cloud call is")?;
         print_line(format_args!(
             "a signed HTTP request to {}.",
             self.fake.endpoint().unwrap_or_default()
         ))?;
-        print_line(format_args!(
-            "All files are in {}.",
-            world.directory().display()
-        ))
+        print_line(format_args!("All files are in {}.", world.directory().display()))
     }
 
     pub(super) fn print_header(&self) -> anyhow::Result<()> {
-        print_line(format_args!(
-            "\n{:>3}  {:<34} {:>8}  cloud calls",
-            "", "step", "time"
-        ))
+        print_line(format_args!("\n{:>3}  {:<34} {:>8}  cloud calls", "", "step", "time"))
     }
 
     /// Runs a step and prints its title, duration, cloud calls and result.
@@ -70,10 +62,7 @@ impl Show {
         let time = seconds(start.elapsed());
         match outcome {
             Ok((value, remark)) => {
-                print_line(format_args!(
-                    "{:>3}  {title:<34} {time:>8}  {calls}",
-                    self.steps
-                ))?;
+                print_line(format_args!("{:>3}  {title:<34} {time:>8}  {calls}", self.steps))?;
                 if !remark.is_empty() {
                     print_line(format_args!("     {remark}"))?;
                 }

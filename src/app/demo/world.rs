@@ -53,8 +53,7 @@ impl World {
     pub(super) fn new(root: bool, scheme: Scheme) -> anyhow::Result<Self> {
         let name = format!("diskplugin-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        std::fs::create_dir(&directory)
-            .with_context(|| format!("cannot create {}", directory.display()))?;
+        std::fs::create_dir(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
         Ok(Self {
             directory: directory.canonicalize()?,
             root,
@@ -108,9 +107,7 @@ impl World {
         if capabilities.has(Capability::SysResource) {
             return Ok(Filesystem::Ext4);
         }
-        print_line(
-            "CAP_SYS_RESOURCE is missing, which growing a mounted ext4 requires: using xfs.",
-        )?;
+        print_line("CAP_SYS_RESOURCE is missing, which growing a mounted ext4 requires: using xfs.")?;
         Ok(Filesystem::Xfs)
     }
 
@@ -170,8 +167,7 @@ impl World {
         let endpoint = format!("unix://{}", socket.display()).parse()?;
         let stop = self.stop.clone().cancelled_owned();
         self.servers.spawn(async move {
-            if let Err(error) = server::serve(&endpoint, services, tasks, stop, DRAIN_TIMEOUT).await
-            {
+            if let Err(error) = server::serve(&endpoint, services, tasks, stop, DRAIN_TIMEOUT).await {
                 tracing::error!(%endpoint, "{}", crate::base::error_chain(&error));
             }
         });
@@ -195,34 +191,19 @@ impl World {
 
     /// Prints the endpoints of everything that keeps running.
     pub(super) fn print_endpoints(&self) -> anyhow::Result<()> {
-        let endpoint = self
-            .fake
-            .as_ref()
-            .and_then(Cloud::endpoint)
-            .unwrap_or_default();
+        let endpoint = self.fake.as_ref().and_then(Cloud::endpoint).unwrap_or_default();
         let controller = self.controller_socket();
         print_line("\nEverything keeps running until Ctrl-C:")?;
-        print_line(format_args!(
-            "  controller   unix://{}",
-            controller.display()
-        ))?;
+        print_line(format_args!("  controller   unix://{}", controller.display()))?;
         if self.root {
             for number in 0..2 {
                 let socket = self.node_socket(number);
-                print_line(format_args!(
-                    "  node {}       unix://{}",
-                    number + 1,
-                    socket.display()
-                ))?;
+                print_line(format_args!("  node {}       unix://{}", number + 1, socket.display()))?;
             }
             let volume = self.kubelet(1).join("pod");
             print_line(format_args!("  volume       {}", volume.display()))?;
         }
-        print_line(format_args!(
-            "  cloud        curl {endpoint}/_control/state"
-        ))?;
-        print_line(format_args!(
-            "               curl {endpoint}/_control/calls"
-        ))
+        print_line(format_args!("  cloud        curl {endpoint}/_control/state"))?;
+        print_line(format_args!("               curl {endpoint}/_control/calls"))
     }
 }

@@ -15,17 +15,11 @@ use crate::ops::doctor::cloud as checks;
 /// How long an unresponsive metadata service is waited for.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-pub(super) async fn check(
-    location: &cli::LocationArgs,
-    args: cli::CloudArgs,
-) -> anyhow::Result<Vec<Check>> {
+pub(super) async fn check(location: &cli::LocationArgs, args: cli::CloudArgs) -> anyhow::Result<Vec<Check>> {
     cloud::limits(&args)?;
     let metadata = location.metadata()?;
     let (region, metadata_check) = region(location.region.clone(), &metadata).await;
-    let mut found = vec![
-        proxy::check(|name| std::env::var(name).ok()),
-        metadata_check,
-    ];
+    let mut found = vec![proxy::check(|name| std::env::var(name).ok()), metadata_check];
     let Some(region) = region else {
         let reason = "the region is unknown";
         found.extend(["cloud/credentials", "cloud/api"].map(|name| Check::skipped(name, reason)));
@@ -39,11 +33,7 @@ pub(super) async fn check(
         Ok(client) => client,
         Err(error) => {
             let advice = "docs/guides/credentials.md describes the sources";
-            found.push(Check::failed(
-                "cloud/credentials",
-                error_chain(error.as_ref()),
-                advice,
-            ));
+            found.push(Check::failed("cloud/credentials", error_chain(error.as_ref()), advice));
             found.push(Check::skipped("cloud/api", "no credentials are available"));
             return Ok(found);
         }
@@ -56,11 +46,7 @@ pub(super) async fn check(
         }
         Err(error) => {
             let advice = "docs/guides/credentials.md describes the sources";
-            found.push(Check::failed(
-                "cloud/credentials",
-                error_chain(&error),
-                advice,
-            ));
+            found.push(Check::failed("cloud/credentials", error_chain(&error), advice));
             found.push(Check::skipped("cloud/api", "no credentials are available"));
             return Ok(found);
         }
@@ -87,10 +73,7 @@ async fn region(given: Option<RegionId>, metadata: &Metadata) -> (Option<RegionI
             (given.or_else(|| own.parse().ok()), Check::ok(name, text))
         }
         (Err(error), Some(given)) => {
-            tracing::debug!(
-                error = error_chain(&error),
-                "the metadata service does not respond"
-            );
+            tracing::debug!(error = error_chain(&error), "the metadata service does not respond");
             let text = "it does not respond; it is needed only for the zone without --zone, and for the credentials of an \
                         instance role";
             (Some(given), Check::skipped(name, text))

@@ -45,10 +45,7 @@ fn memory_check(limit: Option<Bytes>) -> Check {
     let Some(Bytes(limit)) = limit else {
         return Check::ok(name, "the control group has no memory limit");
     };
-    let text = format!(
-        "the memory limit of the control group is {} MiB",
-        limit >> 20
-    );
+    let text = format!("the memory limit of the control group is {} MiB", limit >> 20);
     match limit < OWN_MEMORY + LEAST_TOOL_MEMORY {
         true => Check::failed(
             name,

@@ -30,8 +30,8 @@ pub(super) enum Access {
     Unavailable,
 }
 
-/// Decides whether the user of a token may read a path. A function, so that a node, which has none, does not contain the
-/// client of the API server.
+/// Decides whether the user of a token may read a path. A function, so that a node, which has none, does not contain
+/// the client of the API server.
 type Review = Box<dyn Fn(String, String) -> BoxFuture<cluster::Result<Decision>> + Send + Sync>;
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -152,9 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_reviewer_every_request_is_allowed() {
-        let access = Authorizer::default()
-            .check(&HeaderMap::new(), "/metrics")
-            .await;
+        let access = Authorizer::default().check(&HeaderMap::new(), "/metrics").await;
         assert_eq!(access, Access::Allowed);
     }
 

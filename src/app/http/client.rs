@@ -18,11 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_PAGE: usize = 4 << 20;
 
 /// The text of a page of `http://AUTHORITY`; none if it does not exist.
-pub(crate) async fn get(
-    authority: &str,
-    path: &str,
-    token: Option<&str>,
-) -> anyhow::Result<Option<String>> {
+pub(crate) async fn get(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<Option<String>> {
     let exchange = exchange(authority, path, token);
     let exchanged = Deadline::after(TIMEOUT).bound(exchange).await;
     let (status, text) = exchanged.context("no response in time")??;
@@ -34,14 +30,8 @@ pub(crate) async fn get(
     }
 }
 
-async fn exchange(
-    authority: &str,
-    path: &str,
-    token: Option<&str>,
-) -> anyhow::Result<(StatusCode, String)> {
-    let stream = TcpStream::connect(authority)
-        .await
-        .context("cannot connect")?;
+async fn exchange(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<(StatusCode, String)> {
+    let stream = TcpStream::connect(authority).await.context("cannot connect")?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
     let (mut sender, connection) = handshake.await?;
     let mut request = Request::get(path).header(header::HOST, authority);

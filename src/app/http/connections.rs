@@ -1,5 +1,5 @@
-//! The limit of parallel connections. If all are in use, a new one replaces the one that has waited longest for its request,
-//! so that clients without a request do not block kubelet's probes.
+//! The limit of parallel connections. If all are in use, a new one replaces the one that has waited longest for its
+//! request, so that clients without a request do not block kubelet's probes.
 
 use std::collections::BTreeMap;
 use std::future::Future;

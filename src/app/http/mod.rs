@@ -105,8 +105,7 @@ pub(crate) async fn serve(port: Option<&Port>, site: Site) -> Infallible {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (site, tls) = (Arc::clone(&site), tls.clone());
-                let serve =
-                    |place| async move { accept(site, tls.as_deref(), stream, place).await };
+                let serve = |place| async move { accept(site, tls.as_deref(), stream, place).await };
                 connections.serve(serve).await;
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -125,11 +124,7 @@ async fn accept(site: Arc<Site>, tls: Option<&Tls>, stream: TcpStream, place: Pl
     }
 }
 
-async fn connection(
-    site: Arc<Site>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    place: Place,
-) {
+async fn connection(site: Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin + Send, place: Place) {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         place.leave();
         let site = Arc::clone(&site);

@@ -65,12 +65,7 @@ pub(crate) const MAX_PAGES: usize = 16;
 
 impl Site {
     /// The response. It never contains a key or a secret.
-    pub(super) async fn respond(
-        &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-    ) -> Response<Full<Bytes>> {
+    pub(super) async fn respond(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let is_probe = matches!(path, "/healthz" | "/readyz");
         let status_page = self.status.as_ref().filter(|_| path == STATUS);
         let volume = path
@@ -107,11 +102,7 @@ impl Site {
             return response;
         }
         match volume {
-            None => response(
-                StatusCode::OK,
-                metrics::CONTENT_TYPE,
-                self.metrics.encode().await,
-            ),
+            None => response(StatusCode::OK, metrics::CONTENT_TYPE, self.metrics.encode().await),
             Some("" | "/") => self.volumes(),
             Some(volume) => {
                 let volume = percent_decode_str(volume.trim_matches('/'));
@@ -183,22 +174,17 @@ fn refusal(access: &Access, path: &str) -> Option<Response<Full<Bytes>>> {
         ),
         Access::Forbidden => (
             StatusCode::FORBIDDEN,
-            format!(
-                "the user needs a ClusterRole with the verb get on the nonResourceURL {path}\n"
-            ),
+            format!("the user needs a ClusterRole with the verb get on the nonResourceURL {path}\n"),
         ),
         Access::Unavailable => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "the API server could not authorize the request; see the log of the driver\n"
-                .to_owned(),
+            "the API server could not authorize the request; see the log of the driver\n".to_owned(),
         ),
     };
     let mut response = response(status, TEXT, text);
     if status == StatusCode::UNAUTHORIZED {
         let scheme = header::HeaderValue::from_static("Bearer");
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, scheme);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
     }
     Some(response)
 }
@@ -217,9 +203,6 @@ fn response(status: StatusCode, kind: &'static str, text: String) -> Response<Fu
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
     // A cached response would be outdated.
-    headers.insert(
-        header::CACHE_CONTROL,
-        header::HeaderValue::from_static("no-store"),
-    );
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
     response
 }

@@ -57,10 +57,7 @@ impl Tls {
                 }
                 Err(error) => {
                     let error = error_chain(error.as_ref());
-                    tracing::warn!(
-                        error,
-                        "the previous certificate of the HTTP port stays in use"
-                    );
+                    tracing::warn!(error, "the previous certificate of the HTTP port stays in use");
                 }
             }
         }
@@ -85,11 +82,7 @@ fn acceptor(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<TlsAcceptor>
     let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            builder
-                .with_no_client_auth()
-                .with_single_cert(chain, private)
-        })
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
         .with_context(|| {
             format!(
                 "the certificate {} and the key {} cannot be used",

@@ -60,11 +60,7 @@ pub(in crate::app) struct ControllerGauges {
 }
 
 impl ControllerGauges {
-    pub(in crate::app) fn new(
-        disks: Arc<DiskServices>,
-        cloud: CloudAccess,
-        inventory: InventoryMetrics,
-    ) -> Self {
+    pub(in crate::app) fn new(disks: Arc<DiskServices>, cloud: CloudAccess, inventory: InventoryMetrics) -> Self {
         Self {
             disks,
             cloud,
@@ -88,16 +84,10 @@ impl ControllerGauges {
         self.configured.clear();
         self.closed.clear();
         for limit in self.cloud.rate_limiter.report() {
-            let labels = ActionLabels {
-                action: limit.action,
-            };
+            let labels = ActionLabels { action: limit.action };
             let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-            self.waiting
-                .get_or_create(&labels)
-                .set(count(limit.waiting));
-            self.in_flight
-                .get_or_create(&labels)
-                .set(limit.in_flight.into());
+            self.waiting.get_or_create(&labels).set(count(limit.waiting));
+            self.in_flight.get_or_create(&labels).set(limit.in_flight.into());
             if let Some(rate) = limit.configured {
                 self.configured.get_or_create(&labels).set(rate);
             }
@@ -116,12 +106,8 @@ impl ControllerGauges {
                 operation: queue.operation,
             };
             self.queued.get_or_create(&labels).set(count(queue.waiting));
-            self.running
-                .get_or_create(&labels)
-                .set(count(queue.running));
-            self.longest
-                .get_or_create(&labels)
-                .set(count(queue.longest));
+            self.running.get_or_create(&labels).set(count(queue.running));
+            self.longest.get_or_create(&labels).set(count(queue.longest));
         }
     }
 
@@ -135,9 +121,7 @@ impl ControllerGauges {
         };
         if let Some(expires) = credentials.expires {
             let left = expires.duration_since(self.cloud.clock.now()).as_secs_f64();
-            self.credentials
-                .get_or_create(&NoLabels::new())
-                .set(left.max(0.0));
+            self.credentials.get_or_create(&NoLabels::new()).set(left.max(0.0));
         }
     }
 }
@@ -148,11 +132,7 @@ impl Gauges for ControllerGauges {
         register(registry, "cloud_calls_waiting", self.waiting.clone());
         register(registry, "cloud_calls_in_flight", self.in_flight.clone());
         register(registry, "cloud_quota_calls_per_second", self.rate.clone());
-        register(
-            registry,
-            "cloud_configured_calls_per_second",
-            self.configured.clone(),
-        );
+        register(registry, "cloud_configured_calls_per_second", self.configured.clone());
         register(registry, "cloud_throttled_remaining", self.closed.clone());
         register(registry, "cloud_outage", self.outage.clone());
         register(registry, "credentials_remaining", self.credentials.clone());

@@ -147,11 +147,7 @@ impl InventoryMetrics {
 }
 
 /// Lists the disks of the cluster periodically, one call per 100 disks.
-pub(in crate::app) async fn refresh(
-    metrics: InventoryMetrics,
-    disks: Arc<DiskServices>,
-    interval: Duration,
-) {
+pub(in crate::app) async fn refresh(metrics: InventoryMetrics, disks: Arc<DiskServices>, interval: Duration) {
     // A controller that has just started lists the disks for other reasons.
     tokio::time::sleep(FIRST.min(interval)).await;
     let logged = LogOnce::default();
@@ -159,9 +155,7 @@ pub(in crate::app) async fn refresh(
         let error = metrics.list(&disks).await.err();
         let error = error.map_or_else(String::new, |error| error_chain(&error));
         if logged.should_log("listing", &error) {
-            tracing::warn!(
-                "the disks cannot be listed for metrics, and the last counts remain: {error}"
-            );
+            tracing::warn!("the disks cannot be listed for metrics, and the last counts remain: {error}");
         }
         tokio::time::sleep(interval).await;
     }

@@ -48,11 +48,7 @@ pub(super) trait Gauges: Debug + Send + Sync {
 
 impl Metrics {
     /// The metrics of a role with these services.
-    pub(super) fn new(
-        role: &'static str,
-        calls: &CallMetrics,
-        gauges: Vec<Box<dyn Gauges>>,
-    ) -> Self {
+    pub(super) fn new(role: &'static str, calls: &CallMetrics, gauges: Vec<Box<dyn Gauges>>) -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION")), ("role", role)]);
         catalog::register(&mut registry, "build", build);

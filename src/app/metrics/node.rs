@@ -120,10 +120,7 @@ impl NodeGauges {
                 set_amount(&self.inodes, &disk_id, inodes);
             }
             Some(VolumeUsage::Device(size)) => {
-                let labels = AmountLabels {
-                    disk_id,
-                    kind: "total",
-                };
+                let labels = AmountLabels { disk_id, kind: "total" };
                 self.bytes.get_or_create(&labels).set(integer(size.0));
             }
             None => {}
@@ -142,19 +139,13 @@ impl NodeGauges {
             };
             self.operations.get_or_create(&labels).inc_by(operations);
             self.transferred.get_or_create(&labels).inc_by(bytes);
-            self.time
-                .get_or_create(&labels)
-                .inc_by(seconds(milliseconds));
+            self.time.get_or_create(&labels).inc_by(seconds(milliseconds));
         }
         let labels = DiskLabels {
             disk_id: disk_id.to_owned(),
         };
-        self.busy
-            .get_or_create(&labels)
-            .inc_by(seconds(io.busy_milliseconds));
-        self.in_flight
-            .get_or_create(&labels)
-            .set(integer(io.in_flight));
+        self.busy.get_or_create(&labels).inc_by(seconds(io.busy_milliseconds));
+        self.in_flight.get_or_create(&labels).set(integer(io.in_flight));
     }
 }
 

@@ -73,18 +73,13 @@ pub(in crate::app) async fn count_orphans(
     tokio::time::sleep(FIRST.min(interval)).await;
     loop {
         let counted = async {
-            let observed = observer
-                .observe()
-                .await
-                .map_err(|error| error_chain(&error))?;
+            let observed = observer.observe().await.map_err(|error| error_chain(&error))?;
             classify(&observed, &rules).map_err(|error| error_chain(&error))
         };
         match counted.await {
             Ok(report) => metrics.set(&report),
             Err(error) => {
-                tracing::warn!(
-                    "unused disks were not counted, and the last count remains: {error}"
-                );
+                tracing::warn!("unused disks were not counted, and the last count remains: {error}");
             }
         }
         tokio::time::sleep(interval).await;

@@ -33,8 +33,7 @@ impl<T: AsRef<str>> Display for Escaped<T> {
 /// Control characters except white space, and those that change the direction of the text.
 fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
-    is_control
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    is_control || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -46,10 +45,7 @@ mod tests {
         for (text, html) in [
             ("d-1", "d-1"),
             ("", ""),
-            (
-                "<script>alert(1)</script>",
-                "&lt;script&gt;alert(1)&lt;/script&gt;",
-            ),
+            ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
             (r#"" onload="x"#, "&quot; onload=&quot;x"),
             ("' onload='x", "&#39; onload=&#39;x"),
             ("&lt;", "&amp;lt;"),
@@ -61,10 +57,7 @@ mod tests {
 
     #[test]
     fn hidden_characters_are_replaced() {
-        assert_eq!(
-            Escaped("a\0b\u{202e}c\n").to_string(),
-            "a\u{fffd}b\u{fffd}c\n"
-        );
+        assert_eq!(Escaped("a\0b\u{202e}c\n").to_string(), "a\u{fffd}b\u{fffd}c\n");
     }
 
     #[test]

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use http::header::{
-    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::escape::Escaped;
@@ -73,12 +71,7 @@ fn readiness(status: &Status) -> String {
         };
         [Cell::text(check.name), state, Cell::text(&check.message)]
     });
-    table(
-        "Readiness",
-        &["Check", "State", "Message"],
-        rows,
-        "No checks.",
-    )
+    table("Readiness", &["Check", "State", "Message"], rows, "No checks.")
 }
 
 fn queues(status: &Status) -> String {
@@ -152,11 +145,7 @@ fn cloud(cloud: &CloudState) -> String {
     let ago = |time| format!("{} ago", duration(time));
     let mut rows = vec![[
         Cell::text("Last response"),
-        Cell::text(
-            cloud
-                .last_response
-                .map_or_else(|| "none yet".to_owned(), ago),
-        ),
+        Cell::text(cloud.last_response.map_or_else(|| "none yet".to_owned(), ago)),
     ]];
     if let Some(outage) = &cloud.outage {
         let (since, last) = (duration(outage.since), duration(outage.last_failure));
@@ -239,10 +228,7 @@ fn more(omitted: usize, what: &str) -> String {
 
 /// The history of a volume, relative to the page: a proxy may serve it below a path of its own.
 fn history(volume: &str) -> String {
-    format!(
-        "debug/volumes/{}",
-        utf8_percent_encode(volume, NON_ALPHANUMERIC)
-    )
+    format!("debug/volumes/{}", utf8_percent_encode(volume, NON_ALPHANUMERIC))
 }
 
 /// Seconds below a minute, then two units.

@@ -69,9 +69,7 @@ impl StatusPage {
             running: running.into_iter().take(MAX_RUNNING).collect(),
             limits: self.cloud.rate_limiter.report(),
             cloud: self.cloud.api_health.report().into(),
-            stockouts: stockouts
-                .map(|(zone, category)| Stockout { zone, category })
-                .collect(),
+            stockouts: stockouts.map(|(zone, category)| Stockout { zone, category }).collect(),
             unhealthy: self.inventory.unhealthy().map(Unhealthy::from),
             failed,
         }

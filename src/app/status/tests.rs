@@ -207,11 +207,7 @@ fn hostile_texts_are_only_text() {
 fn the_policy_permits_only_the_style_of_the_page() {
     let [(_, policy), ..] = headers();
     let policy = policy.to_str().unwrap();
-    for part in [
-        "default-src 'none'",
-        "style-src 'sha256-",
-        "base-uri 'none'",
-    ] {
+    for part in ["default-src 'none'", "style-src 'sha256-", "base-uri 'none'"] {
         assert!(policy.contains(part), "{policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");

@@ -145,13 +145,9 @@ where
         let state = match span.name() {
             rpc::RPC_SPAN => self.start_rpc(&fields),
             phase::POLL_SPAN => {
-                let size = fields
-                    .get(phase::SIZE_FIELD)
-                    .and_then(|size| size.parse().ok());
+                let size = fields.get(phase::SIZE_FIELD).and_then(|size| size.parse().ok());
                 let action = fields.get(phase::ACTION_FIELD).unwrap_or_default();
-                self.telemetry
-                    .metrics
-                    .poll_sent(action, size.unwrap_or(1.0));
+                self.telemetry.metrics.poll_sent(action, size.unwrap_or(1.0));
                 return;
             }
             phase::PHASE_SPAN | phase::CLOUD_CALL_SPAN => {
@@ -160,15 +156,16 @@ where
                     false => phase::PHASE_FIELD,
                 };
                 let name = fields.get(field).unwrap_or_default().to_owned();
-                let call = span.scope().skip(1).find_map(|outer| {
-                    match outer.extensions().get::<State>()? {
+                let call = span
+                    .scope()
+                    .skip(1)
+                    .find_map(|outer| match outer.extensions().get::<State>()? {
                         State::Rpc(rpc) => {
                             let call = (Arc::clone(&rpc.call), rpc.method.clone());
                             Some((call, rpc.trace_id.clone()))
                         }
                         State::Step(_) => None,
-                    }
-                });
+                    });
                 let (call, trace_id) = call.unzip();
                 let step = call.as_ref().and_then(|(call, _)| call.start_step(&name));
                 State::Step(Box::new(Running {

@@ -121,8 +121,7 @@ mod tests {
             include_str!("../../../proto/pluginregistration.proto"),
         ];
         let lines = protocols.iter().flat_map(|text| text.lines());
-        let methods =
-            lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once(['(', ' ']));
+        let methods = lines.filter_map(|line| line.trim().strip_prefix("rpc ")?.split_once(['(', ' ']));
         let methods: BTreeSet<_> = methods.map(|(name, _)| name).collect();
         assert_eq!(methods, BTreeSet::from(METHODS));
     }

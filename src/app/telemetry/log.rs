@@ -8,17 +8,11 @@ use tracing_subscriber::{Layer, Registry};
 use crate::base::phase;
 use crate::cli::{LogArgs, LogFormat, LogLevel};
 
-/// The layer that writes the log lines, and whether `RUST_LOG` is unreadable. `quiet` logs only errors, unless a level is
-/// set.
+/// The layer that writes the log lines, and whether `RUST_LOG` is unreadable. `quiet` logs only errors, unless a level
+/// is set.
 pub(super) fn layer(args: &LogArgs, quiet: bool) -> (Box<dyn Layer<Registry> + Send + Sync>, bool) {
-    let default = if quiet {
-        LevelFilter::ERROR
-    } else {
-        LevelFilter::INFO
-    };
-    let variable = std::env::var("RUST_LOG")
-        .ok()
-        .filter(|text| !text.is_empty());
+    let default = if quiet { LevelFilter::ERROR } else { LevelFilter::INFO };
+    let variable = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let parsed = variable.as_deref().map(str::parse::<LogLevel>);
     let is_unreadable = matches!(parsed, Some(Err(_)));
     let fixed = parsed.and_then(Result::ok);
@@ -39,16 +33,11 @@ pub(super) fn layer(args: &LogArgs, quiet: bool) -> (Box<dyn Layer<Registry> + S
 
 /// The filter of the log lines. Phases are for metrics and traces.
 fn targets(level: Option<&LogLevel>, default: LevelFilter) -> Targets {
-    let level = level
-        .cloned()
-        .unwrap_or_else(|| LogLevel::of_driver(default));
+    let level = level.cloned().unwrap_or_else(|| LogLevel::of_driver(default));
     let targets = level.targets().clone();
     targets.with_target(phase::TARGET, LevelFilter::OFF)
 }
 
 pub(super) fn warn_unreadable() {
-    tracing::warn!(
-        "RUST_LOG is invalid and ignored; {}",
-        crate::cli::InvalidLogLevel
-    );
+    tracing::warn!("RUST_LOG is invalid and ignored; {}", crate::cli::InvalidLogLevel);
 }

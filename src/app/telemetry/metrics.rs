@@ -10,15 +10,12 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::labels::{
-    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, METHODS, MethodLabels, OTHER,
-    PhaseLabels, RpcLabels,
+    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, METHODS, MethodLabels, OTHER, PhaseLabels, RpcLabels,
 };
 use crate::app::metrics::catalog::register;
 
 /// Seconds: RPCs that find nothing to do take milliseconds; attaching under a strict quota, or mkfs, takes minutes.
-const RPC_BUCKETS: [f64; 12] = [
-    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
-];
+const RPC_BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 
 /// Seconds: a cloud call takes 60 to 300 ms, and at most 15 s.
 const CLOUD_BUCKETS: [f64; 9] = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 5.0, 15.0];
@@ -33,11 +30,8 @@ const MAX_CODES: usize = 64;
 const BACKGROUND: &str = "background";
 
 type Buckets<L> = Family<L, Histogram, fn() -> Histogram>;
-type ExemplarBuckets<L> = Family<
-    L,
-    HistogramWithExemplars<ExemplarLabels>,
-    fn() -> HistogramWithExemplars<ExemplarLabels>,
->;
+type ExemplarBuckets<L> =
+    Family<L, HistogramWithExemplars<ExemplarLabels>, fn() -> HistogramWithExemplars<ExemplarLabels>>;
 
 /// Clones share the state.
 #[derive(Debug, Clone)]
@@ -54,14 +48,10 @@ pub(in crate::app) struct CallMetrics {
 impl Default for CallMetrics {
     fn default() -> Self {
         Self {
-            rpcs: Family::new_with_constructor(|| {
-                HistogramWithExemplars::new(RPC_BUCKETS.into_iter())
-            }),
+            rpcs: Family::new_with_constructor(|| HistogramWithExemplars::new(RPC_BUCKETS.into_iter())),
             running: Family::default(),
             phases: Family::new_with_constructor(|| Histogram::new(RPC_BUCKETS)),
-            cloud_calls: Family::new_with_constructor(|| {
-                HistogramWithExemplars::new(CLOUD_BUCKETS.into_iter())
-            }),
+            cloud_calls: Family::new_with_constructor(|| HistogramWithExemplars::new(CLOUD_BUCKETS.into_iter())),
             throttled: Family::default(),
             batches: Family::new_with_constructor(|| Histogram::new(BATCH_BUCKETS)),
             codes: BoundedValues::new(MAX_CODES),
@@ -114,13 +104,7 @@ impl CallMetrics {
         self.running.get_or_create(&labels).inc();
     }
 
-    pub(super) fn rpc_ended(
-        &self,
-        method: &str,
-        code: &str,
-        elapsed: Duration,
-        exemplar: Exemplar<'_>,
-    ) {
+    pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, exemplar: Exemplar<'_>) {
         let running = MethodLabels {
             method: method.to_owned(),
         };
@@ -153,14 +137,10 @@ impl CallMetrics {
         let code = self.codes.limit(code);
         let action = action.to_owned();
         if is_throttled {
-            let labels = ActionLabels {
-                action: action.clone(),
-            };
+            let labels = ActionLabels { action: action.clone() };
             self.throttled.get_or_create(&labels).inc();
         }
-        let calls = self
-            .cloud_calls
-            .get_or_create(&CloudCallLabels { action, code });
+        let calls = self.cloud_calls.get_or_create(&CloudCallLabels { action, code });
         calls.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
     }
 

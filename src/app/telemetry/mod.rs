@@ -44,16 +44,13 @@ impl Default for Telemetry {
 /// Starts logging, and recording into `telemetry` and the traces. Returns the traces, which must be shut down.
 pub(super) fn start(log: &LogArgs, quiet: bool, telemetry: Option<&Telemetry>) -> Option<Traces> {
     let (lines, is_unreadable) = log::layer(log, quiet);
-    let calls = telemetry
-        .map(|telemetry| CallLayer::new(telemetry.clone()).with_filter(calls_and_warnings()));
+    let calls = telemetry.map(|telemetry| CallLayer::new(telemetry.clone()).with_filter(calls_and_warnings()));
     let started = telemetry.map(|_| Traces::from_environment()).transpose();
     let (traces, failure) = match started {
         Ok(traces) => (traces.flatten(), None),
         Err(error) => (None, Some(error)),
     };
-    let exported = traces
-        .as_ref()
-        .map(|traces| traces.layer().with_filter(spans()));
+    let exported = traces.as_ref().map(|traces| traces.layer().with_filter(spans()));
     tracing_subscriber::registry()
         .with(lines)
         .with(calls)

@@ -88,13 +88,7 @@ impl Timelines {
         }
     }
 
-    pub(super) fn end(
-        &self,
-        call: &Arc<Call>,
-        code: &str,
-        message: Option<String>,
-        elapsed: Duration,
-    ) {
+    pub(super) fn end(&self, call: &Arc<Call>, code: &str, message: Option<String>, elapsed: Duration) {
         call.end(code, message, elapsed);
         let Some(key) = call.key() else { return };
         let mut volumes = self.lock();
@@ -149,11 +143,7 @@ impl Timelines {
 
 impl Volumes {
     fn push(&mut self, key: &str, call: &Arc<Call>) {
-        let key = self
-            .disks
-            .get(key)
-            .cloned()
-            .unwrap_or_else(|| key.to_owned());
+        let key = self.disks.get(key).cloned().unwrap_or_else(|| key.to_owned());
         call.assign_to(&key);
         let calls = self.calls.entry(key.clone()).or_default();
         calls.push_back(Arc::clone(call));
@@ -195,10 +185,7 @@ impl Volumes {
     /// Removes the failures of a routine call that succeeds now: the caller has what it asked for.
     fn remove_recovered(&mut self, key: &str, call: &Arc<Call>) {
         let calls = self.calls.get(key).into_iter().flatten();
-        let recovered: Vec<_> = calls
-            .filter(|failed| call.recovers(failed))
-            .cloned()
-            .collect();
+        let recovered: Vec<_> = calls.filter(|failed| call.recovers(failed)).cloned().collect();
         for failed in recovered {
             self.remove(key, &failed);
         }

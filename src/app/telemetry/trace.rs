@@ -4,23 +4,18 @@
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{
-    BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider,
-};
+use opentelemetry_sdk::trace::{BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider};
 use tracing::Subscriber;
 use tracing_opentelemetry::OpenTelemetryLayer;
 use tracing_subscriber::registry::LookupSpan;
 
 /// The endpoint for all signals, and the one for traces.
-const ENDPOINTS: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-];
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 const SERVICE_NAME: &str = "diskplugin";
 
-/// Spans that wait for their export, unless the environment sets another number. The exporter allocates memory for all of
-/// them when it starts: 0.4 KiB each. 100 calls that end at the same time have 600 spans.
+/// Spans that wait for their export, unless the environment sets another number. The exporter allocates memory for all
+/// of them when it starts: 0.4 KiB each. 100 calls that end at the same time have 600 spans.
 const QUEUE_SIZE: (&str, usize) = ("OTEL_BSP_MAX_QUEUE_SIZE", 768);
 
 /// Spans per export, unless the environment sets another number: an export begins long before the queue is full.

@@ -70,10 +70,7 @@ const FAMILIES: &[(&str, Condition)] = &[
 pub(super) fn condition(action: &str, status: u16, code: &str) -> Condition {
     let has = |codes: &str| codes.split_whitespace().any(|known| known == code);
     let mut all = Condition::ALL.iter();
-    let listed = || {
-        all.find(|(_, codes)| has(codes))
-            .map(|(condition, _)| *condition)
-    };
+    let listed = || all.find(|(_, codes)| has(codes)).map(|(condition, _)| *condition);
     if let Some(condition) = by_action(action, status, code).or_else(listed) {
         return condition;
     }
@@ -118,9 +115,7 @@ mod tests {
     }
 
     fn listed() -> impl Iterator<Item = &'static str> {
-        Condition::ALL
-            .iter()
-            .flat_map(|(_, codes)| codes.split_whitespace())
+        Condition::ALL.iter().flat_map(|(_, codes)| codes.split_whitespace())
     }
 
     #[test]
@@ -137,24 +132,14 @@ mod tests {
             ("CreateDisk", 400, "OperationDenied", Kind::OutOfStock),
             ("CreateDisk", 403, "OperationDenied", Kind::Precondition),
             ("ResizeDisk", 403, "OperationDenied", Kind::Precondition),
-            (
-                "CreateDisk",
-                400,
-                "InvalidDiskCategory.NotSupported",
-                Kind::OutOfStock,
-            ),
+            ("CreateDisk", 400, "InvalidDiskCategory.NotSupported", Kind::OutOfStock),
             (
                 "ResizeDisk",
                 403,
                 "InvalidDiskCategory.NotSupported",
                 Kind::Precondition,
             ),
-            (
-                "ModifyDiskSpec",
-                403,
-                "OperationDenied.NoStock",
-                Kind::OutOfStock,
-            ),
+            ("ModifyDiskSpec", 403, "OperationDenied.NoStock", Kind::OutOfStock),
         ] {
             assert_eq!(kind(action, status, code), expected, "{action} {code}");
         }

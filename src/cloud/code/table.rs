@@ -4,10 +4,11 @@
 //!
 //! The kind depends on the remedy. Transient errors are [`Kind::Conflict`], [`Kind::OperationPending`],
 //! [`Kind::Throttled`] or [`Kind::Ambiguous`]. If another zone or category may work, it is [`Kind::OutOfStock`]. If the
-//! disk, node, key or account must be changed, it is [`Kind::Precondition`]; for the PersistentVolumeClaim or its class,
+//! disk, node, key or account must be changed, it is [`Kind::Precondition`]; for the PersistentVolumeClaim or its
+//! class,
 //! [`Kind::OutOfRange`] or [`Kind::Invalid`]. An error that only a defect of this driver causes is [`Kind::Bug`]. Only
-//! the disk, snapshot, group or instance of the call itself is [`Kind::NotFound`]: deletion treats that as success, which
-//! would be wrong for a missing key or zone.
+//! the disk, snapshot, group or instance of the call itself is [`Kind::NotFound`]: deletion treats that as success,
+//! which would be wrong for a missing key or zone.
 
 use super::kind::Kind;
 use crate::model::Failure;

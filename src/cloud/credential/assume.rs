@@ -41,10 +41,7 @@ impl CredentialProvider for AssumedRole {
         let base = base.map_err(|error| self.error(error))?;
         let mut assumed = self.assume(&base).await;
         // The base credentials may be temporary, or have been replaced.
-        if assumed
-            .as_ref()
-            .is_err_and(CredentialError::is_key_rejected)
-        {
+        if assumed.as_ref().is_err_and(CredentialError::is_key_rejected) {
             self.base.invalidate(&base);
             if let Ok(other) = self.base.provide().await
                 && !other.is_same_as(&base)

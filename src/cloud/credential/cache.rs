@@ -206,9 +206,7 @@ impl State {
         let previous = self.cached.take().filter(|_| same);
         self.cached = Some(Cached {
             credentials,
-            renewed: previous
-                .as_ref()
-                .map_or_else(Instant::now, |previous| previous.renewed),
+            renewed: previous.as_ref().map_or_else(Instant::now, |previous| previous.renewed),
             due: previous.map_or(due, |previous| previous.due),
         });
     }

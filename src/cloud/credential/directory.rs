@@ -118,9 +118,6 @@ mod tests {
     async fn an_empty_directory_names_the_expected_files() {
         let root = tempfile::tempdir().unwrap();
         let error = Directory::new(root.path()).provide().await.unwrap_err();
-        assert!(
-            error.to_string().contains("has neither access-key-id"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("has neither access-key-id"), "{error}");
     }
 }

@@ -9,10 +9,7 @@ use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 
 const PAIRS: [(&str, &str); 2] = [
     ("ACCESS_KEY_ID", "ACCESS_KEY_SECRET"),
-    (
-        "ALIBABA_CLOUD_ACCESS_KEY_ID",
-        "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
-    ),
+    ("ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
 ];
 const TOKENS: [&str; 2] = ["SECURITY_TOKEN", "ALIBABA_CLOUD_SECURITY_TOKEN"];
 
@@ -29,10 +26,7 @@ pub struct Environment {
 impl Environment {
     /// Reads the variables with the given lookup. An empty variable counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let names = PAIRS
-            .iter()
-            .flat_map(|(id, secret)| [*id, *secret])
-            .chain(TOKENS);
+        let names = PAIRS.iter().flat_map(|(id, secret)| [*id, *secret]).chain(TOKENS);
         let variables = names
             .filter_map(|name| {
                 let value = lookup(name).filter(|value| !value.trim().is_empty())?;
@@ -50,9 +44,7 @@ impl Environment {
     }
 
     fn get(&self, name: &str) -> Option<String> {
-        self.variables
-            .get(name)
-            .map(|value| value.expose_secret().to_owned())
+        self.variables.get(name).map(|value| value.expose_secret().to_owned())
     }
 }
 
@@ -61,22 +53,13 @@ impl CredentialProvider for Environment {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         for ((id, secret), own_token) in PAIRS.into_iter().zip(TOKENS) {
             // The vendor SDKs' token is also accepted with the project's names, for compatibility.
-            let token = self
-                .get(own_token)
-                .or_else(|| TOKENS.iter().find_map(|t| self.get(t)));
-            let found = from_parts(
-                "the environment",
-                (id, self.get(id)),
-                (secret, self.get(secret)),
-                token,
-            )?;
+            let token = self.get(own_token).or_else(|| TOKENS.iter().find_map(|t| self.get(t)));
+            let found = from_parts("the environment", (id, self.get(id)), (secret, self.get(secret)), token)?;
             if let Some(found) = found {
                 return Ok(found);
             }
         }
-        Err(CredentialError::NotConfigured(
-            CONFIGURATION_ADVICE.to_owned(),
-        ))
+        Err(CredentialError::NotConfigured(CONFIGURATION_ADVICE.to_owned()))
     }
 }
 
@@ -102,9 +85,7 @@ mod tests {
                 "ALIBABA_CLOUD_SECURITY_TOKEN",
             ),
         ] {
-            let found = environment(&[(id, "k"), (secret, "s"), (token, "t")])
-                .provide()
-                .await;
+            let found = environment(&[(id, "k"), (secret, "s"), (token, "t")]).provide().await;
             let found = found.unwrap();
             assert_eq!(found.access_key_id.expose_secret(), "k");
             assert_eq!(found.access_key_secret.expose_secret(), "s");
@@ -114,10 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_incomplete_key_names_the_missing_variable() {
-        let error = environment(&[("ACCESS_KEY_ID", "k")])
-            .provide()
-            .await
-            .unwrap_err();
+        let error = environment(&[("ACCESS_KEY_ID", "k")]).provide().await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the environment has ACCESS_KEY_ID but not ACCESS_KEY_SECRET"

@@ -18,10 +18,7 @@ pub enum CredentialError {
         absent: String,
     },
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The file does not contain an OIDC token.
     #[error("{} does not contain an OIDC token: {why}", path.display())]
     InvalidToken {

@@ -51,8 +51,7 @@ impl InstanceRole {
         };
         let document = self.metadata.role_document(&role).await;
         let document = document.map_err(CredentialError::Metadata)?;
-        let document = document
-            .ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
+        let document = document.ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
         let origin = format!("the instance role {role}");
         let invalid = |why| CredentialError::InvalidResponse {
             from: origin.clone(),

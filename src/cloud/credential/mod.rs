@@ -77,12 +77,8 @@ impl Credentials {
     pub fn is_same_as(&self, other: &Self) -> bool {
         let parts = |key: &Self| {
             let token = key.security_token.as_ref();
-            [
-                Some(&key.access_key_id),
-                Some(&key.access_key_secret),
-                token,
-            ]
-            .map(|part| part.map(|part| part.expose_secret().to_owned()))
+            [Some(&key.access_key_id), Some(&key.access_key_secret), token]
+                .map(|part| part.map(|part| part.expose_secret().to_owned()))
         };
         parts(self) == parts(other)
     }

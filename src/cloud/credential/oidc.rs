@@ -23,12 +23,7 @@ pub struct OidcRole {
 
 impl OidcRole {
     /// The role that the token in the file may assume through this identity provider.
-    pub fn new(
-        sts: Arc<Sts>,
-        provider_arn: String,
-        token_file: PathBuf,
-        session: RoleSession,
-    ) -> Self {
+    pub fn new(sts: Arc<Sts>, provider_arn: String, token_file: PathBuf, session: RoleSession) -> Self {
         let origin = format!("the OIDC role {}", session.role_arn);
         Self {
             sts,

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    AssumedRole, Cache, CredentialProvider, Directory, Environment, InstanceRole, OidcRole,
-    RoleSession, Sts,
-};
+use super::{AssumedRole, Cache, CredentialProvider, Directory, Environment, InstanceRole, OidcRole, RoleSession, Sts};
 use crate::cloud::ServerClock;
 use crate::cloud::metadata::{Metadata, MetadataError};
 use crate::cloud::server::BuildError;
@@ -144,11 +141,9 @@ pub fn select(sources: Sources, clock: &ServerClock) -> Result<Selected, SelectE
     };
     let (provider, source): (Arc<dyn CredentialProvider>, String) = match chosen {
         Selection::Directory => {
-            let directory = sources.directory.ok_or_else(|| {
-                SelectError::Setting(
-                    "--credentials directory requires --credentials-dir".to_owned(),
-                )
-            })?;
+            let directory = sources
+                .directory
+                .ok_or_else(|| SelectError::Setting("--credentials directory requires --credentials-dir".to_owned()))?;
             let source = format!("the Secret directory {}", directory.display());
             (Arc::new(Directory::new(directory)), source)
         }
@@ -229,10 +224,7 @@ mod tests {
     const KEY: [(&str, &str); 2] = [("ACCESS_KEY_ID", "k"), ("ACCESS_KEY_SECRET", "s")];
     const RRSA: [(&str, &str); 3] = [
         ("ALIBABA_CLOUD_ROLE_ARN", "acs:ram::1:role/r"),
-        (
-            "ALIBABA_CLOUD_OIDC_PROVIDER_ARN",
-            "acs:ram::1:oidc-provider/p",
-        ),
+        ("ALIBABA_CLOUD_OIDC_PROVIDER_ARN", "acs:ram::1:oidc-provider/p"),
         ("ALIBABA_CLOUD_OIDC_TOKEN_FILE", "/var/run/token"),
     ];
 

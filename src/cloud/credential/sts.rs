@@ -63,11 +63,7 @@ impl StsCredentials {
             from: origin.to_owned(),
             why,
         };
-        let fields = [
-            &self.access_key_id,
-            &self.access_key_secret,
-            &self.security_token,
-        ];
+        let fields = [&self.access_key_id, &self.access_key_secret, &self.security_token];
         if fields.into_iter().any(String::is_empty) {
             return Err(invalid("a field is empty"));
         }
@@ -143,10 +139,7 @@ impl Sts {
                 query: canonical::query(&query),
                 headers: vec![
                     ("accept", "application/json".to_owned()),
-                    (
-                        "content-type",
-                        "application/x-www-form-urlencoded".to_owned(),
-                    ),
+                    ("content-type", "application/x-www-form-urlencoded".to_owned()),
                 ],
                 signature: String::new(),
             };
@@ -172,10 +165,7 @@ impl Sts {
             let response = self.server.post(&self.http, action, signed, form, deadline);
             let response = response.await.map_err(CredentialError::Sts)?;
             self.clock.record(&response.headers);
-            if response.rejects_time()
-                && self.clock.correct(time, &response.headers)
-                && !is_repeated
-            {
+            if response.rejects_time() && self.clock.correct(time, &response.headers) && !is_repeated {
                 is_repeated = true;
                 continue;
             }

@@ -26,10 +26,6 @@ impl ConfiguredLimits {
 impl FromIterator<ConfiguredLimit> for ConfiguredLimits {
     fn from_iter<I: IntoIterator<Item = ConfiguredLimit>>(limits: I) -> Self {
         let limits = limits.into_iter();
-        Self(
-            limits
-                .map(|limit| (limit.action, limit.calls_per_second))
-                .collect(),
-        )
+        Self(limits.map(|limit| (limit.action, limit.calls_per_second)).collect())
     }
 }

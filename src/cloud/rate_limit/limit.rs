@@ -25,8 +25,8 @@ const IN_FLIGHT: (u32, u32) = (256, 4);
 /// How long other calls wait for the response to a probe.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// The pauses before the first probe of a limit whose quota is unknown, and of one whose rate is slightly too high. Each
-/// later one is as long as the limit has been closed.
+/// The pauses before the first probe of a limit whose quota is unknown, and of one whose rate is slightly too high.
+/// Each later one is as long as the limit has been closed.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHORT_PAUSE: Duration = Duration::from_millis(300);
 
@@ -179,12 +179,7 @@ impl Limit {
     }
 
     /// Whether the configured rate delays a call longer than the learned one does.
-    pub(super) fn waits_for_configured(
-        &self,
-        now: Instant,
-        priority: Priority,
-        shared: &Shared,
-    ) -> bool {
+    pub(super) fn waits_for_configured(&self, now: Instant, priority: Priority, shared: &Shared) -> bool {
         let configured = self.configured_next(now);
         configured > now && configured >= self.adapted_earliest(now, priority, shared).at
     }
@@ -280,13 +275,7 @@ impl Limit {
     }
 
     /// Closes after a throttling error, or stays closed after a throttled probe.
-    fn close(
-        &mut self,
-        sent: Instant,
-        now: Instant,
-        wait: Option<Duration>,
-        since_minute: Duration,
-    ) {
+    fn close(&mut self, sent: Instant, now: Instant, wait: Option<Duration>, since_minute: Duration) {
         self.closed_at = Some(now);
         let since = self.closed.as_ref().map_or(now, |closed| closed.since);
         let elapsed = now - since;
@@ -337,15 +326,13 @@ impl Limit {
         let mut learned = match (&self.learned, measured) {
             (Some(learned), _) => learned.throttled(measured.unwrap_or_default(), closed_for, now),
             // Few calls before a long closure show that others use up the quota, but not what it is.
-            (None, Some(rate)) if self.sent.len() < BURST && closed_for > adapt::SHORTLY => {
-                Learned::assumed(rate, now)
-            }
+            (None, Some(rate)) if self.sent.len() < BURST && closed_for > adapt::SHORTLY => Learned::assumed(rate, now),
             (None, Some(rate)) => Learned::measured(rate, now),
             (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
         };
         learned.pace.send(probe);
-        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time. A window is longer
-        // than the closure, by the time that its calls took.
+        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time. A window
+        // is longer than the closure, by the time that its calls took.
         let window = MINUTE.max(latest.saturating_duration_since(closed.since) * 5 / 4);
         let calls = self.sent.since(latest - window);
         let burst = calls * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));

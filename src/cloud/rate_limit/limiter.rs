@@ -71,12 +71,7 @@ impl RateLimiter {
         self.lock().report(Instant::now())
     }
 
-    async fn acquire(
-        &self,
-        action: &'static str,
-        priority: Priority,
-        deadline: Deadline,
-    ) -> Result<Permit<'_>> {
+    async fn acquire(&self, action: &'static str, priority: Priority, deadline: Deadline) -> Result<Permit<'_>> {
         let wake = Arc::new(Notify::new());
         let queued = self.lock().join(action, priority, deadline, &wake);
         let mut permit = Permit {
@@ -91,8 +86,7 @@ impl RateLimiter {
                 return Ok(permit);
             };
             let left = deadline.remaining();
-            let wait =
-                earliest.map(|earliest| earliest.at.saturating_duration_since(Instant::now()));
+            let wait = earliest.map(|earliest| earliest.at.saturating_duration_since(Instant::now()));
             let is_certain = earliest.is_some_and(|earliest| earliest.is_certain);
             if left.is_zero() || is_certain && wait >= Some(left) {
                 return Err(self.not_sent(action, priority, wait));
@@ -106,14 +100,9 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until a call of the action and priority would be sent without queueing. Nothing is reserved. Returns the time
-    /// between two calls at the learned rate; none if the call cannot be sent before the deadline.
-    pub async fn ready(
-        &self,
-        action: &'static str,
-        priority: Priority,
-        deadline: Deadline,
-    ) -> Option<Duration> {
+    /// Waits until a call of the action and priority would be sent without queueing. Nothing is reserved. Returns the
+    /// time between two calls at the learned rate; none if the call cannot be sent before the deadline.
+    pub async fn ready(&self, action: &'static str, priority: Priority, deadline: Deadline) -> Option<Duration> {
         let mut permit = self.acquire(action, priority, deadline).await.ok()?;
         permit.end(CallOutcome::Unsent);
         Some(self.lock().spacing(action))

@@ -7,13 +7,13 @@
 //! * Before the first throttling error, 16 calls of an API are sent at once, and more after each success and over time.
 //! * A throttling error closes the API. Single probes determine when it opens again: after the wait that the cloud
 //!   states, otherwise with growing pauses, when a minute of the clock begins, and when another API opens.
-//! * The rate is then the highest one that succeeded, the closure included, and at least 1 call/s. It grows slowly while
-//!   it is used up.
+//! * The rate is then the highest one that succeeded, the closure included, and at least 1 call/s. It grows slowly
+//!   while it is used up.
 //! * A configured limit ([`ConfiguredLimits`]) is never exceeded, whatever the learned rate.
 //! * Until it is throttled itself, an API is assumed to have the quota of the one that was.
 //!
-//! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order. Adaptation
-//! and queues ordered by deadline would remain; the bucket itself is small ([`Pace`](pace::Pace)).
+//! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order.
+//! Adaptation and queues ordered by deadline would remain; the bucket itself is small ([`Pace`](pace::Pace)).
 
 mod configured;
 mod limit;

@@ -105,9 +105,7 @@ impl Queues {
                 ..report
             }
         });
-        std::iter::once(self.account.report(now))
-            .chain(apis)
-            .collect()
+        std::iter::once(self.account.report(now)).chain(apis).collect()
     }
 
     /// The time between two calls of the action at the learned rate; zero if none is known.
@@ -117,11 +115,7 @@ impl Queues {
 
     /// Grants every call that may be sent now. Returns when this one was granted, or an error with the time at which it
     /// may be sent, if it is the first of its queue; the others wait for that call.
-    pub(super) fn poll(
-        &mut self,
-        call: QueuedCall,
-        now: Instant,
-    ) -> Result<Instant, Option<Earliest>> {
+    pub(super) fn poll(&mut self, call: QueuedCall, now: Instant) -> Result<Instant, Option<Earliest>> {
         self.dispatch(now);
         self.granted.remove(&call.id).ok_or_else(|| {
             let queue = self.queues.get(&(call.priority, call.action))?;
@@ -145,11 +139,7 @@ impl Queues {
         let ready = self.queues.values().filter_map(|queue| {
             let call = *queue.waiting.keys().next()?;
             let is_ready = self.earliest(call, now)?.at <= now;
-            let limit = if call.priority == Priority::List {
-                7
-            } else {
-                3
-            };
+            let limit = if call.priority == Priority::List { 7 } else { 3 };
             is_ready.then_some((queue.passed_over < limit, call))
         });
         ready.min()
@@ -176,14 +166,14 @@ impl Queues {
 
     fn earliest(&self, call: QueuedCall, now: Instant) -> Option<Earliest> {
         let account = Some(&self.account).filter(|account| account.is_limited());
-        let by_account =
-            account.map(|limit| limit.earliest(now, call.priority, &self.account_shared));
+        let by_account = account.map(|limit| limit.earliest(now, call.priority, &self.account_shared));
         let api = self.apis.get(call.action);
         let by_api = api.map(|limit| limit.earliest(now, call.priority, &self.shared));
         by_api.max(by_account)
     }
 
-    /// Records the outcome of a call. A call that is still queued leaves the queue; a grant that was not used is returned.
+    /// Records the outcome of a call. A call that is still queued leaves the queue; a grant that was not used is
+    /// returned.
     pub(super) fn end(
         &mut self,
         call: QueuedCall,
@@ -203,32 +193,16 @@ impl Queues {
         }
     }
 
-    fn record(
-        &mut self,
-        call: QueuedCall,
-        sent: Instant,
-        outcome: CallOutcome,
-        now: Instant,
-        since_minute: Duration,
-    ) {
+    fn record(&mut self, call: QueuedCall, sent: Instant, outcome: CallOutcome, now: Instant, since_minute: Duration) {
         // A call that one limit rejects does not count for the other.
         let (by_api, by_account) = match outcome {
-            CallOutcome::Throttled { account: true, .. } => {
-                (CallOutcome::ThrottledElsewhere, outcome)
-            }
-            CallOutcome::Throttled { account: false, .. } => {
-                (outcome, CallOutcome::ThrottledElsewhere)
-            }
+            CallOutcome::Throttled { account: true, .. } => (CallOutcome::ThrottledElsewhere, outcome),
+            CallOutcome::Throttled { account: false, .. } => (outcome, CallOutcome::ThrottledElsewhere),
             CallOutcome::Concurrent => (outcome, CallOutcome::Passed),
             _ => (outcome.clone(), outcome),
         };
-        self.account.record(
-            sent,
-            by_account,
-            now,
-            since_minute,
-            &mut self.account_shared,
-        );
+        self.account
+            .record(sent, by_account, now, since_minute, &mut self.account_shared);
         if let Some(api) = self.apis.get_mut(call.action) {
             api.record(sent, by_api, now, since_minute, &mut self.shared);
         }
@@ -248,17 +222,11 @@ impl Queues {
     }
 
     /// The configured limit that delays a call of the action, if the cloud does not delay it longer.
-    pub(super) fn delaying(
-        &self,
-        action: &'static str,
-        priority: Priority,
-        now: Instant,
-    ) -> Option<ConfiguredLimit> {
+    pub(super) fn delaying(&self, action: &'static str, priority: Priority, now: Instant) -> Option<ConfiguredLimit> {
         let api = self.apis.get(action).map(|api| (action, api, &self.shared));
         let account = Some((ACCOUNT, &self.account, &self.account_shared));
         let mut limits = [account, api].into_iter().flatten();
-        let (action, ..) =
-            limits.find(|(_, limit, shared)| limit.waits_for_configured(now, priority, shared))?;
+        let (action, ..) = limits.find(|(_, limit, shared)| limit.waits_for_configured(now, priority, shared))?;
         let calls_per_second = self.configured.get(action)?;
         Some(ConfiguredLimit {
             action,

@@ -18,10 +18,7 @@ pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
         ("Action", request.action),
         ("Version", request.version),
         ("Format", "JSON"),
-        (
-            "AccessKeyId",
-            request.credentials.access_key_id.expose_secret(),
-        ),
+        ("AccessKeyId", request.credentials.access_key_id.expose_secret()),
         ("SignatureMethod", "HMAC-SHA1"),
         ("SignatureVersion", "1.0"),
         ("SignatureNonce", request.nonce),
@@ -46,16 +43,13 @@ pub fn sign(request: &UnsignedRequest<'_>) -> SignedRequest {
 
 /// The string to sign: method, path and query, each encoded, the query twice.
 pub fn string_to_sign(method: &str, params: &BTreeMap<String, String>) -> String {
-    format!(
-        "{method}&%2F&{}",
-        canonical::encode(&canonical::query(params))
-    )
+    format!("{method}&%2F&{}", canonical::encode(&canonical::query(params)))
 }
 
 /// Base64 of the HMAC-SHA1 under the secret followed by `&`.
 pub fn signature(string_to_sign: &str, secret: &str) -> String {
-    let mut mac = Hmac::<Sha1>::new_from_slice(format!("{secret}&").as_bytes())
-        .expect("HMAC accepts keys of any length");
+    let mut mac =
+        Hmac::<Sha1>::new_from_slice(format!("{secret}&").as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(string_to_sign.as_bytes());
     STANDARD.encode(mac.finalize().into_bytes())
 }
@@ -67,11 +61,8 @@ mod tests {
     use super::*;
 
     fn vectors() -> Vec<Value> {
-        let all: Vec<Value> =
-            serde_json::from_str(include_str!("../../../tests/data/sign-vectors.json")).unwrap();
-        all.into_iter()
-            .filter(|vector| vector["kind"] == "v1")
-            .collect()
+        let all: Vec<Value> = serde_json::from_str(include_str!("../../../tests/data/sign-vectors.json")).unwrap();
+        all.into_iter().filter(|vector| vector["kind"] == "v1").collect()
     }
 
     #[test]
@@ -79,8 +70,7 @@ mod tests {
         let vectors = vectors();
         assert_eq!(vectors.len(), 6);
         for vector in vectors {
-            let params: BTreeMap<String, String> =
-                serde_json::from_value(vector["input"]["params"].clone()).unwrap();
+            let params: BTreeMap<String, String> = serde_json::from_value(vector["input"]["params"].clone()).unwrap();
             let method = vector["input"]["method"].as_str().unwrap();
             let to_sign = string_to_sign(method, &params);
             let result = &vector["result"];
@@ -92,12 +82,7 @@ mod tests {
             );
             assert_eq!(to_sign, result["string_to_sign"], "{}", vector["name"]);
             let secret = vector["input"]["secret"].as_str().unwrap();
-            assert_eq!(
-                signature(&to_sign, secret),
-                result["signature"],
-                "{}",
-                vector["name"]
-            );
+            assert_eq!(signature(&to_sign, secret), result["signature"], "{}", vector["name"]);
         }
     }
 
@@ -108,13 +93,10 @@ mod tests {
             .into_iter()
             .find(|v| v["name"] == "V1-GEN-3 AttachDisk POST")
             .unwrap();
-        let given: BTreeMap<String, String> =
-            serde_json::from_value(vector["input"]["params"].clone()).unwrap();
+        let given: BTreeMap<String, String> = serde_json::from_value(vector["input"]["params"].clone()).unwrap();
         let own = given
             .iter()
-            .filter(|(name, _)| {
-                ["DiskId", "InstanceId", "RegionId", "DeleteWithInstance"].contains(&name.as_str())
-            })
+            .filter(|(name, _)| ["DiskId", "InstanceId", "RegionId", "DeleteWithInstance"].contains(&name.as_str()))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let credentials = crate::cloud::credential::Credentials::new(

@@ -86,8 +86,7 @@ impl Canonical<'_> {
     /// Lower-case hex of the HMAC-SHA256 under the plain secret.
     pub fn signature(&self, secret: &str) -> String {
         let hashed = hex(&Sha256::digest(self.request()));
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .expect("HMAC accepts keys of any length");
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
         mac.update(format!("{ALGORITHM}\n{hashed}").as_bytes());
         hex(&mac.finalize().into_bytes())
     }
@@ -112,11 +111,8 @@ mod tests {
     use crate::cloud::credential::Credentials;
 
     fn vectors() -> Vec<Value> {
-        let all: Vec<Value> =
-            serde_json::from_str(include_str!("../../../tests/data/sign-vectors.json")).unwrap();
-        all.into_iter()
-            .filter(|vector| vector["kind"] == "v3")
-            .collect()
+        let all: Vec<Value> = serde_json::from_str(include_str!("../../../tests/data/sign-vectors.json")).unwrap();
+        all.into_iter().filter(|vector| vector["kind"] == "v3").collect()
     }
 
     fn map(value: &Value) -> BTreeMap<String, String> {
@@ -143,12 +139,7 @@ mod tests {
                 headers: &headers,
                 body_hash: &body_hash,
             };
-            assert_eq!(
-                canonical.request(),
-                result["canonical_request"],
-                "{}",
-                vector["name"]
-            );
+            assert_eq!(canonical.request(), result["canonical_request"], "{}", vector["name"]);
             let secret = input["secret"].as_str().unwrap();
             let signature = canonical.signature(secret);
             assert_eq!(signature, result["signature"], "{}", vector["name"]);
@@ -168,10 +159,7 @@ mod tests {
             .into_iter()
             .find(|v| v["name"] == "V3-GEN-2 CreateDisk + STS")
             .unwrap();
-        let (params, given) = (
-            map(&vector["input"]["query"]),
-            map(&vector["input"]["headers"]),
-        );
+        let (params, given) = (map(&vector["input"]["query"]), map(&vector["input"]["headers"]));
         let mut credentials = Credentials::new(
             vector["input"]["akid"].as_str().unwrap(),
             vector["input"]["secret"].as_str().unwrap(),
@@ -186,10 +174,7 @@ mod tests {
             time: given["x-acs-date"].parse().unwrap(),
             nonce: &given["x-acs-signature-nonce"],
         });
-        let authorization = signed
-            .headers
-            .iter()
-            .find(|(name, _)| *name == "authorization");
+        let authorization = signed.headers.iter().find(|(name, _)| *name == "authorization");
         assert_eq!(authorization.unwrap().1, vector["result"]["authorization"]);
     }
 }

@@ -57,11 +57,7 @@ pub(super) fn bin(age: f64) -> usize {
 }
 
 /// The bin that an age falls into, and where in it from 0 to 1.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "within 0..BINS"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 0..BINS")]
 fn position(age: f64) -> (usize, f64) {
     let at = (1.0 + age.max(0.0) / SCALE).ln() * BINS_PER_E;
     let bin = (at as usize).min(BINS - 1);

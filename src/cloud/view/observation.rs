@@ -80,9 +80,7 @@ pub enum MissingProof {
     #[error("it has been missing for {missing_s} s, and counts as deleted after {required_s} s")]
     Time { missing_s: u64, required_s: u64 },
     /// The cloud accepted its creation a short time ago.
-    #[error(
-        "the cloud accepted its creation {age_s} s ago, and new resources can be hidden for a while"
-    )]
+    #[error("the cloud accepted its creation {age_s} s ago, and new resources can be hidden for a while")]
     Age { age_s: u64 },
 }
 

@@ -46,9 +46,7 @@ impl<K: Ord + Clone> RunningOperations<K> {
         let mut entries = self.lock();
         if entries.pruned.elapsed() > MEMORY || entries.operations.len() >= CAPACITY {
             entries.pruned = now;
-            entries
-                .operations
-                .retain(|_, (_, used)| used.elapsed() <= MEMORY);
+            entries.operations.retain(|_, (_, used)| used.elapsed() <= MEMORY);
         }
         if entries.operations.len() < CAPACITY {
             entries.operations.insert(key.clone(), (now, now));

@@ -39,11 +39,7 @@ where
     pub(super) fn new(tasks: Tasks, source: Source<K, V>) -> Self {
         let shared = Arc::new(Shared::new(source));
         let running = RunningOperations::default();
-        Self {
-            shared,
-            running,
-            tasks,
-        }
+        Self { shared, running, tasks }
     }
 
     /// The state by one describe call, which is shared with concurrent callers.
@@ -114,7 +110,8 @@ where
             .await
     }
 
-    /// As [`Self::wait_until`], for a change that has been due since then. Ends with one observation once it is overdue.
+    /// As [`Self::wait_until`], for a change that has been due since then. Ends with one observation once it is
+    /// overdue.
     ///
     /// # Errors
     /// [`WaitError::Overdue`]; when the cloud rejects the call, or the deadline passes.
@@ -151,14 +148,9 @@ where
             decide(observation)
         };
         let since = self.running.start(&key);
-        let outcome = self
-            .wait_until_done_since(id, deadline, kind, since, decide)
-            .await;
+        let outcome = self.wait_until_done_since(id, deadline, kind, since, decide).await;
         // A resource that is missing is not known to be in progress: the next call waits for it.
-        let is_running = matches!(
-            outcome,
-            Err(WaitError::Overdue { .. } | WaitError::Deadline { .. })
-        );
+        let is_running = matches!(outcome, Err(WaitError::Overdue { .. } | WaitError::Deadline { .. }));
         if !is_running || is_missing {
             self.running.end(&key);
         }
@@ -188,8 +180,8 @@ where
             .await
     }
 
-    /// Waits until the operation is overdue, and ends with an observation made after that. The wait for this observation
-    /// is not limited, since it may be due to the rate limit.
+    /// Waits until the operation is overdue, and ends with an observation made after that. The wait for this
+    /// observation is not limited, since it may be due to the rate limit.
     async fn wait_running<T>(
         &self,
         id: &K,
@@ -224,8 +216,7 @@ where
         mode: PollMode,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.wait_from(id, deadline, Instant::now(), mode, decide)
-            .await
+        self.wait_from(id, deadline, Instant::now(), mode, decide).await
     }
 
     /// As [`Self::wait`], for an operation that was accepted at that time.

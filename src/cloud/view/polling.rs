@@ -131,12 +131,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         let pause = match waits.len() {
             0 => None,
             count if count > max_ids => {
-                let pause = schedule::crowd_pause(
-                    &waits,
-                    max_ids,
-                    self.calibration.ratio(),
-                    idle.as_secs_f64(),
-                );
+                let pause = schedule::crowd_pause(&waits, max_ids, self.calibration.ratio(), idle.as_secs_f64());
                 Some(now + pause)
             }
             _ => Some(now + schedule::pause(&waits, cost)),
@@ -173,8 +168,7 @@ impl<K: Clone + Ord, V> State<K, V> {
         for id in &bound {
             for waiter in Self::sharing(&mut self.waiters, id, now) {
                 let wait = waiter.wait(now, &self.learned);
-                self.calibration
-                    .expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
+                self.calibration.expect(wait.map_or(0.0, |wait| wait.shown(0.0)));
                 waiter.poll(now);
                 deadline = deadline.max(Some(waiter.deadline));
             }
@@ -288,9 +282,7 @@ where
         let known = &state.canaries;
         let page = page.map_err(Arc::new).map(|page| {
             let rows = page.rows.into_iter();
-            let rows: BTreeMap<K, _> = rows
-                .map(|row| ((self.source.id)(&row), Arc::new(row)))
-                .collect();
+            let rows: BTreeMap<K, _> = rows.map(|row| ((self.source.id)(&row), Arc::new(row))).collect();
             // A page that ends early, or has only rows that were not requested, proves nothing about the missing ones.
             let is_canary = |id| {
                 let row: Option<&Arc<V>> = rows.get(id);
@@ -321,9 +313,7 @@ where
                         let error = Error::new(Kind::Ambiguous, self.source.action);
                         Err(Arc::new(error.with_source(row.clone())))
                     }
-                    None => Ok(Observation::Missing {
-                        canary: *has_canary,
-                    }),
+                    None => Ok(Observation::Missing { canary: *has_canary }),
                 }
             };
             for waiter in State::sharing(&mut state.waiters, id, sent) {

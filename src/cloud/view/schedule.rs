@@ -65,12 +65,8 @@ pub(super) fn pause(waits: &[Wait<'_>], cost: f64) -> Duration {
     let mut best = times.len() - 1;
     loop {
         let (next, _) = times[best];
-        let saved = times[..best]
-            .iter()
-            .map(|(after, ends)| ends * (next - after));
-        let most = saved
-            .enumerate()
-            .max_by(|(_, one), (_, other)| one.total_cmp(other));
+        let saved = times[..best].iter().map(|(after, ends)| ends * (next - after));
+        let most = saved.enumerate().max_by(|(_, one), (_, other)| one.total_cmp(other));
         match most {
             Some((earlier, saved)) if saved > cost => best = earlier,
             _ => break,

@@ -27,8 +27,8 @@ pub(super) struct Source<K, V> {
     pub(super) max_ids: usize,
     pub(super) interval: Interval,
     pub(super) id: fn(&V) -> K,
-    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits; to none if no call
-    /// can be sent before the deadline.
+    /// Resolves when a call would be sent at once, to the time between two calls that the quota permits; to none if no
+    /// call can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
     /// Describes these ids.
     pub(super) page: Call<Vec<K>, Result<Page<V>>>,

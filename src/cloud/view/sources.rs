@@ -11,8 +11,7 @@ use crate::cloud::action::{
     DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks,
 };
 use crate::model::{
-    Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup, SnapshotGroupId,
-    SnapshotId, Task, TaskId,
+    Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Task, TaskId,
 };
 
 /// Ids that one `DescribeSnapshotGroups` call accepts.
@@ -21,8 +20,8 @@ const MAX_GROUPS_PER_CALL: usize = 10;
 /// Tasks take minutes to hours.
 const TASK_INTERVAL: Interval = (Duration::from_secs(6), Duration::from_secs(10));
 
-/// Defines a poller for each kind of resource: the action that describes it, the maximum number of IDs per call, the interval,
-/// and the call. `is_canary` returns whether every access key of this cluster must be able to see a row.
+/// Defines a poller for each kind of resource: the action that describes it, the maximum number of IDs per call, the
+/// interval, and the call. `is_canary` returns whether every access key of this cluster must be able to see a row.
 macro_rules! pollers {
     ($($name:ident: $row:ident by $id:ident: $key:ident, $action:literal of $max_ids:expr, $interval:expr,
         |$ecs:ident, $ids:ident, $deadline:ident| $page:expr;)*) => {

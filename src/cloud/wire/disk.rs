@@ -5,12 +5,8 @@ use serde::Deserialize;
 use super::params::Params;
 use super::tag::TagRow;
 use super::{Enum, List, Number, time};
-use crate::cloud::action::{
-    AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
-};
-use crate::model::{
-    Category, Disk, DiskId, DiskStatus, Gib, InstanceId, Serial, SnapshotId, ZoneId,
-};
+use crate::cloud::action::{AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
+use crate::model::{Category, Disk, DiskId, DiskStatus, Gib, InstanceId, Serial, SnapshotId, ZoneId};
 
 pub fn create(request: &CreateDisk) -> Params {
     Params::default()
@@ -179,10 +175,7 @@ mod tests {
         assert_eq!(page.next, None);
         let disk = &page.rows[0];
         assert!(disk.is_in_use_on(&"i-bp67acfmxazb4qw1e9rt".parse().unwrap()));
-        assert_eq!(
-            disk.serial.as_ref().unwrap().as_str(),
-            "bp18um4r4f2fve24k7qz"
-        );
+        assert_eq!(disk.serial.as_ref().unwrap().as_str(), "bp18um4r4f2fve24k7qz");
         assert_eq!((disk.size, &disk.tags["k"]), (Gib(60), &"v".to_owned()));
         assert_eq!(disk.kms_key, None);
         assert!(disk.delete_with_instance && disk.is_lost_with_instance());

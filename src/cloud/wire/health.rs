@@ -42,8 +42,7 @@ impl super::Row for Row {
         let events = self.disk_event_set.0.into_iter();
         // Events that have ended are not returned.
         let events = events.filter(|event| event.event_end_time.is_none());
-        let kind =
-            |event: &Event| Some(event.event_type.as_ref()?.get("Name")?.as_str()?.to_owned());
+        let kind = |event: &Event| Some(event.event_type.as_ref()?.get("Name")?.as_str()?.to_owned());
         let events = events.map(|event| HealthEvent {
             kind: kind(&event).unwrap_or_else(|| "Unknown".to_owned()),
             id: event.event_id.unwrap_or_default(),
@@ -71,18 +70,8 @@ mod tests {
             {"DiskId":"d-3"},{"DiskId":"d-4","HealthStatus":{"Name":""}}]}}"#;
         let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
         let texts: Vec<_> = page.rows.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            texts,
-            [
-                "disk d-1 is Impaired, Stalled (event e-1)",
-                "disk d-2 is Ok"
-            ]
-        );
-        let unreadable: Vec<_> = page
-            .unreadable
-            .into_iter()
-            .map(|row| row.id.unwrap())
-            .collect();
+        assert_eq!(texts, ["disk d-1 is Impaired, Stalled (event e-1)", "disk d-2 is Ok"]);
+        let unreadable: Vec<_> = page.unreadable.into_iter().map(|row| row.id.unwrap()).collect();
         assert_eq!(unreadable, ["d-3", "d-4"]);
     }
 }

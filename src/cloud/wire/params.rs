@@ -44,9 +44,7 @@ impl Params {
     /// Sets a list as `Name.1`, `Name.2` …
     pub fn list<V: Display>(self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
         let numbered = values.into_iter().zip(1..);
-        numbered.fold(self, |params, (value, n)| {
-            params.set(&format!("{name}.{n}"), value)
-        })
+        numbered.fold(self, |params, (value, n)| params.set(&format!("{name}.{n}"), value))
     }
 
     /// Sets ids as a JSON array in one string, the format of `DiskIds`, `SnapshotIds` and `InstanceIds`.
@@ -58,12 +56,10 @@ impl Params {
     /// Sets tags as `Tag.1.Key`, `Tag.1.Value` …, in the order of their keys: a repeated request with the same client
     /// token must be identical.
     pub fn tags(self, tags: &Tags) -> Self {
-        tags.iter()
-            .zip(1..)
-            .fold(self, |params, ((key, value), n)| {
-                let params = params.set(&format!("Tag.{n}.Key"), key);
-                params.set(&format!("Tag.{n}.Value"), value)
-            })
+        tags.iter().zip(1..).fold(self, |params, ((key, value), n)| {
+            let params = params.set(&format!("Tag.{n}.Key"), key);
+            params.set(&format!("Tag.{n}.Value"), value)
+        })
     }
 
     pub fn as_map(&self) -> &BTreeMap<String, String> {
@@ -77,16 +73,9 @@ mod tests {
 
     #[test]
     fn lists_and_tags_are_numbered_from_one() {
-        let tags = Tags::from([
-            ("b".to_owned(), "2".to_owned()),
-            ("a".to_owned(), String::new()),
-        ]);
+        let tags = Tags::from([("b".to_owned(), "2".to_owned()), ("a".to_owned(), String::new())]);
         let params = Params::default().list("ResourceId", ["x", "y"]).tags(&tags);
-        let flat: Vec<_> = params
-            .as_map()
-            .iter()
-            .map(|(k, v)| format!("{k}={v}"))
-            .collect();
+        let flat: Vec<_> = params.as_map().iter().map(|(k, v)| format!("{k}={v}")).collect();
         assert_eq!(
             flat,
             [

@@ -18,12 +18,10 @@ pub fn create(request: &CreateSnapshot) -> Params {
         .tags(&request.tags)
 }
 
-/// `DeleteSnapshot` with `Force`: otherwise a snapshot cannot be deleted before the disks created from it, which need it
-/// only for `ResetDisk`, which no CSI call uses.
+/// `DeleteSnapshot` with `Force`: otherwise a snapshot cannot be deleted before the disks created from it, which need
+/// it only for `ResetDisk`, which no CSI call uses.
 pub fn delete(snapshot: &SnapshotId) -> Params {
-    Params::default()
-        .set("SnapshotId", snapshot)
-        .set("Force", "true")
+    Params::default().set("SnapshotId", snapshot).set("Force", "true")
 }
 
 pub fn describe(query: &DescribeSnapshots) -> Params {

@@ -6,9 +6,7 @@ use super::params::Params;
 use super::tag::TagRow;
 use super::{Enum, List, time};
 use crate::cloud::action::{CreateSnapshotGroup, DescribeSnapshotGroups, UndeletedSnapshot};
-use crate::model::{
-    DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
-};
+use crate::model::{DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus};
 
 pub fn create(request: &CreateSnapshotGroup) -> Params {
     Params::default()

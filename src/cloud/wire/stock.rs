@@ -79,9 +79,7 @@ mod tests {
             "AvailableResources":{"AvailableResource":[{"Type":"DataDisk","SupportedResources":
             {"SupportedResource":[{"Value":"cloud_ssd","Status":"SoldOut","StatusCategory":"WithoutStock"},
             {"Value":"cloud_essd","Status":"Available","Min":20,"Max":65536}]}}]}}]}}"#;
-        let zones: Vec<ZoneStock> = crate::cloud::wire::read::<Described>(json.as_bytes())
-            .unwrap()
-            .zones();
+        let zones: Vec<ZoneStock> = crate::cloud::wire::read::<Described>(json.as_bytes()).unwrap().zones();
         let available: Vec<bool> = zones[0].categories.iter().map(|s| s.available).collect();
         assert_eq!(available, [false, true]);
     }

@@ -45,13 +45,9 @@ mod tests {
 
     #[test]
     fn tags_are_parsed_in_both_spellings_and_without_values() {
-        let json =
-            r#"{"Tag":[{"TagKey":"a","TagValue":"1"},{"Key":"b","Value":"2"},{"TagKey":"c"}]}"#;
+        let json = r#"{"Tag":[{"TagKey":"a","TagValue":"1"},{"Key":"b","Value":"2"},{"TagKey":"c"}]}"#;
         let tags: Tags = serde_json::from_str::<List<TagRow>>(json).unwrap().into();
-        let text: Vec<_> = tags
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let text: Vec<_> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(text, ["a=1", "b=2", "c="]);
     }
 }

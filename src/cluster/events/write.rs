@@ -23,8 +23,8 @@ const LONGEST: usize = 1024;
 /// How long after an event the next one of the kind is a repeat of it; recorders forget it as soon.
 const KEPT: Duration = Duration::from_mins(6);
 
-/// Writes what comes, one after the other. An API server that is away is said once; what came meanwhile is lost, for the
-/// sidecars repeat what led to it.
+/// Writes what comes, one after the other. An API server that is away is said once; what came meanwhile is lost, for
+/// the sidecars repeat what led to it.
 pub(super) async fn run(
     cluster: Cluster,
     nodes: Nodes,
@@ -52,8 +52,8 @@ pub(super) async fn run(
 /// What the same event is about: its reason, and kind, namespace, name and uid of what it regards.
 type Key = (String, [Option<String>; 4]);
 
-/// Writes events, and repeats as a count of the first one. A kube recorder also treats events with other notes as repeats and
-/// would show the first cause forever; so each event has its own recorder, replaced when the cause changes.
+/// Writes events, and repeats as a count of the first one. A kube recorder also treats events with other notes as
+/// repeats and would show the first cause forever; so each event has its own recorder, replaced when the cause changes.
 struct Writer {
     client: Client,
     reporter: Reporter,
@@ -79,12 +79,7 @@ impl Writer {
 
     /// Writes an event. An event of a deleted object is dropped without an error.
     async fn write(&mut self, event: &Event, regarding: &ObjectReference) -> Result<()> {
-        let about = [
-            &regarding.kind,
-            &regarding.namespace,
-            &regarding.name,
-            &regarding.uid,
-        ];
+        let about = [&regarding.kind, &regarding.namespace, &regarding.name, &regarding.uid];
         let key = (event.reason.clone(), about.map(Clone::clone));
         let gist = gist(event.note.as_deref().unwrap_or_default());
         self.last.retain(|_, last| last.when.elapsed() < KEPT);
@@ -101,11 +96,7 @@ impl Writer {
         }
         if written == Written::There {
             let when = Instant::now();
-            let last = Last {
-                gist,
-                when,
-                recorder,
-            };
+            let last = Last { gist, when, recorder };
             self.last.insert(key, last);
         }
         Ok(())
@@ -123,11 +114,7 @@ enum Written {
     Gone,
 }
 
-async fn publish(
-    recorder: &Recorder,
-    event: &Event,
-    regarding: &ObjectReference,
-) -> Result<Written> {
+async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference) -> Result<Written> {
     match soon().bound(recorder.publish(event, regarding)).await {
         Ok(Ok(())) => Ok(Written::There),
         Ok(Err(error)) if is_gone(&error) => Ok(Written::Gone),
@@ -156,14 +143,13 @@ fn gist(note: &str) -> String {
 
 /// What is written of it, and where.
 fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> {
-    let warning =
-        |reason: &str, action: &str, note: String, related: Option<ObjectReference>| Event {
-            type_: EventType::Warning,
-            reason: reason.to_owned(),
-            note: Some(cut(note)),
-            action: action.to_owned(),
-            secondary: related,
-        };
+    let warning = |reason: &str, action: &str, note: String, related: Option<ObjectReference>| Event {
+        type_: EventType::Warning,
+        reason: reason.to_owned(),
+        note: Some(cut(note)),
+        action: action.to_owned(),
+        secondary: related,
+    };
     match event {
         ClusterEvent::OutOfStock { claim, reasons } => {
             let event = warning(event.reason(), "CreateVolume", reasons.clone(), None);
@@ -186,24 +172,16 @@ fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> 
                 None => nodes.name_of(node).map(|name| machine(&name)),
             };
             let event = warning(event.reason(), "AttachVolume", note, holder);
-            regarding
-                .map(|regarding| (event, regarding))
-                .into_iter()
-                .collect()
+            regarding.map(|regarding| (event, regarding)).into_iter().collect()
         }
         ClusterEvent::AttachLimitExceeded {
-            node,
-            claim,
-            reasons,
-            ..
+            node, claim, reasons, ..
         } => {
             // The claim learns it by its pod, which says FailedAttachVolume.
             let related = claim.as_ref().map(Claim::reference);
             let event = warning(event.reason(), "AttachVolume", reasons.clone(), related);
             let name = nodes.name_of(node);
-            name.map(|name| (event, machine(&name)))
-                .into_iter()
-                .collect()
+            name.map(|name| (event, machine(&name))).into_iter().collect()
         }
     }
 }
@@ -262,17 +240,9 @@ mod tests {
     #[test]
     fn a_note_is_cut_between_characters_and_says_so() {
         assert_eq!(cut("short".to_owned()), "short");
-        for long in [
-            "é".repeat(600),
-            format!("x{}", "é".repeat(600)),
-            "x".repeat(1025),
-        ] {
+        for long in ["é".repeat(600), format!("x{}", "é".repeat(600)), "x".repeat(1025)] {
             let cut = cut(long.clone());
-            assert!(
-                cut.len() <= LONGEST && cut.len() > LONGEST - 5,
-                "{}",
-                cut.len()
-            );
+            assert!(cut.len() <= LONGEST && cut.len() > LONGEST - 5, "{}", cut.len());
             assert!(cut.ends_with(" …") && long.starts_with(cut.trim_end_matches(" …")));
         }
     }

@@ -88,10 +88,7 @@ async fn after_a_crash_the_standby_takes_over_within_17_seconds() {
         let leadership = standby.leadership();
         let crashed = async {
             assert!(timeout(seconds(20.0 + moment), held.hold()).await.is_err());
-            assert_eq!(
-                *leadership.borrow(),
-                Leadership::Standby(Ok(Some("a".to_owned())))
-            );
+            assert_eq!(*leadership.borrow(), Leadership::Standby(Ok(Some("a".to_owned()))));
             Instant::now()
         };
         let (crashed, _) = tokio::join!(crashed, standby.acquire());
@@ -150,10 +147,7 @@ async fn a_lease_that_cannot_be_renewed_is_lost_before_another_replica_takes_it(
             sleep(seconds(20.5)).await;
             server.set(fault);
             sleep(seconds(60.0)).await;
-            assert!(
-                matches!(*leadership.borrow(), Leadership::Standby(Err(_))),
-                "{fault:?}"
-            );
+            assert!(matches!(*leadership.borrow(), Leadership::Standby(Err(_))), "{fault:?}");
             server.set(Fault::None);
             Instant::now()
         };
@@ -330,10 +324,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.0 >> 33) % limit
     }
 

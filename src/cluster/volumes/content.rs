@@ -91,8 +91,8 @@ pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>, Li
     Ok(names)
 }
 
-/// The resource in the preferred version of its group, or else in the first one that has it. A list that responds with 404
-/// would not distinguish a CRD that is not installed from a wrong URL.
+/// The resource in the preferred version of its group, or else in the first one that has it. A list that responds with
+/// 404 would not distinguish a CRD that is not installed from a wrong URL.
 async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served, ListError> {
     let client = cluster.client();
     let failed = |outcome| ListError::new("the API groups", outcome);
@@ -130,9 +130,7 @@ impl Crd {
         let snapshot = reference("namespace").zip(reference("name"));
         let source = handle.is_none().then_some(self.source);
         let used = source.into_iter().chain(self.members);
-        let used = used
-            .filter_map(|at| object.data.pointer(at))
-            .flat_map(texts);
+        let used = used.filter_map(|at| object.data.pointer(at)).flat_map(texts);
         let content = Content {
             kind: self.kind,
             name: object.metadata.name.clone().unwrap_or_default(),
@@ -178,10 +176,7 @@ mod tests {
             CRDS[0].parse(&object)
         };
         let (driver, created) = content(json!({}), json!({"snapshotHandle": "s-1"}));
-        assert_eq!(
-            (driver.as_str(), created.handle.as_deref()),
-            ("d", Some("s-1"))
-        );
+        assert_eq!((driver.as_str(), created.handle.as_deref()), ("d", Some("s-1")));
         assert_eq!(created.snapshot.as_deref(), Some("ns/snap"));
         let imported = content(json!({"snapshotHandle": "s-2"}), Value::Null).1;
         assert_eq!(imported.handle.as_deref(), Some("s-2"));
@@ -208,10 +203,7 @@ mod tests {
             let object = object(json!({"metadata": {}, "spec": {"driver": "d", "source": source}}));
             CRDS[1].parse(&object).1.used
         };
-        assert_eq!(
-            used(json!({"volumeHandles": ["d-1", "d-2"]})),
-            ["d-1", "d-2"]
-        );
+        assert_eq!(used(json!({"volumeHandles": ["d-1", "d-2"]})), ["d-1", "d-2"]);
         let imported = json!({"groupSnapshotHandles": {
             "volumeGroupSnapshotHandle": "ssg-1", "volumeSnapshotHandles": ["s-1"]}});
         assert_eq!(used(imported), ["s-1"]);

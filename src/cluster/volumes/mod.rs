@@ -29,9 +29,7 @@ impl Cluster {
         for object in list::<PersistentVolume>(&self.all(), "persistentvolumes").await? {
             read.add_volume(driver, object);
         }
-        for object in
-            list::<PersistentVolumeClaim>(&self.all_namespaces(), "persistentvolumeclaims").await?
-        {
+        for object in list::<PersistentVolumeClaim>(&self.all_namespaces(), "persistentvolumeclaims").await? {
             read.add_claim(object);
         }
         for (owner, content) in read_contents(self).await? {
@@ -51,11 +49,7 @@ impl Cluster {
             }
         }
         for object in list::<CSINode>(&self.all(), "csinodes").await? {
-            let row = object
-                .spec
-                .drivers
-                .into_iter()
-                .find(|row| row.name == driver);
+            let row = object.spec.drivers.into_iter().find(|row| row.name == driver);
             let id = row.and_then(|row| row.node_id.parse().ok());
             read.instances.extend(object.metadata.name.zip(id));
         }
@@ -113,10 +107,7 @@ impl Volumes {
         self.volumes.push(Volume {
             name: object.metadata.name.unwrap_or_default(),
             handle: csi.volume_handle,
-            phase: object
-                .status
-                .and_then(|status| status.phase)
-                .unwrap_or_default(),
+            phase: object.status.and_then(|status| status.phase).unwrap_or_default(),
             is_retained: spec.persistent_volume_reclaim_policy.as_deref() == Some("Retain"),
             claim,
         });

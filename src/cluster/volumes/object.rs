@@ -49,8 +49,8 @@ pub struct Content {
     pub handle: Option<String>,
     /// `namespace/name` of its VolumeSnapshot or VolumeGroupSnapshot.
     pub snapshot: Option<String>,
-    /// UID of its VolumeSnapshot or VolumeGroupSnapshot, after which the sidecar names it: it may exist before the content
-    /// has its handle.
+    /// UID of its VolumeSnapshot or VolumeGroupSnapshot, after which the sidecar names it: it may exist before the
+    /// content has its handle.
     pub snapshot_uid: Option<String>,
     /// Other IDs that it needs: the disks that are not snapshotted yet, and the snapshots of an imported group.
     pub used: Vec<String>,

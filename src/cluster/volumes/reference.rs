@@ -41,8 +41,8 @@ impl Volumes {
         self.ids().any(is_wanted) || self.waits_for(resource.tags)
     }
 
-    /// Whether a claim, or a content without a handle, waits for a resource with these tags, or for the clone that is made
-    /// of it.
+    /// Whether a claim, or a content without a handle, waits for a resource with these tags, or for the clone that is
+    /// made of it.
     #[must_use]
     pub fn waits_for(&self, tags: &Tags) -> bool {
         let names = [tag::CSI_NAME, tag::CLONE_FOR];
@@ -59,10 +59,7 @@ impl Volumes {
     }
 
     fn is_name_of_content(&self, name: &str) -> bool {
-        let waiting = self
-            .contents
-            .iter()
-            .filter(|content| content.handle.is_none());
+        let waiting = self.contents.iter().filter(|content| content.handle.is_none());
         let mut waiting = waiting.filter_map(|content| content.snapshot_uid.as_deref());
         waiting.any(|uid| uids(name).any(|start| uid.starts_with(&start)))
     }
@@ -71,9 +68,7 @@ impl Volumes {
     fn is_for_pending_claim(&self, tags: &Tags) -> bool {
         let value = |name| tags.get(&format!("{}{name}", tag::CREATED_FOR));
         let claim = value("pvc/namespace").zip(value("pvc/name"));
-        claim.is_some_and(|(namespace, name)| {
-            self.pending_claims.contains(&format!("{namespace}/{name}"))
-        })
+        claim.is_some_and(|(namespace, name)| self.pending_claims.contains(&format!("{namespace}/{name}")))
     }
 }
 
@@ -83,8 +78,7 @@ fn uids(name: &str) -> impl Iterator<Item = String> {
     let complete = name.get(name.len().saturating_sub(UID_LENGTH)..);
     let complete = complete.filter(|uid| uid.len() == UID_LENGTH);
     let digits = name.rsplit('-').next().unwrap_or_default();
-    let is_digits =
-        digits.len() >= MIN_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_digits = digits.len() >= MIN_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let shortened = is_digits.then(|| with_hyphens(digits));
     complete.map(str::to_owned).into_iter().chain(shortened)
 }
@@ -115,11 +109,7 @@ mod tests {
     #[test]
     fn a_claim_waits_for_its_disk_and_for_the_snapshot_of_its_clone_under_any_name() {
         let volumes = Volumes {
-            claims: [
-                UID.to_owned(),
-                "ffffffff-0000-0000-0000-000000000000".to_owned(),
-            ]
-            .into(),
+            claims: [UID.to_owned(), "ffffffff-0000-0000-0000-000000000000".to_owned()].into(),
             ..Volumes::default()
         };
         for (name, expected) in [
@@ -134,11 +124,7 @@ mod tests {
             ("data".to_owned(), false),
         ] {
             for key in [tag::CSI_NAME, tag::CLONE_FOR] {
-                assert_eq!(
-                    volumes.waits_for(&tags(&[(key, &name)])),
-                    expected,
-                    "{key}={name}"
-                );
+                assert_eq!(volumes.waits_for(&tags(&[(key, &name)])), expected, "{key}={name}");
             }
         }
     }

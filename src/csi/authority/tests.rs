@@ -48,12 +48,7 @@ fn rewritten(chunks: &[&[u8]]) -> Vec<u8> {
 /// A preface and a HEADERS frame.
 fn headers(flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
-    [
-        PREFACE,
-        &[0, 0, length, HEADERS, flags, 0, 0, 0, 1],
-        payload,
-    ]
-    .concat()
+    [PREFACE, &[0, 0, length, HEADERS, flags, 0, 0, 0, 1], payload].concat()
 }
 
 #[test]
@@ -74,17 +69,7 @@ fn the_authority_is_replaced_however_the_bytes_are_split() {
 
 fn continuation(flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let header = [
-        length[1],
-        length[2],
-        length[3],
-        CONTINUATION,
-        flags,
-        0,
-        0,
-        0,
-        1,
-    ];
+    let header = [length[1], length[2], length[3], CONTINUATION, flags, 0, 0, 0, 1];
     [&header, payload].concat()
 }
 
@@ -113,10 +98,7 @@ fn a_field_block_of_several_frames_is_rewritten_as_a_whole() {
     let sent = [
         headers(0, b"\x01"),
         continuation(0, b"\x05/pa"),
-        continuation(
-            END_HEADERS,
-            &[&b"th"[..], &large[..MAX_PAYLOAD - 2]].concat(),
-        ),
+        continuation(END_HEADERS, &[&b"th"[..], &large[..MAX_PAYLOAD - 2]].concat()),
     ];
     let block = [&b"\x01\x01k"[..], &large[..MAX_PAYLOAD - 2]].concat();
     let mut wanted = [PREFACE, b"\0\x40\0\x01\0\0\0\0\x01", &block[..MAX_PAYLOAD]].concat();
@@ -127,16 +109,10 @@ fn a_field_block_of_several_frames_is_rewritten_as_a_whole() {
 #[test]
 fn padding_is_dropped_and_priority_kept() {
     let path = b"\x01\x05/path";
-    let padded = headers(
-        END_HEADERS | PADDED,
-        &[b"\x02", &path[..], b"\0\0"].concat(),
-    );
+    let padded = headers(END_HEADERS | PADDED, &[b"\x02", &path[..], b"\0\0"].concat());
     let wanted = headers(END_HEADERS, b"\x01\x01k");
     assert_eq!(rewritten(&[&padded]), wanted);
-    let ranked = headers(
-        END_HEADERS | PRIORITY,
-        &[b"\0\0\0\0\x10", &path[..]].concat(),
-    );
+    let ranked = headers(END_HEADERS | PRIORITY, &[b"\0\0\0\0\x10", &path[..]].concat());
     let wanted = headers(END_HEADERS | PRIORITY, b"\0\0\0\0\x10\x01\x01k");
     assert_eq!(rewritten(&[&ranked]), wanted);
 }
@@ -161,11 +137,7 @@ fn unparsable_data_passes_unchanged() {
         headers(END_HEADERS, b"\x83\xbe"),
         headers(END_HEADERS, b"\x40\x02te\x05/path"),
         // A frame of another type within a field block, and an endless block.
-        [
-            &headers(0, b"\x01\x05/path")[..],
-            b"\0\0\x01\0\0\0\0\0\x01x",
-        ]
-        .concat(),
+        [&headers(0, b"\x01\x05/path")[..], b"\0\0\x01\0\0\0\0\0\x01x"].concat(),
         [
             headers(0, b"\x01\x05/path"),
             continuation(0, &[0; MAX_PAYLOAD]).repeat(8),

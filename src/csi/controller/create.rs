@@ -22,22 +22,17 @@ pub(super) async fn create(
     let created = service
         .try_run(guard, async move {
             match &new.clone_of {
-                Some(source) => {
-                    Box::pin(disks.provisioner.create_clone(deadline, &new, source)).await
-                }
+                Some(source) => Box::pin(disks.provisioner.create_clone(deadline, &new, source)).await,
                 None => disks.provisioner.create(deadline, &new).await,
             }
         })
         .await?;
-    let disk =
-        created.inspect_err(|error| events::volume_not_created(service, request.claim, error))?;
+    let disk = created.inspect_err(|error| events::volume_not_created(service, request.claim, error))?;
     layer::record("disk.id", &disk.id);
     let mut volume = response::volume(&disk, request.volume_context);
     volume.content_source = request.content_source;
     volume.accessible_topology = response::topology(&disk, request.nodes_report_categories);
-    Ok(proto::CreateVolumeResponse {
-        volume: Some(volume),
-    })
+    Ok(proto::CreateVolumeResponse { volume: Some(volume) })
 }
 
 pub(super) async fn delete(

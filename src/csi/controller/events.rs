@@ -47,10 +47,7 @@ pub(super) fn volume_not_attached(service: &Service, error: &Error) {
         }
         Error::AttachLimitExceeded { disk, node, .. } => {
             // One event per node, whatever the disk.
-            let Some(permit) = service
-                .events
-                .permit(reason::ATTACH_LIMIT_EXCEEDED, node.as_str())
-            else {
+            let Some(permit) = service.events.permit(reason::ATTACH_LIMIT_EXCEEDED, node.as_str()) else {
                 return;
             };
             let (disk, node) = (disk.clone(), node.clone());
@@ -81,11 +78,7 @@ fn for_claim(
 
 /// The claim that the tags of the disk name.
 async fn claim_of(disks: &DiskServices, disk: &DiskId) -> Option<Claim> {
-    let row: Disk = disks
-        .inventory
-        .disk(Deadline::after(CLAIM_TIMEOUT), disk)
-        .await
-        .ok()?;
+    let row: Disk = disks.inventory.disk(Deadline::after(CLAIM_TIMEOUT), disk).await.ok()?;
     let of = |key: &str| {
         let value = row.tags.get(&format!("{CREATED_FOR}{key}"))?;
         // A longer value was truncated and may name another object.

@@ -43,10 +43,7 @@ pub(super) async fn list(
     let read = async {
         let listed = service.disks.inventory.list_unhealthy(deadline).await?;
         let item = |volume: UnhealthyVolume| {
-            Item::new(
-                volume.cursor(),
-                &response::health(&volume.disk, &volume.health_issues),
-            )
+            Item::new(volume.cursor(), &response::health(&volume.disk, &volume.health_issues))
         };
         Ok(listed.into_iter().map(item).collect())
     };

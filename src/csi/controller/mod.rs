@@ -63,8 +63,7 @@ impl Service {
     /// Uses the categories that the nodes of the cluster report.
     #[must_use]
     pub fn with_nodes(mut self, nodes: Option<Nodes>) -> Self {
-        self.node_categories =
-            nodes.map_or_else(NodeCategories::default, NodeCategories::of_cluster);
+        self.node_categories = nodes.map_or_else(NodeCategories::default, NodeCategories::of_cluster);
         self
     }
 
@@ -102,11 +101,7 @@ impl Service {
     }
 
     /// Like [`Service::run`], with the error of the operation as such.
-    pub(super) async fn try_run<T, F>(
-        &self,
-        guard: LockGuard,
-        operation: F,
-    ) -> Result<disk::Result<T>, Status>
+    pub(super) async fn try_run<T, F>(&self, guard: LockGuard, operation: F) -> Result<disk::Result<T>, Status>
     where
         T: Send + 'static,
         F: Future<Output = disk::Result<T>> + Send + 'static,
@@ -171,10 +166,7 @@ impl Controller for Service {
         validate::validate(self, call).await.map(Response::new)
     }
 
-    async fn list_volumes(
-        &self,
-        request: Request<proto::ListVolumesRequest>,
-    ) -> RpcResult<proto::ListVolumesResponse> {
+    async fn list_volumes(&self, request: Request<proto::ListVolumesRequest>) -> RpcResult<proto::ListVolumesResponse> {
         let call = request::read(&request, request::page::volumes)?;
         list::volumes(self, call).await.map(Response::new)
     }
@@ -183,15 +175,10 @@ impl Controller for Service {
         &self,
         _: Request<proto::ControllerGetCapabilitiesRequest>,
     ) -> RpcResult<proto::ControllerGetCapabilitiesResponse> {
-        Ok(Response::new(response::capabilities(
-            self.lists_published_nodes,
-        )))
+        Ok(Response::new(response::capabilities(self.lists_published_nodes)))
     }
 
-    async fn get_capacity(
-        &self,
-        request: Request<proto::GetCapacityRequest>,
-    ) -> RpcResult<proto::GetCapacityResponse> {
+    async fn get_capacity(&self, request: Request<proto::GetCapacityRequest>) -> RpcResult<proto::GetCapacityResponse> {
         let call = request::read(&request, |message| {
             request::create_volume::capacity(message, &self.settings)
         })?;
@@ -202,9 +189,7 @@ impl Controller for Service {
         &self,
         request: Request<proto::CreateSnapshotRequest>,
     ) -> RpcResult<proto::CreateSnapshotResponse> {
-        let call = request::read(&request, |message| {
-            request::snapshot::create(message, &self.settings)
-        })?;
+        let call = request::read(&request, |message| request::snapshot::create(message, &self.settings))?;
         snapshot::create(self, call).await.map(Response::new)
     }
 
@@ -256,10 +241,7 @@ impl Controller for Service {
         health::list(self, call).await.map(Response::new)
     }
 
-    async fn get_snapshot(
-        &self,
-        request: Request<proto::GetSnapshotRequest>,
-    ) -> RpcResult<proto::GetSnapshotResponse> {
+    async fn get_snapshot(&self, request: Request<proto::GetSnapshotRequest>) -> RpcResult<proto::GetSnapshotResponse> {
         let call = request::read(&request, request::snapshot::get)?;
         snapshot::get(self, call).await.map(Response::new)
     }

@@ -1,8 +1,8 @@
 //! Which disk categories the nodes report as topology.
 //!
-//! A PersistentVolume keeps the category of its creation in its node affinity, which is immutable. After a change of the
-//! category, its pods still run only on nodes that support the old one. So the change is rejected if one of these nodes
-//! does not support the new one: a pod there could not attach the disk.
+//! A PersistentVolume keeps the category of its creation in its node affinity, which is immutable. After a change of
+//! the category, its pods still run only on nodes that support the old one. So the change is rejected if one of these
+//! nodes does not support the new one: a pod there could not attach the disk.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,10 +39,7 @@ impl NodeCategories {
     /// Records the nodes in the topology of a request.
     pub(super) fn record(&self, new: &NewDisk) {
         let sets = new.zones.iter().filter_map(|zone| zone.supported.as_ref());
-        let mut requested = self
-            .requested
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut requested = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
         for set in sets {
             if requested.len() < MAX_SETS && !requested.contains(set) {
                 requested.insert(set.clone());

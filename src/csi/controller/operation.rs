@@ -30,10 +30,7 @@ impl Operation<'_> {
     /// detaching it from all nodes.
     pub(super) fn locks(&self) -> Vec<(String, Mode)> {
         let node = |disk: &DiskId, node: &InstanceId| {
-            vec![
-                (attachments(disk), Shared),
-                (format!("{disk} on {node}"), Exclusive),
-            ]
+            vec![(attachments(disk), Shared), (format!("{disk} on {node}"), Exclusive)]
         };
         match self {
             Self::DeleteVolume(disk) | Self::UnpublishAll(disk) => {
@@ -69,8 +66,8 @@ fn writers(disk: &DiskId) -> String {
     format!("writers of {disk}")
 }
 
-/// Locks that exclude conflicting publications: while the attacher checks for other users of the volume and attaches it, no
-/// other publication may start and no node may still be detaching.
+/// Locks that exclude conflicting publications: while the attacher checks for other users of the volume and attaches
+/// it, no other publication may start and no node may still be detaching.
 fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
     let users = format!("users of {}", wanted.disk);
     let writers = writers(&wanted.disk);
@@ -168,20 +165,14 @@ mod tests {
     fn deletion_and_detachment_from_all_nodes_exclude_every_attachment() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", NodeAccess::MultiNode, true);
-        for exclusive in [
-            Operation::DeleteVolume(&disk),
-            Operation::UnpublishAll(&disk),
-        ] {
+        for exclusive in [Operation::DeleteVolume(&disk), Operation::UnpublishAll(&disk)] {
             for attachment in [
                 Operation::Publish(&wanted),
                 Operation::Unpublish(&disk, &node),
                 Operation::DeleteVolume(&disk),
                 Operation::UnpublishAll(&disk),
             ] {
-                assert!(
-                    excludes(&exclusive, &attachment),
-                    "{exclusive}, {attachment}"
-                );
+                assert!(excludes(&exclusive, &attachment), "{exclusive}, {attachment}");
             }
         }
     }
@@ -201,17 +192,13 @@ mod tests {
                 assert!(!excludes(&long, &other), "{long}, {other}");
             }
         }
-        assert!(!excludes(
-            &Operation::Modify(&disk),
-            &Operation::Expand(&disk)
-        ));
+        assert!(!excludes(&Operation::Modify(&disk), &Operation::Expand(&disk)));
     }
 
     #[test]
     fn publications_to_two_nodes_exclude_each_other_unless_shared() {
         let many = |node, read_only| publish(node, NodeAccess::MultiNode, read_only);
-        let one_writer =
-            |node, read_only| publish(node, NodeAccess::MultiNodeSingleWriter, read_only);
+        let one_writer = |node, read_only| publish(node, NodeAccess::MultiNodeSingleWriter, read_only);
         let one = |node| publish(node, NodeAccess::SingleNode, false);
         for (first, second, excluded) in [
             (many("i-1", false), many("i-2", false), false),

@@ -1,6 +1,6 @@
-//! Pages of listings. Each page fits into a gRPC message. The items of a listing are cached for its next pages, so that a
-//! complete listing reads everything once. Without the cached listing, as after a restart, the next page reads again and
-//! continues after the last item.
+//! Pages of listings. Each page fits into a gRPC message. The items of a listing are cached for its next pages, so that
+//! a complete listing reads everything once. Without the cached listing, as after a restart, the next page reads again
+//! and continues after the last item.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -98,9 +98,7 @@ impl Listings {
             None => 0,
         };
         let rest = items[begin..].iter();
-        let rest: Vec<_> = rest
-            .filter(|item| !deleted.contains(item.cursor.id()))
-            .collect();
+        let rest: Vec<_> = rest.filter(|item| !deleted.contains(item.cursor.id())).collect();
         let page = &rest[..page_length(&rest, request.max_entries)];
         let entries = page.iter().map(|item| E::decode(&*item.entry));
         let entries = entries.collect::<Result<Vec<E>, _>>();
@@ -116,10 +114,7 @@ impl Listings {
                 String::new()
             }
         };
-        Ok(Page {
-            entries,
-            next_token,
-        })
+        Ok(Page { entries, next_token })
     }
 
     /// Removes a deleted volume or snapshot from all further pages.
@@ -150,9 +145,7 @@ impl Listings {
         let mut cache = self.lock();
         cache.expire();
         let cached_bytes = |cache: &Cache| cache.listings.iter().map(|l| l.bytes).sum::<usize>();
-        while cache.listings.len() >= MAX_LISTINGS
-            || cached_bytes(&cache) + bytes > MAX_CACHED_BYTES
-        {
+        while cache.listings.len() >= MAX_LISTINGS || cached_bytes(&cache) + bytes > MAX_CACHED_BYTES {
             cache.listings.pop_front();
         }
         cache.last_number += 1;
@@ -189,9 +182,7 @@ impl Listings {
 
     fn remove(&self, number: Option<u64>) {
         let mut cache = self.lock();
-        cache
-            .listings
-            .retain(|listing| Some(listing.number) != number);
+        cache.listings.retain(|listing| Some(listing.number) != number);
     }
 
     fn lock(&self) -> MutexGuard<'_, Cache> {
@@ -224,9 +215,7 @@ mod tests {
     fn items(count: usize, size: usize) -> Vec<Item> {
         let item = |n: usize| Item {
             cursor: format!("2024-01-01T00:00:00Z/d-{n:06}").parse().unwrap(),
-            entry: prost::bytes::Bytes::from(vec![7; size])
-                .encode_to_vec()
-                .into(),
+            entry: prost::bytes::Bytes::from(vec![7; size]).encode_to_vec().into(),
         };
         (0..count).map(item).collect()
     }
@@ -240,8 +229,7 @@ mod tests {
                 reads += 1;
                 Ok(items())
             };
-            let page: Page<prost::bytes::Bytes> =
-                listings.page("test", request.clone(), read).await.unwrap();
+            let page: Page<prost::bytes::Bytes> = listings.page("test", request.clone(), read).await.unwrap();
             pages.push(page.entries.len());
             if page.next_token.is_empty() {
                 return (pages, reads);

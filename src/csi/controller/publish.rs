@@ -23,10 +23,7 @@ pub(super) async fn publish(
     let published = service.try_run(guard, operation).await?;
     let disk = published.inspect_err(|error| events::volume_not_attached(service, error))?;
     // The serial that the cloud reports is the serial of the device in the guest.
-    let serial = disk
-        .serial
-        .iter()
-        .map(|s| (context::SERIAL.to_owned(), s.to_string()));
+    let serial = disk.serial.iter().map(|s| (context::SERIAL.to_owned(), s.to_string()));
     let reads = read_only.then(|| (context::ATTACHED_READ_ONLY.to_owned(), "true".to_owned()));
     Ok(proto::ControllerPublishVolumeResponse {
         publish_context: serial.chain(reads).collect(),
@@ -45,10 +42,7 @@ pub(super) async fn unpublish(
             let operation = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
             service.run(guard, operation).await?;
         }
-        Some(Unpublish {
-            disk,
-            node: Some(node),
-        }) => {
+        Some(Unpublish { disk, node: Some(node) }) => {
             let guard = service.begin(&Operation::Unpublish(&disk, &node))?;
             let operation = async move { disks.attacher.detach(deadline, &disk, &node).await };
             service.run(guard, operation).await?;

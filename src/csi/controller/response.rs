@@ -26,9 +26,7 @@ const CAPABILITIES: &[Type] = &[
     Type::PublishReadonly,
 ];
 
-pub(super) fn capabilities(
-    lists_published_nodes: bool,
-) -> proto::ControllerGetCapabilitiesResponse {
+pub(super) fn capabilities(lists_published_nodes: bool) -> proto::ControllerGetCapabilitiesResponse {
     let capability = |rpc: Type| proto::ControllerServiceCapability {
         r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
     };
@@ -59,10 +57,7 @@ pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology>
         .zone
         .iter()
         .map(|zone| (topology::ZONE_KEY.to_owned(), zone.to_string()));
-    let category = (
-        topology::category_key(&disk.category),
-        topology::TAKEN.to_owned(),
-    );
+    let category = (topology::category_key(&disk.category), topology::TAKEN.to_owned());
     let segments: HashMap<_, _> = zone.chain(with_category.then_some(category)).collect();
     if segments.is_empty() {
         return Vec::new();
@@ -100,11 +95,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
             nanos: time.subsec_nanosecond(),
         }),
         ready_to_use: snapshot.available,
-        group_snapshot_id: snapshot
-            .group
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
+        group_snapshot_id: snapshot.group.as_ref().map(ToString::to_string).unwrap_or_default(),
         // Empty: a snapshot is usable from every zone of the region.
         accessible_topology: Vec::new(),
     }

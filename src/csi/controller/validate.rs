@@ -15,17 +15,12 @@ pub(super) async fn validate(
     service: &Service,
     (deadline, request): Call<Validate>,
 ) -> Result<ValidateVolumeCapabilitiesResponse, Status> {
-    let disk = service
-        .disks
-        .inventory
-        .disk(deadline, &request.disk)
-        .await?;
+    let disk = service.disks.inventory.disk(deadline, &request.disk).await?;
     let parameters = &request.confirmed.parameters;
     let mismatch = match request.requested {
-        _ if disk.kind == DiskKind::System => Some(format!(
-            "disk {} is a system disk, which cannot be a volume",
-            disk.id
-        )),
+        _ if disk.kind == DiskKind::System => {
+            Some(format!("disk {} is a system disk, which cannot be a volume", disk.id))
+        }
         Ok(requested) => mismatch(&disk, &requested, parameters),
         Err(error) => Some(error.to_string()),
     };
@@ -42,11 +37,7 @@ pub(super) async fn validate(
 }
 
 /// The first requested property that the disk does not have.
-fn mismatch(
-    disk: &Disk,
-    requested: &Requested,
-    parameters: &HashMap<String, String>,
-) -> Option<String> {
+fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, String>) -> Option<String> {
     if let Err(error) = capability::fit(&requested.capabilities, disk.multi_attach) {
         return Some(error.to_string());
     }
@@ -57,11 +48,7 @@ fn mismatch(
     let class = class_mismatch(disk, &requested.class, given);
     class.or_else(|| {
         let shared = requested.multi_attach?;
-        let is = if disk.multi_attach {
-            "several nodes"
-        } else {
-            "one node"
-        };
+        let is = if disk.multi_attach { "several nodes" } else { "one node" };
         (shared != disk.multi_attach).then(|| {
             format!(
                 "volume_context {:?} has value \"{shared}\", and disk {} is for {is}",
@@ -74,8 +61,7 @@ fn mismatch(
 
 /// The first parameter of the class that does not match. Parameters that are not set match any disk.
 fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> Option<String> {
-    let says =
-        |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
+    let says = |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
     if given("type") && !class.categories.contains(&disk.category) {
         return Some(says("type", disk.category.as_str()));
     }

@@ -48,12 +48,7 @@ pub(super) async fn delete(
         let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
         let snapshots = members.clone();
-        let operation = async move {
-            disks
-                .snapshotter
-                .delete_group(deadline, &group, &snapshots)
-                .await
-        };
+        let operation = async move { disks.snapshotter.delete_group(deadline, &group, &snapshots).await };
         service.run(guard, operation).await?;
         for member in members {
             service.listings.mark_deleted(member.as_str());

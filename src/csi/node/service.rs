@@ -83,10 +83,9 @@ impl node_server::Node for Service {
         let report = self.node.health.stats(&wanted, deadline).await?;
         let usage = match report.usage {
             None => Vec::new(),
-            Some(VolumeUsage::Filesystem(usage)) => vec![
-                amount(usage.bytes, Unit::Bytes),
-                amount(usage.inodes, Unit::Inodes),
-            ],
+            Some(VolumeUsage::Filesystem(usage)) => {
+                vec![amount(usage.bytes, Unit::Bytes), amount(usage.inodes, Unit::Inodes)]
+            }
             // Also of a filesystem that does not respond: kubelet discards a response without usage.
             Some(VolumeUsage::Device(size)) => vec![proto::VolumeUsage {
                 total: size.to_i64(),
@@ -157,9 +156,7 @@ impl node_server::Node for Service {
                 r#type: Some(Type::Rpc(Rpc { r#type: rpc.into() })),
             })
             .to_vec();
-        Ok(Response::new(proto::NodeGetCapabilitiesResponse {
-            capabilities,
-        }))
+        Ok(Response::new(proto::NodeGetCapabilitiesResponse { capabilities }))
     }
 
     async fn node_get_info(

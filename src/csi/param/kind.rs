@@ -48,19 +48,9 @@ pub(super) fn check_categories(
         let why = format!("requires {category}, but \"type\" is {}", names(categories));
         Err(Error::unsupported(format!("{entry} {key:?}"), why))
     };
-    check(
-        levels,
-        "performanceLevel",
-        Category::has_levels,
-        "cloud_essd",
-    )?;
+    check(levels, "performanceLevel", Category::has_levels, "cloud_essd")?;
     check(iops, "provisionedIops", Category::has_burst, "cloud_auto")?;
-    check(
-        bursting,
-        "burstingEnabled",
-        Category::has_burst,
-        "cloud_auto",
-    )
+    check(bursting, "burstingEnabled", Category::has_burst, "cloud_auto")
 }
 
 pub(super) fn names(categories: &[Category]) -> String {
@@ -104,9 +94,7 @@ impl Class {
             None => Ok(()),
             Some(category) => Err(conflict(
                 "multiAttach",
-                &format!(
-                    "requires cloud_essd or cloud_auto, but \"type\" contains {category}; remove it"
-                ),
+                &format!("requires cloud_essd or cloud_auto, but \"type\" contains {category}; remove it"),
             )),
         }
     }

@@ -6,9 +6,7 @@ use std::collections::HashMap;
 use self::value::{Entry, boolean, conflict, entries, identifier, iops, list, parse};
 use super::request::error::Error;
 use super::request::field::{filesystem, invalid_tuning};
-use crate::model::{
-    Category, Change, Filesystem, InvalidTuning, PerformanceLevel, RegionId, Tags, Tuning, ZoneId,
-};
+use crate::model::{Category, Change, Filesystem, InvalidTuning, PerformanceLevel, RegionId, Tags, Tuning, ZoneId};
 
 mod kind;
 pub mod mutable;
@@ -110,16 +108,14 @@ impl Class {
             "readonly" => self.read_only = boolean(field, value)?,
             "encrypted" => self.encrypted = boolean(field, value)?,
             "kmskeyid" => self.kms_key = identifier(field, value)?,
-            _ if self
-                .tuning
-                .take(entry.key, value)
-                .map_err(|e| invalid_option(&e))? => {}
+            _ if self.tuning.take(entry.key, value).map_err(|e| invalid_option(&e))? => {}
             _ => return Err(entry.unknown(ALLOWED)),
         }
         Ok(())
     }
 
-    /// Applies the parameters of a VolumeAttributesClass. With a new category, parameters that it does not support are reset.
+    /// Applies the parameters of a VolumeAttributesClass. With a new category, parameters that it does not support are
+    /// reset.
     fn change(&mut self, change: &Change) {
         if let Some(category) = &change.category {
             self.categories = vec![category.clone()];

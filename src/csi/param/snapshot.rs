@@ -5,8 +5,7 @@ use super::{Map, Result};
 use crate::model::{Tags, tag as rules};
 
 const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";
-const ALLOWED_FOR_GROUPS: &str =
-    "resourceGroupId, deletionPolicy, snapshotTags/<key> and csi.storage.k8s.io/*";
+const ALLOWED_FOR_GROUPS: &str = "resourceGroupId, deletionPolicy, snapshotTags/<key> and csi.storage.k8s.io/*";
 
 /// Prefix of tags, in lower case.
 const TAGS: &str = "snapshottags/";
@@ -77,9 +76,7 @@ impl SnapshotClass {
             return Err(conflict("snapshotTags/<key>", &why));
         }
         let metadata = parameters.iter().filter_map(|(key, value)| {
-            let known = METADATA
-                .into_iter()
-                .find(|known| known.eq_ignore_ascii_case(key))?;
+            let known = METADATA.into_iter().find(|known| known.eq_ignore_ascii_case(key))?;
             Some((known.to_owned(), truncated(value.trim())))
         });
         class.tags.extend(metadata);
@@ -119,17 +116,8 @@ mod tests {
         assert_eq!(class.retention_days, Some(30));
         assert_eq!(class.resource_group.as_deref(), Some("rg-1"));
         let tags: Vec<_> = class.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        assert_eq!(
-            tags,
-            [
-                "Team=blue",
-                "csi.storage.k8s.io/volumesnapshot/name=nightly"
-            ]
-        );
-        assert_eq!(
-            of(SnapshotClass::read, &[]).unwrap(),
-            SnapshotClass::default()
-        );
+        assert_eq!(tags, ["Team=blue", "csi.storage.k8s.io/volumesnapshot/name=nightly"]);
+        assert_eq!(of(SnapshotClass::read, &[]).unwrap(), SnapshotClass::default());
     }
 
     #[test]

@@ -24,10 +24,7 @@ fn a_storage_class_of_the_vendors_driver_is_accepted() {
     assert_eq!(names[..3], ["cloud_efficiency", "cloud_ssd", "cloud"]);
     assert_eq!(class.zones, ["cn-beijing-c".parse().unwrap()]);
     assert_eq!(class.region, Some("cn-beijing".parse().unwrap()));
-    assert_eq!(
-        (class.fs_type, class.read_only),
-        (Some(Filesystem::Ext4), false)
-    );
+    assert_eq!((class.fs_type, class.read_only), (Some(Filesystem::Ext4), false));
 }
 
 #[test]
@@ -68,10 +65,7 @@ fn an_invalid_value_is_rejected_with_the_allowed_values() {
         ("regionId", "x y", "a region ID"),
     ] {
         let refused = read(&[(key, value)]).unwrap_err();
-        assert!(
-            refused.contains(&format!("{key:?} has value {value:?}")),
-            "{refused}"
-        );
+        assert!(refused.contains(&format!("{key:?} has value {value:?}")), "{refused}");
         assert!(refused.contains(allowed), "{refused}");
     }
 }
@@ -92,11 +86,7 @@ fn a_kms_key_requires_encryption() {
             .unwrap_err()
             .contains("requires \"encrypted\"")
     );
-    assert!(
-        read(&[("kmsKeyId", "k-1"), ("encrypted", "TRUE")])
-            .unwrap()
-            .encrypted
-    );
+    assert!(read(&[("kmsKeyId", "k-1"), ("encrypted", "TRUE")]).unwrap().encrypted);
 }
 
 #[test]
@@ -119,10 +109,7 @@ fn performance_parameters_require_a_category_that_supports_them() {
         ("multiAttach", "true"),
     ] {
         let refused = read(&[("type", "cloud_ssd"), (key, value)]).unwrap_err();
-        assert!(
-            refused.contains(key) && refused.contains("cloud_ssd"),
-            "{refused}"
-        );
+        assert!(refused.contains(key) && refused.contains("cloud_ssd"), "{refused}");
         assert!(read(&[(key, value)]).is_ok(), "{key} with any type");
     }
 }
@@ -140,10 +127,7 @@ fn invalid_levels_numbers_and_ids_are_rejected_by_key_and_value() {
         ("diskTags", "novalue"),
     ] {
         let refused = read(&[(key, value)]).unwrap_err();
-        assert!(
-            refused.contains(&format!("{key:?} has value {value:?}")),
-            "{refused}"
-        );
+        assert!(refused.contains(&format!("{key:?} has value {value:?}")), "{refused}");
     }
 }
 
@@ -198,10 +182,7 @@ fn single_tags_take_precedence_over_the_tag_list() {
 #[test]
 fn the_limit_of_tags_includes_those_of_the_driver() {
     let own: Vec<_> = (0..19).map(|n| (format!("diskTags/k{n}"), "v")).collect();
-    let own: Vec<_> = own
-        .iter()
-        .map(|(key, value)| (key.as_str(), *value))
-        .collect();
+    let own: Vec<_> = own.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     assert_eq!(read(&own[..18]).unwrap().tags.len(), 18);
     // A clone has an additional tag with its source.
     let full = read(&own[..18]).unwrap();
@@ -235,11 +216,7 @@ fn mutable_parameters_override_the_class_and_reset_unsupported_ones() {
             ("provisionedIops", "500"),
             ("diskTags", "a:1,b:2"),
         ],
-        &[
-            ("type", "cloud_essd"),
-            ("performanceLevel", "PL2"),
-            ("diskTags/B", "3"),
-        ],
+        &[("type", "cloud_essd"), ("performanceLevel", "PL2"), ("diskTags/B", "3")],
     )
     .unwrap();
     assert_eq!(class.categories, [Category::CloudEssd]);

@@ -25,11 +25,7 @@ impl Entry<'_> {
 }
 
 /// The parameters without those of the sidecars, and the tags, whose keys follow the prefix `tags` in lower case.
-pub(super) fn entries<'a>(
-    entry: &str,
-    parameters: &'a Map,
-    tags: &str,
-) -> Result<(Vec<Entry<'a>>, Tags)> {
+pub(super) fn entries<'a>(entry: &str, parameters: &'a Map, tags: &str) -> Result<(Vec<Entry<'a>>, Tags)> {
     let mut entries = Vec::new();
     let mut found = Tags::new();
     let mut seen = HashMap::new();
@@ -67,17 +63,11 @@ pub(super) fn boolean(field: &str, value: &str) -> Result<bool> {
 }
 
 pub(super) fn parse<T: FromStr>(field: &str, value: &str, allowed: &str) -> Result<T> {
-    value
-        .parse()
-        .map_err(|_| invalid_value(field, value, allowed))
+    value.parse().map_err(|_| invalid_value(field, value, allowed))
 }
 
 /// Comma-separated values, in order, without duplicates.
-pub(super) fn list<T: FromStr + PartialEq>(
-    field: &str,
-    value: &str,
-    allowed: &str,
-) -> Result<Vec<T>> {
+pub(super) fn list<T: FromStr + PartialEq>(field: &str, value: &str, allowed: &str) -> Result<Vec<T>> {
     let mut items = Vec::new();
     for item in value.split(',') {
         let item = item.trim().parse();
@@ -96,12 +86,10 @@ pub(super) fn iops(field: &str, value: &str) -> Result<u32> {
 
 pub(super) fn number(field: &str, value: &str, unit: &str, min: u32, max: u32) -> Result<u32> {
     let number = value.parse().ok();
-    number
-        .filter(|number| (min..=max).contains(number))
-        .ok_or_else(|| {
-            let allowed = format!("a whole number of {unit} from {min} to {max}");
-            invalid_value(field, value, &allowed)
-        })
+    number.filter(|number| (min..=max).contains(number)).ok_or_else(|| {
+        let allowed = format!("a whole number of {unit} from {min} to {max}");
+        invalid_value(field, value, &allowed)
+    })
 }
 
 /// Adds a user tag, which must be valid in the cloud and must not be a tag of the driver.

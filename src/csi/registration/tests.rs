@@ -13,9 +13,7 @@ fn registration(directory: &Path) -> Registration {
     Registration::new(directory, DriverName::default(), "/csi/csi.sock".into()).unwrap()
 }
 
-async fn client(
-    registration: &Registration,
-) -> Option<RegistrationClient<tonic::transport::Channel>> {
+async fn client(registration: &Registration) -> Option<RegistrationClient<tonic::transport::Channel>> {
     let endpoint = registration.0.socket.to_string();
     let endpoint = tonic::transport::Endpoint::try_from(endpoint).unwrap();
     Some(RegistrationClient::new(endpoint.connect().await.ok()?))
@@ -41,9 +39,7 @@ async fn the_bytes_that_kubelet_sends_get_a_response() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
-    let mut stream = UnixStream::connect(registration.0.socket.path())
-        .await
-        .unwrap();
+    let mut stream = UnixStream::connect(registration.0.socket.path()).await.unwrap();
     stream.write_all(&bytes(FROM_KUBELET)).await.unwrap();
     let mut response = Vec::new();
     // The name is a protobuf string, so it is in the response verbatim.
@@ -65,19 +61,12 @@ async fn kubelet_gets_type_name_socket_and_version_and_reports_the_state() {
     let mut kubelet = client(&registration).await.unwrap();
     let info = kubelet.get_info(InfoRequest {}).await.unwrap().into_inner();
     assert_eq!(
-        (
-            info.r#type.as_str(),
-            info.name.as_str(),
-            info.endpoint.as_str()
-        ),
+        (info.r#type.as_str(), info.name.as_str(), info.endpoint.as_str()),
         ("CSIPlugin", "diskplugin.csi.example", "/csi/csi.sock")
     );
     assert_eq!(info.supported_versions, ["1.0.0"]);
     assert_eq!(registration.state(), RegistrationState::Pending);
-    kubelet
-        .notify_registration_status(status(true))
-        .await
-        .unwrap();
+    kubelet.notify_registration_status(status(true)).await.unwrap();
     assert_eq!(registration.state(), RegistrationState::Registered);
 }
 
@@ -87,10 +76,7 @@ async fn a_rejected_registration_is_retried_with_a_new_socket() {
     let registration = registration(directory.path());
     let _tasks = serve(&registration).await;
     let mut kubelet = client(&registration).await.unwrap();
-    kubelet
-        .notify_registration_status(status(false))
-        .await
-        .unwrap();
+    kubelet.notify_registration_status(status(false)).await.unwrap();
     assert_eq!(
         registration.state(),
         RegistrationState::Rejected("no such node".to_owned())
@@ -106,10 +92,7 @@ async fn a_rejected_registration_is_retried_with_a_new_socket() {
             break client;
         }
     };
-    again
-        .notify_registration_status(status(true))
-        .await
-        .unwrap();
+    again.notify_registration_status(status(true)).await.unwrap();
     assert_eq!(registration.state(), RegistrationState::Registered);
 }
 
@@ -201,16 +184,8 @@ fn the_end_of_a_socket_resets_the_state_except_a_rejection() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
     for (state, rejected, then) in [
-        (
-            RegistrationState::Registered,
-            false,
-            RegistrationState::Pending,
-        ),
-        (
-            RegistrationState::Registered,
-            true,
-            RegistrationState::Pending,
-        ),
+        (RegistrationState::Registered, false, RegistrationState::Pending),
+        (RegistrationState::Registered, true, RegistrationState::Pending),
         (
             RegistrationState::Rejected("no".to_owned()),
             false,

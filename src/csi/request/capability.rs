@@ -31,10 +31,7 @@ pub(super) enum Access {
 
 impl Capability {
     pub(super) fn is_read_only(&self) -> bool {
-        matches!(
-            self.mode,
-            Mode::SingleNodeReaderOnly | Mode::MultiNodeReaderOnly
-        )
+        matches!(self.mode, Mode::SingleNodeReaderOnly | Mode::MultiNodeReaderOnly)
     }
 
     /// How the volume is shared between nodes.
@@ -89,9 +86,7 @@ pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>
 
 /// Checks the capabilities against a disk that can be attached to several nodes (`shareable`) or to one.
 pub(crate) fn fit(capabilities: &[Capability], shareable: bool) -> Result<()> {
-    let shared = capabilities
-        .iter()
-        .find(|c| c.node_access() != NodeAccess::SingleNode);
+    let shared = capabilities.iter().find(|c| c.node_access() != NodeAccess::SingleNode);
     match shared {
         Some(capability) if !shareable => Err(unsupported_mode(
             &capability.field,
@@ -119,13 +114,9 @@ fn parse(field: String, given: &VolumeCapability) -> Result<Capability> {
             return Err(Error::value(mode_field(), &mode.to_string(), allowed));
         }
     };
-    let capability = Capability {
-        field,
-        access,
-        mode,
-    };
-    // The cloud supports multi-attach only for block access (ECS, multi-attach). Read-only mounts too: a writer could be
-    // added later, and mounting an unclean filesystem writes to it.
+    let capability = Capability { field, access, mode };
+    // The cloud supports multi-attach only for block access (ECS, multi-attach). Read-only mounts too: a writer could
+    // be added later, and mounting an unclean filesystem writes to it.
     if capability.node_access() != NodeAccess::SingleNode && capability.access != Access::Block {
         return Err(unsupported_mode(
             &capability.field,
@@ -194,10 +185,7 @@ mod tests {
             (Mode::MultiNodeMultiWriter, false, true),
         ] {
             let checked = required(Some(&capability(block(), Some(mode)))).unwrap();
-            let is = (
-                checked.is_read_only(),
-                checked.node_access() != NodeAccess::SingleNode,
-            );
+            let is = (checked.is_read_only(), checked.node_access() != NodeAccess::SingleNode);
             assert_eq!(is, (read_only, many), "{mode:?}");
             assert!(fit(std::slice::from_ref(&checked), true).is_ok());
             assert_eq!(fit(&[checked], false).is_ok(), !many, "{mode:?}");
@@ -223,10 +211,7 @@ mod tests {
         );
         for mode in [None, Some(Mode::Unknown)] {
             let capability = capability(mount("", &[]), mode);
-            assert_eq!(
-                refused(Some(&capability)),
-                "volume_capability.access_mode is required"
-            );
+            assert_eq!(refused(Some(&capability)), "volume_capability.access_mode is required");
             let fine = VolumeCapability {
                 access_mode: Some(ProtoMode {
                     mode: Mode::SingleNodeWriter.into(),

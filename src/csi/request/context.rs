@@ -13,8 +13,7 @@ type Map = HashMap<String, String>;
 pub(super) fn filesystem(volume_context: &Map) -> Result<Option<Filesystem>> {
     let name = context::get(volume_context, context::FS_TYPE);
     let entry = || entry("volume_context", context::FS_TYPE);
-    name.map(|name| field::filesystem(entry(), name))
-        .transpose()
+    name.map(|name| field::filesystem(entry(), name)).transpose()
 }
 
 pub(super) fn tuning(volume_context: &Map) -> Result<Tuning> {
@@ -28,11 +27,7 @@ pub(super) fn flag(field: &str, map: &Map, key: &str) -> Result<Option<bool>> {
         None => Ok(None),
         Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
         Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
-        Some(text) => Err(Error::value(
-            entry(field, key),
-            text,
-            "\"true\" or \"false\"",
-        )),
+        Some(text) => Err(Error::value(entry(field, key), text, "\"true\" or \"false\"")),
     }
 }
 

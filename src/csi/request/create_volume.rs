@@ -27,10 +27,7 @@ pub(crate) struct CreateVolume {
     pub(crate) volume_context: HashMap<String, String>,
 }
 
-pub(crate) fn create(
-    message: &proto::CreateVolumeRequest,
-    settings: &Settings,
-) -> Result<CreateVolume> {
+pub(crate) fn create(message: &proto::CreateVolumeRequest, settings: &Settings) -> Result<CreateVolume> {
     let name = field::name(&message.name)?;
     let capabilities = capability::at_least_one(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
@@ -59,10 +56,7 @@ pub(crate) fn create(
 }
 
 /// A volume of any name and size; `None` if the class excludes the topology.
-pub(crate) fn capacity(
-    message: &proto::GetCapacityRequest,
-    settings: &Settings,
-) -> Result<Option<NewDisk>> {
+pub(crate) fn capacity(message: &proto::GetCapacityRequest, settings: &Settings) -> Result<Option<NewDisk>> {
     capability::all(&message.volume_capabilities)?;
     let class = Class::read(&message.parameters)?;
     let terms = Terms::of_topology(message.accessible_topology.as_ref());
@@ -92,11 +86,7 @@ pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result
 fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewDisk> {
     if let Some(other) = class.region.filter(|other| *other != settings.region) {
         let allowed = format!("{}, the region of the driver", settings.region);
-        return Err(Error::value(
-            "parameter \"regionId\"",
-            other.as_str(),
-            allowed,
-        ));
+        return Err(Error::value("parameter \"regionId\"", other.as_str(), allowed));
     }
     let regional = class.categories.iter().any(Category::is_regional);
     Ok(NewDisk {
@@ -119,9 +109,7 @@ fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result
 }
 
 /// The source snapshot or volume; neither for a blank disk.
-fn source(
-    source: Option<&proto::VolumeContentSource>,
-) -> Result<(Option<SnapshotId>, Option<DiskId>)> {
+fn source(source: Option<&proto::VolumeContentSource>) -> Result<(Option<SnapshotId>, Option<DiskId>)> {
     match source.map(|source| &source.r#type) {
         None => Ok((None, None)),
         Some(Some(Type::Snapshot(snapshot))) => {
@@ -141,16 +129,12 @@ fn source(
 
 fn volume_context(class: &Class) -> HashMap<String, String> {
     let flag = |key, set: bool| set.then(|| (key, "true".to_owned()));
-    let fs_type = class
-        .fs_type
-        .map(|name| (context::FS_TYPE, name.to_string()));
+    let fs_type = class.fs_type.map(|name| (context::FS_TYPE, name.to_string()));
     let flags = [
         flag(context::READ_ONLY, class.read_only),
         flag(context::MULTI_ATTACH, class.multi_attach),
     ];
     let entries = fs_type.into_iter().chain(flags.into_iter().flatten());
     let entries = entries.chain(class.tuning.entries());
-    entries
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
+    entries.map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The path of a field in its message, such as `volume_capability.mount.fs_type`. Entries of maps are named by their key:
-/// `parameter "type"`, `volume_context "fsType"`.
+/// The path of a field in its message, such as `volume_capability.mount.fs_type`. Entries of maps are named by their
+/// key: `parameter "type"`, `volume_context "fsType"`.
 pub type Field = Cow<'static, str>;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;

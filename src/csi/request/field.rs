@@ -18,11 +18,7 @@ pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a st
 pub(super) fn name(value: &str) -> Result<String> {
     let value = required("name", value)?;
     if value.chars().any(char::is_control) {
-        return Err(Error::value(
-            "name",
-            value,
-            "text without control characters",
-        ));
+        return Err(Error::value("name", value, "text without control characters"));
     }
     Ok(value.to_owned())
 }

@@ -1,6 +1,6 @@
-//! Size limits of request fields (CSI, "Size Limits"): strings 128 bytes, maps and lists of strings 4 KiB in total, paths
-//! `PATH_MAX`. Checked before parsing, so that error messages are short. Fields that identify the resource are recorded in
-//! the span of the call.
+//! Size limits of request fields (CSI, "Size Limits"): strings 128 bytes, maps and lists of strings 4 KiB in total,
+//! paths `PATH_MAX`. Checked before parsing, so that error messages are short. Fields that identify the resource are
+//! recorded in the span of the call.
 
 use std::collections::HashMap;
 
@@ -232,10 +232,7 @@ mod tests {
             ..proto::DeleteVolumeRequest::default()
         };
         let refused = request.check().unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "volume_id has 129 bytes; CSI allows at most 128"
-        );
+        assert_eq!(refused.to_string(), "volume_id has 129 bytes; CSI allows at most 128");
         let request = proto::DeleteVolumeRequest {
             volume_id: "d".repeat(128),
             secrets: [("k".to_owned(), "v".repeat(4095))].into(),
@@ -246,10 +243,7 @@ mod tests {
             ..request
         };
         let refused = request.check().unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "secrets has 4097 bytes; CSI allows at most 4096"
-        );
+        assert_eq!(refused.to_string(), "secrets has 4097 bytes; CSI allows at most 4096");
     }
 
     #[test]
@@ -283,9 +277,7 @@ mod tests {
         assert!(stage(4095).is_ok());
         let refused = stage(4096).unwrap_err();
         assert!(
-            refused
-                .to_string()
-                .starts_with("staging_target_path has 4096"),
+            refused.to_string().starts_with("staging_target_path has 4096"),
             "{refused}"
         );
     }

@@ -35,10 +35,7 @@ pub fn new_disk(message: &CreateVolumeRequest, settings: &Settings) -> Result<Ne
 }
 
 /// Checks the size limits of a message and parses it.
-pub(super) fn read<M: Limited, T>(
-    request: &Request<M>,
-    parse: impl FnOnce(&M) -> Result<T>,
-) -> Result<Call<T>> {
+pub(super) fn read<M: Limited, T>(request: &Request<M>, parse: impl FnOnce(&M) -> Result<T>) -> Result<Call<T>> {
     let deadline = deadline::of(request);
     request.get_ref().check()?;
     Ok((deadline, parse(request.get_ref())?))

@@ -1,4 +1,5 @@
-//! Requests of the Node service. Missing fields are `INVALID_ARGUMENT` even if the volume ID is invalid, which is `NOT_FOUND`.
+//! Requests of the Node service. Missing fields are `INVALID_ARGUMENT` even if the volume ID is invalid, which is
+//! `NOT_FOUND`.
 
 use std::collections::HashMap;
 
@@ -10,8 +11,8 @@ use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{DiskId, Serial, Tuning, context as keys};
 use crate::node::{
-    Access, ExpandRequest, HealthRequest, InvalidPath, PublishRequest, StageRequest, StatsRequest,
-    UnpublishRequest, UnstageRequest, Volume, VolumePath,
+    Access, ExpandRequest, HealthRequest, InvalidPath, PublishRequest, StageRequest, StatsRequest, UnpublishRequest,
+    UnstageRequest, Volume, VolumePath,
 };
 
 type Map = HashMap<String, String>;
@@ -115,9 +116,7 @@ pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publi
         target: path("target_path", target)?,
         volume: volume(&message.volume_id, Some(&message.publish_context))?,
         access: used.access,
-        read_only: used.read_only
-            || message.readonly
-            || attached_read_only(&message.publish_context)?,
+        read_only: used.read_only || message.readonly || attached_read_only(&message.publish_context)?,
         single_target: used.mode == Mode::SingleNodeSingleWriter,
     })
 }
@@ -224,11 +223,7 @@ mod tests {
 
     #[test]
     fn filesystem_parameters_come_from_the_volume_context() {
-        let tuned = [
-            ("fsck", "preen"),
-            ("blockSize", "1024"),
-            ("discard", "mount"),
-        ];
+        let tuned = [("fsck", "preen"), ("blockSize", "1024"), ("discard", "mount")];
         let staged = stage(&stage_request("ext4", &tuned)).unwrap();
         assert_eq!(staged.tuning.block_size, Some(1024));
         let Access::Mount { flags, .. } = staged.access else {
@@ -269,16 +264,8 @@ mod tests {
 
     #[test]
     fn read_only_comes_from_context_or_access_mode() {
-        assert!(
-            !stage(&stage_request("", &[("readOnly", "false")]))
-                .unwrap()
-                .read_only
-        );
-        assert!(
-            stage(&stage_request("", &[("readOnly", "true")]))
-                .unwrap()
-                .read_only
-        );
+        assert!(!stage(&stage_request("", &[("readOnly", "false")])).unwrap().read_only);
+        assert!(stage(&stage_request("", &[("readOnly", "true")])).unwrap().read_only);
         assert!(stage(&stage_request("", &[("readOnly", "yes")])).is_err());
         let mut request = stage_request("", &[]);
         request.volume_capability = capability("", Mode::SingleNodeReaderOnly);

@@ -12,11 +12,7 @@ pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publis
     field::required("node_id", &message.node_id)?;
     let capability = capability::required(message.volume_capability.as_ref())?;
     // Only an optimization, so an invalid value is ignored.
-    let multi_attach = context::flag(
-        "volume_context",
-        &message.volume_context,
-        keys::MULTI_ATTACH,
-    );
+    let multi_attach = context::flag("volume_context", &message.volume_context, keys::MULTI_ATTACH);
     Ok(PublishRequest {
         disk: field::id("volume_id", &message.volume_id)?,
         node: field::id("node_id", &message.node_id)?,

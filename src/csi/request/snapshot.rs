@@ -9,9 +9,8 @@ use super::page::{PageRequest, page};
 use super::topology::{Settings, Terms};
 use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::{
-    CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest,
-    DeleteVolumeGroupSnapshotRequest, GetSnapshotRequest, GetVolumeGroupSnapshotRequest,
-    ListSnapshotsRequest,
+    CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest, DeleteVolumeGroupSnapshotRequest,
+    GetSnapshotRequest, GetVolumeGroupSnapshotRequest, ListSnapshotsRequest,
 };
 use crate::disk::{NewGroupSnapshot, NewSnapshot, SnapshotPurpose};
 use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
@@ -50,13 +49,8 @@ pub(crate) struct ListSnapshots {
 /// `None` if a filter can match nothing (CSI: not an error).
 pub(crate) fn list(message: &ListSnapshotsRequest) -> Result<Option<ListSnapshots>> {
     let page = page(message.max_entries, &message.starting_token)?;
-    let filters =
-        field::optional_id(&message.snapshot_id).zip(field::optional_id(&message.source_volume_id));
-    Ok(filters.map(|(snapshot, source)| ListSnapshots {
-        page,
-        snapshot,
-        source,
-    }))
+    let filters = field::optional_id(&message.snapshot_id).zip(field::optional_id(&message.source_volume_id));
+    Ok(filters.map(|(snapshot, source)| ListSnapshots { page, snapshot, source }))
 }
 
 pub(crate) fn create_group(message: &CreateVolumeGroupSnapshotRequest) -> Result<NewGroupSnapshot> {
@@ -89,9 +83,7 @@ pub(crate) fn delete_group(
     group.map(with_members).transpose()
 }
 
-pub(crate) fn get_group(
-    message: &GetVolumeGroupSnapshotRequest,
-) -> Result<(SnapshotGroupId, BTreeSet<SnapshotId>)> {
+pub(crate) fn get_group(message: &GetVolumeGroupSnapshotRequest) -> Result<(SnapshotGroupId, BTreeSet<SnapshotId>)> {
     let group = field::id("group_snapshot_id", &message.group_snapshot_id)?;
     Ok((group, members(&message.snapshot_ids)?))
 }

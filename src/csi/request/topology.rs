@@ -40,14 +40,9 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// The candidate zones: those of the topologies, restricted to `zoneId` of the class; without topologies those of the
-    /// class, or else the zone of the driver. The result is empty only if the class has a `regional` category.
-    pub(super) fn choose(
-        &self,
-        class: &[ZoneId],
-        own: Option<&ZoneId>,
-        regional: bool,
-    ) -> Result<Vec<AllowedZone>> {
+    /// The candidate zones: those of the topologies, restricted to `zoneId` of the class; without topologies those of
+    /// the class, or else the zone of the driver. The result is empty only if the class has a `regional` category.
+    pub(super) fn choose(&self, class: &[ZoneId], own: Option<&ZoneId>, regional: bool) -> Result<Vec<AllowedZone>> {
         let mut wanted = Vec::new();
         for term in &self.terms {
             let place = self.place(term, regional)?;
@@ -55,9 +50,7 @@ impl<'a> Terms<'a> {
         }
         if wanted.is_empty() {
             return match own {
-                _ if !class.is_empty() => {
-                    Ok(class.iter().cloned().map(AllowedZone::from).collect())
-                }
+                _ if !class.is_empty() => Ok(class.iter().cloned().map(AllowedZone::from).collect()),
                 Some(own) => Ok(vec![own.clone().into()]),
                 None if regional => Ok(Vec::new()),
                 None => Err(Error::unsupported(
@@ -84,8 +77,8 @@ impl<'a> Terms<'a> {
         Err(Error::NoZone(self.field.into(), why))
     }
 
-    /// Checks the requirements of a snapshot. Volumes from it can be created in every zone of the region, so one required
-    /// zone must be in the region. Names of zones begin with the name of their region.
+    /// Checks the requirements of a snapshot. Volumes from it can be created in every zone of the region, so one
+    /// required zone must be in the region. Names of zones begin with the name of their region.
     pub(super) fn admit(&self, region: &RegionId) -> Result<()> {
         let zones = self.terms.iter().filter_map(|term| {
             let place = self.place(term, false).transpose()?;
@@ -105,9 +98,7 @@ impl<'a> Terms<'a> {
 
     /// Whether the topologies contain categories.
     pub(super) fn nodes_report_categories(&self) -> bool {
-        self.terms
-            .iter()
-            .any(|term| supported_categories(term).is_some())
+        self.terms.iter().any(|term| supported_categories(term).is_some())
     }
 
     /// The zone of a topology; `None` without a zone, which is allowed only for regional disks.
@@ -116,18 +107,12 @@ impl<'a> Terms<'a> {
         let field = || format!("{}: segment {:?}", self.field, topology::ZONE_KEY);
         let Some(zone) = term.segments.get(topology::ZONE_KEY) else {
             let category = Category::CloudRegionalDiskAuto;
-            if regional
-                && supported
-                    .as_ref()
-                    .is_none_or(|supported| supported.contains(&category))
-            {
+            if regional && supported.as_ref().is_none_or(|supported| supported.contains(&category)) {
                 return Ok(None);
             }
             return Err(Error::Missing(field().into()));
         };
-        let zone = zone
-            .parse()
-            .map_err(|e: InvalidId| Error::malformed(field(), &e))?;
+        let zone = zone.parse().map_err(|e: InvalidId| Error::malformed(field(), &e))?;
         Ok(Some(AllowedZone { zone, supported }))
     }
 }
@@ -181,9 +166,7 @@ mod tests {
             preferred: topologies(&["c", "a"]),
         };
         assert_eq!(
-            Terms::of(Some(&requirement))
-                .choose(&[], None, false)
-                .unwrap(),
+            Terms::of(Some(&requirement)).choose(&[], None, false).unwrap(),
             places(&["c", "a", "b"])
         );
         assert_eq!(
@@ -198,9 +181,7 @@ mod tests {
     fn without_topology_the_zones_are_those_of_class_or_driver() {
         let own = "own".parse().unwrap();
         assert_eq!(
-            Terms::of(None)
-                .choose(&ids(&["z"]), Some(&own), false)
-                .unwrap(),
+            Terms::of(None).choose(&ids(&["z"]), Some(&own), false).unwrap(),
             places(&["z"])
         );
         assert_eq!(
@@ -234,9 +215,7 @@ mod tests {
             requisite: both,
             preferred: vec![],
         };
-        let places = Terms::of(Some(&requirement))
-            .choose(&[], None, false)
-            .unwrap();
+        let places = Terms::of(Some(&requirement)).choose(&[], None, false).unwrap();
         let placements: Vec<_> = places.iter().map(ToString::to_string).collect();
         assert_eq!(placements, ["a with cloud_essd", "a with cloud_ssd"]);
     }
@@ -247,19 +226,14 @@ mod tests {
             requisite: topologies(&["a"]),
             preferred: vec![],
         };
-        let outside = Terms::of(Some(&requirement))
-            .choose(&ids(&["b"]), None, true)
-            .unwrap();
+        let outside = Terms::of(Some(&requirement)).choose(&ids(&["b"]), None, true).unwrap();
         assert_eq!(outside[0].to_string(), "a with cloud_regional_disk_auto");
         assert_eq!(Terms::of(None).choose(&[], None, true).unwrap(), []);
         let zoneless = TopologyRequirement {
             requisite: vec![Topology::default()],
             preferred: vec![],
         };
-        assert_eq!(
-            Terms::of(Some(&zoneless)).choose(&[], None, true).unwrap(),
-            []
-        );
+        assert_eq!(Terms::of(Some(&zoneless)).choose(&[], None, true).unwrap(), []);
         assert!(Terms::of(Some(&zoneless)).choose(&[], None, false).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Attaches a disk: calls `AttachDisk` without reading first, reads only after an error, and returns once the disk is in
-//! use on the node.
+//! Attaches a disk: calls `AttachDisk` without reading first, reads only after an error, and returns once the disk is
+//! in use on the node.
 
 use std::time::Duration;
 
@@ -27,12 +27,7 @@ impl Attacher {
     ///
     /// # Errors
     /// [`Error::InUseElsewhere`] if another node holds the disk. At the deadline, the last error of the cloud.
-    pub async fn attach(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-        node: &InstanceId,
-    ) -> Result<Disk> {
+    pub async fn attach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<Disk> {
         let (row, _) = self.call(deadline, disk, node).attach().await?;
         Ok(row)
     }
@@ -52,9 +47,7 @@ impl Call<'_> {
         if let Err(rejection) = retry.admit().await {
             // An earlier request whose response was lost may have attached it meanwhile.
             return match self.observe().await {
-                Ok(Observation::Row(row)) if self.shows_attached(&row) => {
-                    Ok((Disk::clone(&row), false))
-                }
+                Ok(Observation::Row(row)) if self.shows_attached(&row) => Ok((Disk::clone(&row), false)),
                 Ok(Observation::Row(row)) => Err(self.in_use_elsewhere(&row).unwrap_or(rejection)),
                 _ => Err(rejection),
             };
@@ -87,8 +80,8 @@ impl Call<'_> {
         }
     }
 
-    /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and forgets
-    /// it once the call certainly had no effect.
+    /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and
+    /// forgets it once the call certainly had no effect.
     async fn send_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
@@ -120,8 +113,8 @@ impl Call<'_> {
         outcome
     }
 
-    /// Handles an error of `AttachDisk`. Returns the row if the disk is attached to the node, and `None` once the request
-    /// should be retried.
+    /// Handles an error of `AttachDisk`. Returns the row if the disk is attached to the node, and `None` once the
+    /// request should be retried.
     async fn handle_error(
         self,
         retry: &mut RetryState<'_>,
@@ -187,10 +180,9 @@ impl Call<'_> {
             }
             // The instance is not ready, another operation is in progress on the disk, or the row is stale.
             DiskStatus::Available | DiskStatus::InUse => retry.back_off(rejection).await?,
-            DiskStatus::Attaching
-            | DiskStatus::Creating
-            | DiskStatus::Detaching
-            | DiskStatus::ReIniting => self.wait_attachable(retry, force, &row, rejection).await?,
+            DiskStatus::Attaching | DiskStatus::Creating | DiskStatus::Detaching | DiskStatus::ReIniting => {
+                self.wait_attachable(retry, force, &row, rejection).await?;
+            }
             DiskStatus::Unknown(_) => return Err(retry.final_error(rejection)),
         }
         Ok(None)
@@ -199,8 +191,8 @@ impl Call<'_> {
     /// Whether the row shows the disk attached to the node, and is certainly not older than a detach from there.
     fn shows_attached(self, row: &Disk) -> bool {
         let journal = &self.attacher.journal;
-        let is_ours = journal.attached.is_recent(self.disk, self.node)
-            && !journal.attached.may_take_effect(self.disk, self.node);
+        let is_ours =
+            journal.attached.is_recent(self.disk, self.node) && !journal.attached.may_take_effect(self.disk, self.node);
         self.is_attached(row) && (is_ours || !journal.is_new_leader())
     }
 
@@ -265,8 +257,9 @@ impl Call<'_> {
     /// Waits until an attach that was accepted then is complete or has certainly failed. `None` if an earlier call has
     /// waited for it, or for the disk to become attachable, and nothing is in progress any more.
     ///
-    /// A row is at most [`READ_LAG`] old. If a read that starts at least that long after acceptance shows the disk free, and
-    /// an earlier one showed it attaching, the attach has failed. Without the earlier row, reads must agree for longer.
+    /// A row is at most [`READ_LAG`] old. If a read that starts at least that long after acceptance shows the disk
+    /// free, and an earlier one showed it attaching, the attach has failed. Without the earlier row, reads must agree
+    /// for longer.
     async fn wait_attached(self, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
         let mut free = StaleReadGuard::default();
         // The end of the previous read, before which the current one did not start.
@@ -300,8 +293,7 @@ impl Call<'_> {
             is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
         };
         let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
-        let waited =
-            disks.wait_until_done_since(self.disk, self.deadline, operation, accepted, decide);
+        let waited = disks.wait_until_done_since(self.disk, self.deadline, operation, accepted, decide);
         let waited = waited.await.map_err(wait(self.step(Operation::Attach)));
         // A wait that fails does not end the operation.
         if waited.is_ok() {

@@ -1,8 +1,8 @@
 //! Requests that an instance rejects because of its state (starting, stopping, or busy with an external operation), and
 //! instances that make no progress.
 //!
-//! The rejected requests for an instance are retried one at a time, in FIFO order and with backoff. A request that has not
-//! been rejected yet does not wait.
+//! The rejected requests for an instance are retried one at a time, in FIFO order and with backoff. A request that has
+//! not been rejected yet does not wait.
 //!
 //! An instance is stalled if it has completed no operation of a kind for [`OVERDUE`], although one was accepted or
 //! requested. No call waits for a stalled instance: a call sends its request if it can do so at once, and returns.
@@ -129,9 +129,7 @@ impl InstanceBackoff {
                 Some(pending) if pending.since.elapsed() >= OVERDUE => return pending,
                 Some(pending) => {
                     let until = pending.since + OVERDUE;
-                    tokio::time::timeout_at(until, state.changed())
-                        .await
-                        .is_ok()
+                    tokio::time::timeout_at(until, state.changed()).await.is_ok()
                 }
                 None => state.changed().await.is_ok(),
             };
@@ -140,9 +138,7 @@ impl InstanceBackoff {
 
     /// Waits until a rejected request may be retried.
     pub(super) async fn acquire(&self, deadline: Deadline) -> Result<RetryPermit, Elapsed> {
-        let permit = deadline
-            .bound(Arc::clone(&self.permit).lock_owned())
-            .await?;
+        let permit = deadline.bound(Arc::clone(&self.permit).lock_owned()).await?;
         let mut state = self.state.subscribe();
         loop {
             let due = state.borrow_and_update().due;
@@ -227,10 +223,7 @@ mod tests {
         assert_eq!(seconds.len(), 9, "{times:?}");
         assert_eq!(seconds[6], seconds[8], "{times:?}");
         for n in 0..3 {
-            assert!(
-                times[..3].iter().any(|(_, request)| *request == n),
-                "{times:?}"
-            );
+            assert!(times[..3].iter().any(|(_, request)| *request == n), "{times:?}");
         }
     }
 
@@ -295,13 +288,7 @@ mod tests {
         tokio::time::advance(STALL_MEMORY - 10 * second).await;
         backoff.record_running();
         tokio::time::advance(STALL_MEMORY).await;
-        assert!(
-            backoffs
-                .get(&node(), Operation::Detach)
-                .state
-                .borrow()
-                .is_stalled()
-        );
+        assert!(backoffs.get(&node(), Operation::Detach).state.borrow().is_stalled());
         tokio::time::advance(second).await;
         assert!(!backoff.state.borrow().is_needed());
     }

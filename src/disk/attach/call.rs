@@ -18,12 +18,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Attacher {
-    pub(super) fn call<'a>(
-        &'a self,
-        deadline: Deadline,
-        disk: &'a DiskId,
-        node: &'a InstanceId,
-    ) -> Call<'a> {
+    pub(super) fn call<'a>(&'a self, deadline: Deadline, disk: &'a DiskId, node: &'a InstanceId) -> Call<'a> {
         self.nodes.record(node);
         let attacher = self;
         Call {
@@ -89,9 +84,7 @@ impl<'a> Call<'a> {
     /// The other nodes that hold the disk, without recent detaches.
     pub(super) fn other_holders(self, row: &'a Disk) -> impl Iterator<Item = &'a InstanceId> {
         let detached = &self.attacher.journal.detached;
-        let holds = move |holder: &&InstanceId| {
-            *holder != self.node && !detached.is_recent(&row.id, holder)
-        };
+        let holds = move |holder: &&InstanceId| *holder != self.node && !detached.is_recent(&row.id, holder);
         row.attachments.iter().filter(holds)
     }
 }

@@ -39,16 +39,16 @@ impl Attacher {
             for node in &nodes {
                 is_proven &= self.call(deadline, disk, node).detach().await?;
             }
-            // The disk was attached to this node only, and no other call attaches it meanwhile. Otherwise reads that are not
-            // stale are required.
+            // The disk was attached to this node only, and no other call attaches it meanwhile. Otherwise reads that
+            // are not stale are required.
             if is_proven || nodes.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    /// The nodes that hold the disk, once proven, and whether it is a multi-attach disk. No nodes if the disk does not exist.
-    /// While the disk is attaching, its row does not name the node.
+    /// The nodes that hold the disk, once proven, and whether it is a multi-attach disk. No nodes if the disk does not
+    /// exist. While the disk is attaching, its row does not name the node.
     async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<(Vec<InstanceId>, bool)> {
         let step = || format!("detach disk {disk} from every node");
         let mut nobody = StaleReadGuard::default();
@@ -119,10 +119,7 @@ impl Call<'_> {
                 delete_with_instance: retry.is_ephemeral,
             };
             let Err(rejection) = ecs.detach_disk(self.deadline, &request).await else {
-                self.attacher
-                    .journal
-                    .attached
-                    .record_resolved(self.disk, node);
+                self.attacher.journal.attached.record_resolved(self.disk, node);
                 self.end(Operation::Attach);
                 if std::mem::take(&mut is_ended) {
                     self.end(Operation::Detach);
@@ -136,13 +133,8 @@ impl Call<'_> {
                 continue;
             };
             use Condition::{AlreadyDetached, NoSuchDisk, NotAttached};
-            let is_not_held =
-                [NoSuchDisk, AlreadyDetached, NotAttached].contains(&rejection.condition());
-            let may_take_effect = self
-                .attacher
-                .journal
-                .attached
-                .may_take_effect(self.disk, node);
+            let is_not_held = [NoSuchDisk, AlreadyDetached, NotAttached].contains(&rejection.condition());
+            let may_take_effect = self.attacher.journal.attached.may_take_effect(self.disk, node);
             if is_not_held && !may_take_effect {
                 retry.release();
                 return Ok((self.read_detached(&rejection).await?, was_held));
@@ -150,8 +142,7 @@ impl Call<'_> {
             if retry.is_immediate(&rejection).await {
                 continue;
             }
-            let is_unclear =
-                [Kind::Conflict, Kind::Ambiguous, Kind::NotFound].contains(&rejection.kind());
+            let is_unclear = [Kind::Conflict, Kind::Ambiguous, Kind::NotFound].contains(&rejection.kind());
             if !is_not_held && !is_unclear {
                 return Err(retry.final_error(rejection));
             }
@@ -183,9 +174,7 @@ impl Call<'_> {
                 Ok(Observation::Row(row)) if row.status == DiskStatus::Attaching => free.reset(),
                 // The error does not mean that the node does not hold the disk: reads must be up to date.
                 Ok(Observation::Row(row))
-                    if free.confirmed_after(READ_LAG)
-                        && shows_detached(&row, node)
-                        && !may_take_effect =>
+                    if free.confirmed_after(READ_LAG) && shows_detached(&row, node) && !may_take_effect =>
                 {
                     self.note_detached();
                     return Ok((Some(Disk::clone(&row)), was_held));
@@ -211,7 +200,8 @@ impl Call<'_> {
         }
     }
 
-    /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not exist.
+    /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not
+    /// exist.
     async fn read_detached(self, rejection: &cloud::Error) -> Result<Option<Disk>> {
         self.note_detached();
         let disks = &self.attacher.disks;
@@ -229,32 +219,20 @@ impl Call<'_> {
             Some(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
             Some(_) => {
                 let since = self.start(Operation::Detach);
-                self.wait_detached(&mut Backoff::default(), since, false)
-                    .await
+                self.wait_detached(&mut Backoff::default(), since, false).await
             }
         }
     }
 
-    async fn complete_detach(
-        self,
-        retry: &mut RetryState<'_>,
-        hidden: &mut Backoff,
-    ) -> Result<Option<Disk>> {
+    async fn complete_detach(self, retry: &mut RetryState<'_>, hidden: &mut Backoff) -> Result<Option<Disk>> {
         let since = self.start(Operation::Detach);
-        retry
-            .complete(self.wait_detached(hidden, since, false))
-            .await
+        retry.complete(self.wait_detached(hidden, since, false)).await
     }
 
-    /// Waits until a detach that was accepted then is complete. `None` if the request should be sent again: the disk was
-    /// invisible for so long that the error code shows more than reads, or an earlier call has waited for the detach, and
-    /// it is not running any more.
-    async fn wait_detached(
-        self,
-        hidden: &mut Backoff,
-        accepted: Instant,
-        is_resumed: bool,
-    ) -> Result<Option<Disk>> {
+    /// Waits until a detach that was accepted then is complete. `None` if the request should be sent again: the disk
+    /// was invisible for so long that the error code shows more than reads, or an earlier call has waited for the
+    /// detach, and it is not running any more.
+    async fn wait_detached(self, hidden: &mut Backoff, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
         let Self { disk, node, .. } = self;
         let (disks, journal) = (&self.attacher.disks, &self.attacher.journal);
         self.note_detached();
@@ -282,9 +260,7 @@ impl Call<'_> {
             () = resend_due(&is_hidden, hidden) => return Ok(None),
         };
         let row = row.map_err(|error| match error {
-            WaitError::Deadline { last } | WaitError::Overdue { last, .. }
-                if !is_hidden.load(Ordering::Relaxed) =>
-            {
+            WaitError::Deadline { last } | WaitError::Overdue { last, .. } if !is_hidden.load(Ordering::Relaxed) => {
                 self.still_detaching(accepted, &last)
             }
             error => wait(self.step(Operation::Detach))(error),
@@ -305,18 +281,14 @@ impl Call<'_> {
 
     fn still_detaching(self, accepted: Instant, last: &str) -> Error {
         let (step, seconds) = (self.step(Operation::Detach), accepted.elapsed().as_secs());
-        let text = format!(
-            "cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}"
-        );
+        let text = format!("cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}");
         rejected(Failure::DetachStuck, text, None)
     }
 
     /// The error if the row does not show the disk detached from an instance that the cloud does not know.
     pub(super) fn not_released(self, source: cloud::Error) -> Error {
         let step = self.step(Operation::Detach);
-        let text = format!(
-            "cannot {step}: the cloud does not know the node, and does not show the disk as detached"
-        );
+        let text = format!("cannot {step}: the cloud does not know the node, and does not show the disk as detached");
         rejected(Failure::NodeReleased, text, source)
     }
 }
@@ -330,8 +302,8 @@ async fn resend_due(is_hidden: &AtomicBool, backoff: &mut Backoff) {
     }
 }
 
-/// Whether the row shows that the node does not hold the disk. A row without attachments is incomplete while the disk is
-/// detaching, or in use without multi-attach.
+/// Whether the row shows that the node does not hold the disk. A row without attachments is incomplete while the disk
+/// is detaching, or in use without multi-attach.
 fn shows_detached(row: &Disk, node: &InstanceId) -> bool {
     let is_held = match row.status {
         DiskStatus::Detaching => true,

@@ -12,12 +12,7 @@ use crate::model::{Disk, DiskKind, Failure};
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Call<'_> {
-    pub(super) fn cannot_attach(
-        self,
-        failure: Failure,
-        why: &str,
-        source: Option<cloud::Error>,
-    ) -> Error {
+    pub(super) fn cannot_attach(self, failure: Failure, why: &str, source: Option<cloud::Error>) -> Error {
         let Self { disk, node, .. } = self;
         let text = format!("disk {disk} cannot be attached to node {node}{why}");
         rejected(failure, text, source)
@@ -31,9 +26,7 @@ impl Call<'_> {
     /// The error for a disk that is incompatible with the node; fails with the rejection if it has another reason.
     pub(super) async fn incompatible_error(self, source: cloud::Error) -> cloud::Result<Error> {
         let why = match source.condition() {
-            Condition::SubscriptionDisk => {
-                ": it is a subscription disk, which belongs to its instance"
-            }
+            Condition::SubscriptionDisk => ": it is a subscription disk, which belongs to its instance",
             Condition::LocalDisk | Condition::DeleteWithInstanceRequired => {
                 ": disks of its category belong to one instance and cannot be moved"
             }
@@ -107,11 +100,7 @@ impl Call<'_> {
 
     async fn instance_type(self) -> Option<String> {
         let instances = &self.attacher.instances;
-        let row = instances
-            .observe(self.node, self.deadline)
-            .await
-            .ok()?
-            .row()?;
+        let row = instances.observe(self.node, self.deadline).await.ok()?.row()?;
         Some(row.instance_type.clone())
     }
 }

@@ -69,14 +69,11 @@ impl Call<'_> {
         }
     }
 
-    /// Whether these instances are certainly stopped. A missing row proves nothing: without permission, the list is empty.
+    /// Whether these instances are certainly stopped. A missing row proves nothing: without permission, the list is
+    /// empty.
     pub(super) async fn are_stopped(self, instances: &[InstanceId]) -> bool {
         for instance in instances {
-            let result = self
-                .attacher
-                .instances
-                .observe(instance, self.deadline)
-                .await;
+            let result = self.attacher.instances.observe(instance, self.deadline).await;
             let row = result.ok().and_then(Observation::row);
             if row.is_none_or(|row| row.status != InstanceStatus::Stopped) {
                 return false;

@@ -10,10 +10,7 @@ use crate::cloud::Client;
 use crate::cloud::view::{Poller, RunningOperations};
 use crate::model::{Disk, Instance, InstanceId};
 
-#[expect(
-    clippy::module_inception,
-    reason = "the operation that the service is named after"
-)]
+#[expect(clippy::module_inception, reason = "the operation that the service is named after")]
 mod attach;
 mod backoff;
 mod call;

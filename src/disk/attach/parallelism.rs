@@ -12,7 +12,8 @@ use crate::model::InstanceId;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Tags of instances that support parallel operations (ECS, "parallel attach"), and the highest number observed to work.
+/// Tags of instances that support parallel operations (ECS, "parallel attach"), and the highest number observed to
+/// work.
 const PARALLEL_ATTACH: (&str, usize) = ("supportConcurrencyAttach", 32);
 const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
 

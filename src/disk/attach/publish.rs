@@ -1,16 +1,14 @@
 //! Publishes a disk to one node or several, writable or read-only (CSI `ControllerPublishVolume`).
 //!
-//! The cloud's attachments have no read-only mode. So a tag on the disk marks each node that uses it read-only, and is set
-//! before the attach, in order to survive a restart. An attached disk without such a tag is writable. The tag is removed
-//! after the detach; if that fails, so does the call, and a retry removes it.
+//! The cloud's attachments have no read-only mode. So a tag on the disk marks each node that uses it read-only, and is
+//! set before the attach, in order to survive a restart. An attached disk without such a tag is writable. The tag is
+//! removed after the detach; if that fails, so does the call, and a retry removes it.
 
 use super::Attacher;
 use super::call::Call;
 use crate::base::Deadline;
 use crate::cloud::view::Observation;
-use crate::cloud::{
-    DiskAttribute, Kind, ModifyDiskAttribute, TagResources, TagTarget, UntagResources,
-};
+use crate::cloud::{DiskAttribute, Kind, ModifyDiskAttribute, TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
 use crate::disk::error::{cloud, rejected, wait};
 use crate::disk::read::read_disk;
@@ -46,7 +44,8 @@ pub(super) fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
 const SET: &str = "true";
 
 impl Attacher {
-    /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another one.
+    /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another
+    /// one.
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
         let call = self.call(deadline, disk, node);
@@ -115,12 +114,8 @@ impl Call<'_> {
         let mut holders = self.other_holders(row);
         let writer = holders.find(|holder| !is_read_only(row, holder));
         match writer {
-            Some(holder)
-                if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only =>
-            {
-                let why = format!(
-                    " writable: node {holder} may write to it, and the access mode is for one writer"
-                );
+            Some(holder) if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only => {
+                let why = format!(" writable: node {holder} may write to it, and the access mode is for one writer");
                 Err(self.cannot_attach(Failure::WriterConflict, &why, None))
             }
             _ => Ok(()),
@@ -184,14 +179,12 @@ impl Call<'_> {
                 Ok(())
             }
             Err(error) if error.kind() == Kind::Denied => {
-                let text = format!(
-                    "disk {disk} would be deleted with node {node}, and this cannot be disabled"
-                );
+                let text = format!("disk {disk} would be deleted with node {node}, and this cannot be disabled");
                 Err(rejected(Failure::DeletedWithInstance, text, error))
             }
-            Err(error) => Err(cloud(format!(
-                "disable the deletion of disk {disk} with node {node}"
-            ))(error)),
+            Err(error) => Err(cloud(format!("disable the deletion of disk {disk} with node {node}"))(
+                error,
+            )),
         }
     }
 

@@ -1,8 +1,9 @@
-//! A queue of attach and detach requests per instance. The cloud attaches one disk at a time to an instance, and detaches
-//! one, unless the instance is tagged for more, and rejects further requests (`InvalidOperation.Conflict`). To avoid the
-//! cost of rejections, requests wait here in FIFO order.
+//! A queue of attach and detach requests per instance. The cloud attaches one disk at a time to an instance, and
+//! detaches one, unless the instance is tagged for more, and rejects further requests (`InvalidOperation.Conflict`). To
+//! avoid the cost of rejections, requests wait here in FIFO order.
 //!
-//! The number of parallel operations is read from the instance's tags (see `parallelism.rs`) and learned from rejections.
+//! The number of parallel operations is read from the instance's tags (see `parallelism.rs`) and learned from
+//! rejections.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,11 +123,7 @@ impl AttachQueues {
             operation: name,
             running: nodes.values().map(|node| queue(node).running).sum(),
             waiting: nodes.values().map(|node| queue(node).waiting.len()).sum(),
-            longest: nodes
-                .values()
-                .map(|node| queue(node).waiting.len())
-                .max()
-                .unwrap_or(0),
+            longest: nodes.values().map(|node| queue(node).waiting.len()).max().unwrap_or(0),
         };
         vec![
             report("attach", |node| &node.attach),
@@ -242,8 +239,8 @@ impl Permit {
         self.is_running
     }
 
-    /// Records that the cloud rejected the request because the instance is busy. True if another operation of this process
-    /// is the reason, so that its end allows a retry; false for an external operation.
+    /// Records that the cloud rejected the request because the instance is busy. True if another operation of this
+    /// process is the reason, so that its end allows a retry; false for an external operation.
     pub(super) fn record_conflict(&self) -> bool {
         self.queues.update(&self.node, |queues| {
             let (same, other) = match self.operation {

@@ -53,23 +53,17 @@ impl<'a> RetryState<'a> {
     /// Fails with the last rejection of the same request of an earlier call, if the next request is not due yet.
     pub(super) async fn admit(&self) -> Result<()> {
         let order = self.order();
-        let admitted = self
-            .call
-            .attacher
-            .refusals
-            .admit(self.call.deadline, &order);
+        let admitted = self.call.attacher.refusals.admit(self.call.deadline, &order);
         admitted.await.map_err(|error| self.rejected(error))
     }
 
-    /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error or
-    /// `ATTACH_QUEUE_TIMEOUT`.
+    /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error
+    /// or `ATTACH_QUEUE_TIMEOUT`.
     pub(super) async fn wait_ready(&mut self) -> Result<()> {
         let call = self.call;
         loop {
             if self.permit.is_none() {
-                let permit = call
-                    .attacher
-                    .permit(call.deadline, call.node, self.operation);
+                let permit = call.attacher.permit(call.deadline, call.node, self.operation);
                 self.permit = Some(self.unless_stalled(permit).await?);
             }
             if self.retry_permit.is_some() || !self.instance_backoff.is_not_ready() {
@@ -87,13 +81,11 @@ impl<'a> RetryState<'a> {
         self.permit = None;
     }
 
-    /// Whether to retry without a pause: the conflict is with another operation of this process, for which the queue waits,
-    /// or `DeleteWithInstance` was missing and the disk is certainly ephemeral.
+    /// Whether to retry without a pause: the conflict is with another operation of this process, for which the queue
+    /// waits, or `DeleteWithInstance` was missing and the disk is certainly ephemeral.
     pub(super) async fn is_immediate(&mut self, rejection: &cloud::Error) -> bool {
         match rejection.condition() {
-            Condition::NodeOccupied
-                if self.permit.as_ref().is_some_and(Permit::record_conflict) =>
-            {
+            Condition::NodeOccupied if self.permit.as_ref().is_some_and(Permit::record_conflict) => {
                 self.release();
                 true
             }
@@ -109,12 +101,9 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Awaits the end of an operation that the cloud has accepted, and holds its permit meanwhile. `None` if it does not
-    /// run any more.
-    pub(super) async fn complete(
-        &mut self,
-        wait: impl Future<Output = Result<Option<Disk>>>,
-    ) -> Result<Option<Disk>> {
+    /// Awaits the end of an operation that the cloud has accepted, and holds its permit meanwhile. `None` if it does
+    /// not run any more.
+    pub(super) async fn complete(&mut self, wait: impl Future<Output = Result<Option<Disk>>>) -> Result<Option<Disk>> {
         self.retry_permit = None;
         if let Some(permit) = &self.permit {
             permit.record_accepted();
@@ -128,10 +117,7 @@ impl<'a> RetryState<'a> {
     }
 
     /// As [`Self::complete`], for an operation that an earlier call has waited for. It has no permit any more.
-    pub(super) async fn resume(
-        &mut self,
-        wait: impl Future<Output = Result<Option<Disk>>>,
-    ) -> Result<Option<Disk>> {
+    pub(super) async fn resume(&mut self, wait: impl Future<Output = Result<Option<Disk>>>) -> Result<Option<Disk>> {
         let done = wait.await;
         match &done {
             Ok(Some(_)) => self.instance_backoff.record_completed(),
@@ -143,8 +129,8 @@ impl<'a> RetryState<'a> {
         done
     }
 
-    /// Waits after an error until the request should be retried. At the deadline, or if the instance is stalled, fails with
-    /// that error.
+    /// Waits after an error until the request should be retried. At the deadline, or if the instance is stalled, fails
+    /// with that error.
     pub(super) async fn back_off(&mut self, rejection: cloud::Error) -> Result<()> {
         if rejection.failure() != Failure::NodeBusy {
             let (order, refusals) = (self.order(), &self.call.attacher.refusals);
@@ -181,9 +167,7 @@ impl<'a> RetryState<'a> {
     pub(super) fn wait_error(&mut self, rejection: cloud::Error, error: WaitError) -> Error {
         match error {
             // NotFound would be final, but no read has confirmed it.
-            WaitError::Deadline { .. } | WaitError::Overdue { .. }
-                if rejection.kind() != Kind::NotFound =>
-            {
+            WaitError::Deadline { .. } | WaitError::Overdue { .. } if rejection.kind() != Kind::NotFound => {
                 self.rejected(rejection)
             }
             error => error::wait(self.call.step(self.operation))(error),
@@ -243,10 +227,7 @@ impl<'a> RetryState<'a> {
     }
 
     /// Awaits what allows the request, unless the instance is stalled and does not allow it at once.
-    async fn unless_stalled<T>(
-        &mut self,
-        ready: impl Future<Output = std::result::Result<T, Elapsed>>,
-    ) -> Result<T> {
+    async fn unless_stalled<T>(&mut self, ready: impl Future<Output = std::result::Result<T, Elapsed>>) -> Result<T> {
         let instance = Arc::clone(&self.instance_backoff);
         tokio::select! {
             biased;

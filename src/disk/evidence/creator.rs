@@ -1,9 +1,10 @@
 //! Creates a disk, snapshot or snapshot group at most once under its name, regardless of the outcome of earlier calls.
 //!
-//! The client token is derived from the cluster and the name only: a different request under the name results in a token
-//! mismatch, and then the tags identify the resource. A refused request may have consumed the token, and is refused again
-//! for a day: if the name is certainly free, another request follows, with a token of its complete content. The token of the
-//! name is always sent first: only if it is consumed can a request of an earlier process have had another one.
+//! The client token is derived from the cluster and the name only: a different request under the name results in a
+//! token mismatch, and then the tags identify the resource. A refused request may have consumed the token, and is
+//! refused again for a day: if the name is certainly free, another request follows, with a token of its complete
+//! content. The token of the name is always sent first: only if it is consumed can a request of an earlier process have
+//! had another one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,13 +60,9 @@ impl<V: OwnedResource> Creator<V> {
         }
     }
 
-    /// The resource that an earlier call created, according to this process, the ownership listing, or the tags. The token
-    /// protects a name that is not in the listing. It counts only once [`Self::wait_created`] has read it.
-    pub(in crate::disk) async fn find_existing(
-        &self,
-        deadline: Deadline,
-        call: &CreateCall,
-    ) -> Result<Option<V::Id>> {
+    /// The resource that an earlier call created, according to this process, the ownership listing, or the tags. The
+    /// token protects a name that is not in the listing. It counts only once [`Self::wait_created`] has read it.
+    pub(in crate::disk) async fn find_existing(&self, deadline: Deadline, call: &CreateCall) -> Result<Option<V::Id>> {
         match self.names.get(&call.key).state {
             NameState::Created { id, .. } => {
                 if let Ok(parsed) = id.parse()
@@ -91,13 +88,9 @@ impl<V: OwnedResource> Creator<V> {
         is_deleted || id.parse().is_ok_and(|id| self.rows.is_absent(&id))
     }
 
-    /// The oldest resource with the tags of the name, which a caller may have received, except deleted ones. `None` if it does
-    /// not exist or the tag index lags.
-    pub(in crate::disk) async fn find_by_tags(
-        &self,
-        deadline: Deadline,
-        call: &CreateCall,
-    ) -> Result<Option<V::Id>> {
+    /// The oldest resource with the tags of the name, which a caller may have received, except deleted ones. `None` if
+    /// it does not exist or the tag index lags.
+    pub(in crate::disk) async fn find_by_tags(&self, deadline: Deadline, call: &CreateCall) -> Result<Option<V::Id>> {
         let step = || format!("find an earlier {} of {:?}", V::KIND, call.name);
         let page = V::list_page(self.ecs.as_ref(), deadline, call.tags.clone(), None).await;
         let page = page.map_err(cloud(step()))?;
@@ -113,9 +106,7 @@ impl<V: OwnedResource> Creator<V> {
             let (name, ids) = (&call.name, ids.join(","));
             tracing::error!(name, ids, "several {}s have the same name", V::KIND);
         }
-        let oldest = rows
-            .into_iter()
-            .min_by_key(|row| (row.created(), row.id().clone()));
+        let oldest = rows.into_iter().min_by_key(|row| (row.created(), row.id().clone()));
         Ok(oldest.map(|row| row.id().clone()))
     }
 
@@ -155,7 +146,8 @@ impl<V: OwnedResource> Creator<V> {
             return Ok(Err(refusal));
         }
         if !self.is_free(deadline, call, true).await {
-            // After a mismatch, an earlier request under the name had other parameters. Its tags may not be indexed yet.
+            // After a mismatch, an earlier request under the name had other parameters. Its tags may not be indexed
+            // yet.
             for pause in [READ_LAG, Duration::ZERO].iter().filter(|_| is_mismatch) {
                 if let Some(id) = self.find_by_tags(deadline, call).await? {
                     return Ok(Ok(id));
@@ -198,9 +190,7 @@ impl<V: OwnedResource> Creator<V> {
         let is_free = matches!(name.state, NameState::Free | NameState::Unresolved(_))
             && self
                 .listing
-                .excludes(deadline, &call.key, since, is_strict, |id| {
-                    self.is_gone(call, id)
-                })
+                .excludes(deadline, &call.key, since, is_strict, |id| self.is_gone(call, id))
                 .await;
         if is_free {
             self.names.apply(&call.key, Event::Excluded);
@@ -241,9 +231,7 @@ impl<V: OwnedResource> Creator<V> {
         let is_known = match &error {
             // The resource of the name is known.
             Error::AlreadyExists { .. } => true,
-            error if [Failure::SnapshotFailed, Failure::GroupFailed].contains(&error.failure()) => {
-                true
-            }
+            error if [Failure::SnapshotFailed, Failure::GroupFailed].contains(&error.failure()) => true,
             error if !error.failure_kind().is_final() => true,
             // The request is invalid, whatever exists. Nothing was sent.
             Error::OutOfRange { .. } => !self.names.get(&call.key).may_exist(),

@@ -58,8 +58,8 @@ impl Record {
         self.accepted.is_some_and(|at| now < at + ACCEPTED_TTL)
     }
 
-    /// Whether a resource with this creation time, which has whole seconds, was created by the request of this process. Its
-    /// token could also return one that an earlier process has created and deleted.
+    /// Whether a resource with this creation time, which has whole seconds, was created by the request of this process.
+    /// Its token could also return one that an earlier process has created and deleted.
     pub(super) fn is_created_by(self, created: Option<Timestamp>) -> bool {
         let (created, requested) = (created.map(Timestamp::as_second), self.requested);
         created.is_some_and(|at| requested.is_some_and(|sent| at >= sent.as_second()))
@@ -164,10 +164,7 @@ mod tests {
             of.map(|(_, at)| *at).collect::<Vec<_>>()
         };
         let (missing, named) = (times(Fact::Missing), times(Fact::NamedMissing));
-        let is_confirmed = missing
-            .first()
-            .zip(missing.last())
-            .is_some_and(|(a, b)| b - a >= 60);
+        let is_confirmed = missing.first().zip(missing.last()).is_some_and(|(a, b)| b - a >= 60);
         is_confirmed || !named.is_empty() && !missing.is_empty()
     }
 
@@ -180,18 +177,12 @@ mod tests {
         };
         for second in (0..600).step_by(61) {
             let now = start + Duration::from_secs(second);
-            record = record
-                .after(Fact::Missing, now)
-                .after(Fact::NamedMissing, now);
+            record = record.after(Fact::Missing, now).after(Fact::NamedMissing, now);
             assert!(!record.is_absent(), "{second} s");
         }
         let later = start + ACCEPTED_TTL;
         record = record.after(Fact::Missing, later);
         assert!(!record.is_absent());
-        assert!(
-            record
-                .after(Fact::Missing, later + CONFIRM_AFTER)
-                .is_absent()
-        );
+        assert!(record.after(Fact::Missing, later + CONFIRM_AFTER).is_absent());
     }
 }

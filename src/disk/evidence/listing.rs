@@ -1,9 +1,9 @@
-//! One listing of the resources of this cluster, instead of a query by tags per creation. It finds the resources of earlier
-//! processes, and proves that a name has none.
+//! One listing of the resources of this cluster, instead of a query by tags per creation. It finds the resources of
+//! earlier processes, and proves that a name has none.
 //!
-//! The token of a name that is older than this process may have expired: the cloud keeps tokens for a limited time (a day
-//! has been observed). A name that is not in the listing is newer than the listing, so its token certainly protects it
-//! while the listing is recent enough.
+//! The token of a name that is older than this process may have expired: the cloud keeps tokens for a limited time (a
+//! day has been observed). A name that is not in the listing is newer than the listing, so its token certainly protects
+//! it while the listing is recent enough.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,8 @@ const EMPTY_REFRESH_AGE: Duration = Duration::from_secs(60);
 const FIND_TIMEOUT: Duration = Duration::from_millis(500);
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum wait for a listing that proves that a name is free. It continues in the background for the retry of the call.
+/// Maximum wait for a listing that proves that a name is free. It continues in the background for the retry of the
+/// call.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -117,8 +118,7 @@ impl OwnershipListing {
         let page = move |filter, next| -> BoxFuture<Result<Page>> {
             let (ecs, owner, nodes) = (Arc::clone(&ecs), owner.clone(), Arc::clone(&nodes));
             Box::pin(async move {
-                let page =
-                    V::list_page(ecs.as_ref(), Deadline::after(TIMEOUT), filter, next).await?;
+                let page = V::list_page(ecs.as_ref(), Deadline::after(TIMEOUT), filter, next).await?;
                 let named = |row: &V| {
                     let name = creation_key(row.tags()).filter(|_| owner.owns(row.tags()))?;
                     Some((name, row.id().to_string()))
@@ -135,22 +135,10 @@ impl OwnershipListing {
             })
         };
         let key = Box::new(move || signed.key_generation());
-        Self::new(
-            tasks,
-            filter,
-            Box::new(page),
-            key,
-            Some(Arc::clone(&shared.disks)),
-        )
+        Self::new(tasks, filter, Box::new(page), key, Some(Arc::clone(&shared.disks)))
     }
 
-    fn new(
-        tasks: Tasks,
-        tags: Tags,
-        page: Pages,
-        key: Key,
-        disks: Option<Arc<Rows<Disk>>>,
-    ) -> Self {
+    fn new(tasks: Tasks, tags: Tags, page: Pages, key: Key, disks: Option<Arc<Rows<Disk>>>) -> Self {
         let shared = Arc::new(Shared {
             page,
             tags,
@@ -173,14 +161,13 @@ impl OwnershipListing {
         let names = self.wait(deadline.at_most(FIND_TIMEOUT), |names| {
             names.started.elapsed() < MAX_AGE
         });
-        names
-            .await
-            .map_or(Listed::Unknown, |names| names.find(name))
+        names.await.map_or(Listed::Unknown, |names| names.find(name))
     }
 
-    /// Whether a listing with a canary that began [`EFFECT_DELAY`] after `since` lacks the name. Unless `is_strict`, any disk of
-    /// this cluster is a sufficient canary; and an account that shows nothing at all needs none, since a new cluster in a new
-    /// account has none. A listing that has a resource of the name that is known to be gone by now is followed by another one.
+    /// Whether a listing with a canary that began [`EFFECT_DELAY`] after `since` lacks the name. Unless `is_strict`,
+    /// any disk of this cluster is a sufficient canary; and an account that shows nothing at all needs none, since a
+    /// new cluster in a new account has none. A listing that has a resource of the name that is known to be gone by now
+    /// is followed by another one.
     pub(super) async fn excludes(
         &self,
         deadline: Deadline,
@@ -204,9 +191,7 @@ impl OwnershipListing {
             };
             is_complete && names.started >= after && names.key == key && !is_outdated
         };
-        let is_proof = |names: &Names| {
-            counts(names) && (names.has_canary || !is_strict && names.is_account_empty)
-        };
+        let is_proof = |names: &Names| counts(names) && (names.has_canary || !is_strict && names.is_account_empty);
         self.start_unless(is_proof, true);
         let Some(names) = self.wait(deadline.at_most(PROOF_TIMEOUT), counts).await else {
             return false;
@@ -225,11 +210,7 @@ impl OwnershipListing {
     }
 
     /// The listing if it is usable, after a wait for one in progress.
-    async fn wait(
-        &self,
-        deadline: Deadline,
-        is_usable: impl Fn(&Names) -> bool + Send + Sync,
-    ) -> Option<Arc<Names>> {
+    async fn wait(&self, deadline: Deadline, is_usable: impl Fn(&Names) -> bool + Send + Sync) -> Option<Arc<Names>> {
         let usable = |state: &State| state.names.clone().filter(|names| is_usable(names));
         let mut states = self.shared.state.subscribe();
         let is_decided = |state: &State| usable(state).is_some() || !state.is_running;
@@ -237,13 +218,14 @@ impl OwnershipListing {
         usable(&self.shared.state.borrow())
     }
 
-    /// Starts a listing unless the last one is sufficient. A listing for a proof finds out whether the account is empty.
+    /// Starts a listing unless the last one is sufficient. A listing for a proof finds out whether the account is
+    /// empty.
     fn start_unless(&self, is_sufficient: impl Fn(&Names) -> bool, is_for_proof: bool) {
         let mut is_complete = is_for_proof;
         let begins = self.shared.state.send_if_modified(|state| {
-            let is_paused = state.last_start.is_some_and(|(last, was_for_proof)| {
-                last.elapsed() < RETRY_DELAY && (was_for_proof || !is_for_proof)
-            });
+            let is_paused = state
+                .last_start
+                .is_some_and(|(last, was_for_proof)| last.elapsed() < RETRY_DELAY && (was_for_proof || !is_for_proof));
             let is_sufficient = state.names.as_deref().is_some_and(&is_sufficient);
             let begins = !state.is_running && !is_paused && !is_sufficient;
             if begins {

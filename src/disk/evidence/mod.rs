@@ -1,21 +1,22 @@
 //! Evidence: what the responses of the cloud prove, and what they do not.
 //!
-//! Promise: a resource is created once under its name; no response says that it exists, or does not exist, unless that is
-//! proven. Reads lag, lists are empty without permission, another access key can belong to another account, and an answer
-//! can be lost after the cloud has acted. Whatever is not proven is answered with `UNAVAILABLE`, and asked again.
+//! Promise: a resource is created once under its name; no response says that it exists, or does not exist, unless that
+//! is proven. Reads lag, lists are empty without permission, another access key can belong to another account, and an
+//! answer can be lost after the cloud has acted. Whatever is not proven is answered with `UNAVAILABLE`, and asked
+//! again.
 //!
 //! Three rules decide everything:
 //!
-//! 1. **A resource is absent** ([`existence`]) if this process deleted it; if two reads at least [`CONFIRM_AFTER`] apart
-//!    lack it; or if the call that had to act on it names it as missing, and a read lacks it. Each of these reads must
-//!    contain a canary: a resource that must be visible ([`rows`]). A resource that the cloud accepted less than
+//! 1. **A resource is absent** ([`existence`]) if this process deleted it; if two reads at least [`CONFIRM_AFTER`]
+//!    apart lack it; or if the call that had to act on it names it as missing, and a read lacks it. Each of these reads
+//!    must contain a canary: a resource that must be visible ([`rows`]). A resource that the cloud accepted less than
 //!    [`ACCEPTED_TTL`] ago is never absent unless this process deleted it.
-//! 2. **A row counts** if it was read at least [`READ_LAG`] after this process became the active controller ([`active`]):
-//!    earlier ones can be older than a deletion by the previous one. Except the row of a resource that was created, by the
-//!    clock of the cloud, after this process had requested it.
-//! 3. **A name is free** ([`name`]) if no request of this process may still take effect, and a listing with a canary that
-//!    began at least [`EFFECT_DELAY`] after the last such request, and after this process became active, lacks the name
-//!    ([`listing`]). Until then no error is final, and no other client token is used.
+//! 2. **A row counts** if it was read at least [`READ_LAG`] after this process became the active controller
+//!    ([`active`]): earlier ones can be older than a deletion by the previous one. Except the row of a resource that
+//!    was created, by the clock of the cloud, after this process had requested it.
+//! 3. **A name is free** ([`name`]) if no request of this process may still take effect, and a listing with a canary
+//!    that began at least [`EFFECT_DELAY`] after the last such request, and after this process became active, lacks the
+//!    name ([`listing`]). Until then no error is final, and no other client token is used.
 //!
 //! What was concluded is forgotten when the access key changes.
 //!

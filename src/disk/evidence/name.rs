@@ -104,14 +104,8 @@ impl Name {
                 }
             }
             (Unresolved(_), Event::Excluded) => Free,
-            (_, Event::Found(id)) => Created {
-                id,
-                is_reported: false,
-            },
-            (_, Event::Reported(id)) => Created {
-                id,
-                is_reported: true,
-            },
+            (_, Event::Found(id)) => Created { id, is_reported: false },
+            (_, Event::Reported(id)) => Created { id, is_reported: true },
             (_, Event::Gone { id }) => {
                 self.rejections = 0;
                 self.deleted = Some(id);

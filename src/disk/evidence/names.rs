@@ -13,8 +13,8 @@ use crate::cloud::{Error, Kind, Result};
 
 /// Maximum number of names without an unresolved request.
 const MAX_RESOLVED: usize = 1000;
-/// How long the name of a resource created after a refusal is kept: until every listing in use began after its creation.
-/// The first token of the name may not protect it.
+/// How long the name of a resource created after a refusal is kept: until every listing in use began after its
+/// creation. The first token of the name may not protect it.
 const LISTING_TTL: Duration = Duration::from_secs(13 * 3600);
 
 /// Each name with the time of its last change.
@@ -40,9 +40,7 @@ impl Names {
                 names.remove(&oldest);
             }
         }
-        let (_, name) = names
-            .remove(key)
-            .unwrap_or_else(|| (Instant::now(), Name::default()));
+        let (_, name) = names.remove(key).unwrap_or_else(|| (Instant::now(), Name::default()));
         let name = name.after(event);
         if name != Name::default() {
             names.insert(key.to_owned(), (Instant::now(), name));
@@ -82,14 +80,12 @@ fn is_removable(name: &Name, age: Duration) -> bool {
     match &name.state {
         NameState::Free => true,
         NameState::Unresolved(_) => false,
-        NameState::Created { is_reported, .. } => {
-            *is_reported && (name.rejections == 0 || age >= LISTING_TTL)
-        }
+        NameState::Created { is_reported, .. } => *is_reported && (name.rejections == 0 || age >= LISTING_TTL),
     }
 }
 
-/// Whether the error is a decision of the cloud about the request, or about its token. Only such a decision can consume the
-/// token.
+/// Whether the error is a decision of the cloud about the request, or about its token. Only such a decision can consume
+/// the token.
 pub(in crate::disk) fn consumes_token(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -174,9 +170,6 @@ mod tests {
         let call = names.track("pvc-1", request(), std::future::pending::<Result<String>>());
         let second = Duration::from_secs(1);
         assert!(tokio::time::timeout(second, call).await.is_err());
-        assert_eq!(
-            names.get("pvc-1").unresolved().unwrap().since,
-            Instant::now()
-        );
+        assert_eq!(names.get("pvc-1").unresolved().unwrap().since, Instant::now());
     }
 }

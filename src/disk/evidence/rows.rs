@@ -48,8 +48,8 @@ pub(in crate::disk) struct Rows<V: OwnedResource> {
     pub(super) active: Active,
     records: Mutex<Records<V::Id>>,
     nodes: Arc<Nodes>,
-    /// The disks, for another kind of resource. They prove the account and the region, though not the permission to describe
-    /// that kind.
+    /// The disks, for another kind of resource. They prove the account and the region, though not the permission to
+    /// describe that kind.
     disks: Option<Arc<Rows<Disk>>>,
     /// Held during a search for canaries, so that other calls use its result.
     search: tokio::sync::Mutex<()>,
@@ -97,11 +97,7 @@ impl<V: OwnedResource> Rows<V> {
     ///
     /// # Errors
     /// [`WaitError::Unproven`] if neither is certain; when the cloud rejects the call, or the deadline passes.
-    pub(in crate::disk) async fn confirm(
-        &self,
-        deadline: Deadline,
-        id: &V::Id,
-    ) -> Result<Presence<V>> {
+    pub(in crate::disk) async fn confirm(&self, deadline: Deadline, id: &V::Id) -> Result<Presence<V>> {
         self.confirm_state(deadline, id, |_| true).await
     }
 
@@ -109,11 +105,7 @@ impl<V: OwnedResource> Rows<V> {
     ///
     /// # Errors
     /// As [`Self::confirm`].
-    pub(in crate::disk) async fn find(
-        &self,
-        deadline: Deadline,
-        id: &V::Id,
-    ) -> Result<Option<Arc<V>>> {
+    pub(in crate::disk) async fn find(&self, deadline: Deadline, id: &V::Id) -> Result<Option<Arc<V>>> {
         match self.confirm(deadline, id).await {
             Err(WaitError::Unproven {
                 missing: MissingProof::Time { .. },
@@ -124,11 +116,7 @@ impl<V: OwnedResource> Rows<V> {
     }
 
     /// As [`Self::confirm`], after the call that had to act on the resource named it as missing.
-    pub(in crate::disk) async fn confirm_named_missing(
-        &self,
-        deadline: Deadline,
-        id: &V::Id,
-    ) -> Result<Presence<V>> {
+    pub(in crate::disk) async fn confirm_named_missing(&self, deadline: Deadline, id: &V::Id) -> Result<Presence<V>> {
         self.record(id, Fact::NamedMissing);
         self.confirm(deadline, id).await
     }
@@ -176,8 +164,9 @@ impl<V: OwnedResource> Rows<V> {
         }
     }
 
-    /// Searches for a resource that must be visible: one of this cluster. Where the cluster has no snapshot, any other of the
-    /// account shows that the key may describe snapshots, if a disk of the cluster shows that it is the right account.
+    /// Searches for a resource that must be visible: one of this cluster. Where the cluster has no snapshot, any other
+    /// of the account shows that the key may describe snapshots, if a disk of the cluster shows that it is the right
+    /// account.
     async fn find_canary(&self, deadline: Deadline) -> Result<bool> {
         let Ok(_search) = deadline.bound(self.search.lock()).await else {
             return Ok(false);
@@ -208,9 +197,7 @@ impl<V: OwnedResource> Rows<V> {
     async fn page(&self, deadline: Deadline, tags: Tags) -> Result<Vec<V>> {
         match V::list_page(self.ecs.as_ref(), deadline, tags, None).await {
             Ok(page) => Ok(page.rows),
-            Err(error) if error.failure().kind().is_final() => {
-                Err(WaitError::Cloud(Arc::new(error)))
-            }
+            Err(error) if error.failure().kind().is_final() => Err(WaitError::Cloud(Arc::new(error))),
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -287,8 +274,8 @@ impl<V: OwnedResource> Rows<V> {
         self.ecs.key_generation()
     }
 
-    /// Whether the answer to the deletion of the resource, which this process has read, was lost. The deletion can be sent
-    /// again without a read.
+    /// Whether the answer to the deletion of the resource, which this process has read, was lost. The deletion can be
+    /// sent again without a read.
     pub(in crate::disk) fn is_deletion_lost(&self, id: &V::Id) -> bool {
         self.get(id).existence == Existence::Deleting
     }
@@ -346,17 +333,11 @@ impl<V: OwnedResource> Rows<V> {
                 record.existence = Existence::Possible;
             }
         }
-        let known = records
-            .records
-            .remove(id)
-            .map_or(Record::UNKNOWN, |(_, record)| record);
+        let known = records.records.remove(id).map_or(Record::UNKNOWN, |(_, record)| record);
         let record = change(known);
         if record != Record::UNKNOWN {
             if records.records.len() >= CAPACITY {
-                let oldest = records
-                    .records
-                    .iter()
-                    .min_by_key(|(_, (changed, _))| *changed);
+                let oldest = records.records.iter().min_by_key(|(_, (changed, _))| *changed);
                 if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                     records.records.remove(&oldest);
                 }
@@ -367,8 +348,8 @@ impl<V: OwnedResource> Rows<V> {
     }
 }
 
-/// Whether the cloud names the only disk, snapshot or group of the request as missing. A code about another resource proves
-/// nothing.
+/// Whether the cloud names the only disk, snapshot or group of the request as missing. A code about another resource
+/// proves nothing.
 pub(in crate::disk) fn names_missing(error: &cloud::Error) -> bool {
     let about = match error.condition() {
         Condition::NotFound => "",
@@ -382,8 +363,6 @@ pub(in crate::disk) fn names_missing(error: &cloud::Error) -> bool {
 
 impl<V: OwnedResource> std::fmt::Debug for Rows<V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rows")
-            .field("kind", &V::KIND)
-            .finish_non_exhaustive()
+        f.debug_struct("Rows").field("kind", &V::KIND).finish_non_exhaustive()
     }
 }

@@ -6,8 +6,8 @@ use crate::cloud::view::{Observation, OperationKind, WaitError};
 use crate::disk::owned::OwnedResource;
 
 impl<V: OwnedResource> Creator<V> {
-    /// Waits until `decide` returns a value for a row that counts (rule 2 of the module). `None` if the resource certainly no
-    /// longer exists: then the name is free again. Without an operation, the row is expected at once.
+    /// Waits until `decide` returns a value for a row that counts (rule 2 of the module). `None` if the resource
+    /// certainly no longer exists: then the name is free again. Without an operation, the row is expected at once.
     ///
     /// # Errors
     /// [`WaitError::Unproven`] at the deadline if the last response lacks the resource.
@@ -19,18 +19,10 @@ impl<V: OwnedResource> Creator<V> {
         operation: Option<OperationKind>,
         decide: impl FnMut(&V) -> Option<T> + Send,
     ) -> Result<Option<T>, WaitError> {
-        let decided = self
-            .rows
-            .wait_decided(deadline, id, operation, decide)
-            .await?;
+        let decided = self.rows.wait_decided(deadline, id, operation, decide).await?;
         if decided.is_none() {
             let (name, id_text) = (&call.name, id.to_string());
-            tracing::warn!(
-                name,
-                id = id_text,
-                "the {} of this name no longer exists",
-                V::KIND
-            );
+            tracing::warn!(name, id = id_text, "the {} of this name no longer exists", V::KIND);
             self.forget(call, id);
         }
         Ok(decided)
@@ -74,10 +66,7 @@ impl<V: OwnedResource> Rows<V> {
             }
         };
         let waited = match operation {
-            Some(operation) => {
-                self.wait_until_done(id, deadline, operation, &mut observe)
-                    .await
-            }
+            Some(operation) => self.wait_until_done(id, deadline, operation, &mut observe).await,
             None => self.observe_until(id, deadline, &mut observe).await,
         };
         let waited = match waited {

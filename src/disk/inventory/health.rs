@@ -121,11 +121,7 @@ fn merge_issues(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec
 }
 
 impl Inventory {
-    pub async fn health(
-        &self,
-        deadline: Deadline,
-        disk: &DiskId,
-    ) -> Result<(Disk, Vec<HealthIssue>)> {
+    pub async fn health(&self, deadline: Deadline, disk: &DiskId) -> Result<(Disk, Vec<HealthIssue>)> {
         let (row, health) = tokio::join!(
             read_disk(&self.disks, deadline, disk),
             self.disk_health.observe(disk, deadline)
@@ -183,10 +179,7 @@ mod tests {
         for status in ["Initializing", "InsufficientData", "NotApplicable"] {
             assert_eq!(issue_of(status, &[]), []);
         }
-        assert_eq!(
-            issue_of("Impaired", &[]),
-            one(Severity::Degraded, "Impaired")
-        );
+        assert_eq!(issue_of("Impaired", &[]), one(Severity::Degraded, "Impaired"));
         assert_eq!(
             issue_of("Impaired", &["Stalled"]),
             one(Severity::Inaccessible, "Stalled")

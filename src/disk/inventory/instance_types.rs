@@ -27,9 +27,7 @@ pub struct PartialResult<T> {
 impl<T> PartialResult<T> {
     /// The result of one call; `None` after a failure, which is recorded.
     fn record<R>(&mut self, outcome: Result<R>) -> Option<R> {
-        outcome
-            .map_err(|error| self.error.get_or_insert(error))
-            .ok()
+        outcome.map_err(|error| self.error.get_or_insert(error)).ok()
     }
 
     pub fn into_result(self) -> Result<T> {
@@ -47,20 +45,16 @@ impl InstanceTypeCatalog {
         Self { ecs }
     }
 
-    /// The attach limits of every instance type with an instance in the region. The list of categories is empty if the cloud
-    /// does not report it.
+    /// The attach limits of every instance type with an instance in the region. The list of categories is empty if the
+    /// cloud does not report it.
     pub async fn region_attach_limits(&self, deadline: Deadline) -> Result<InstanceTypes> {
         let names = self.types_in_use(deadline).await?;
         self.attach_limits(deadline, &names).await.into_result()
     }
 
-    /// The attach limits of these instance types, without types that the cloud does not know or reports without disks. Types
-    /// are queried in batches; a failed batch does not prevent the others.
-    pub async fn attach_limits(
-        &self,
-        deadline: Deadline,
-        names: &BTreeSet<String>,
-    ) -> PartialResult<InstanceTypes> {
+    /// The attach limits of these instance types, without types that the cloud does not know or reports without disks.
+    /// Types are queried in batches; a failed batch does not prevent the others.
+    pub async fn attach_limits(&self, deadline: Deadline, names: &BTreeSet<String>) -> PartialResult<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
         let mut types = PartialResult::<InstanceTypes>::default();
         for batch in names.chunks(TYPE_BATCH) {

@@ -101,22 +101,15 @@ pub(super) fn with_recent<V: OwnedResource, T>(
 
 /// Waits for the read lag after an empty response. `false` if the error has another cause, or the deadline is earlier.
 async fn awaited_read_lag(error: &Error, deadline: Deadline) -> bool {
-    error.failure() == Failure::EmptyResponse
-        && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok()
+    error.failure() == Failure::EmptyResponse && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok()
 }
 
 impl Inventory {
-    /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the response
-    /// is empty although a disk exists.
-    pub async fn list<T: Send>(
-        &self,
-        deadline: Deadline,
-        map: impl Fn(&Disk) -> T + Send + Sync,
-    ) -> Result<Vec<T>> {
+    /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the
+    /// response is empty although a disk exists.
+    pub async fn list<T: Send>(&self, deadline: Deadline, map: impl Fn(&Disk) -> T + Send + Sync) -> Result<Vec<T>> {
         match self.list_once(deadline, &map).await {
-            Err(error) if awaited_read_lag(&error, deadline).await => {
-                self.list_once(deadline, &map).await
-            }
+            Err(error) if awaited_read_lag(&error, deadline).await => self.list_once(deadline, &map).await,
             listed => listed,
         }
     }
@@ -133,21 +126,22 @@ impl Inventory {
         Ok(with_recent(items.await?, changes, item))
     }
 
-    /// The row without nodes from which the disk was detached since it was read, and with those to which it was attached.
+    /// The row without nodes from which the disk was detached since it was read, and with those to which it was
+    /// attached.
     pub(super) fn with_recent_holders(&self, mut row: Disk) -> Disk {
         let journal = &self.journal;
         let mut holders = std::mem::take(&mut row.attachments);
         holders.retain(|node| !journal.detached.is_stale(&row, node));
         let mut recent = journal.published.nodes_of(&row.id);
-        recent
-            .retain(|node| !holders.contains(node) && journal.attached.is_stale(&row, node, false));
+        recent.retain(|node| !holders.contains(node) && journal.attached.is_stale(&row, node, false));
         holders.extend(recent);
         row.attachments = holders;
         row
     }
 
-    /// Maps each snapshot of this cluster with `map`, oldest first; `source` selects those of one disk, `id` one snapshot of
-    /// any owner. Omits snapshots that are not cut yet (CSI `ListSnapshots`) and temporary snapshots of clones.
+    /// Maps each snapshot of this cluster with `map`, oldest first; `source` selects those of one disk, `id` one
+    /// snapshot of any owner. Omits snapshots that are not cut yet (CSI `ListSnapshots`) and temporary snapshots of
+    /// clones.
     pub async fn list_snapshots<T: Send>(
         &self,
         deadline: Deadline,
@@ -219,10 +213,7 @@ impl Inventory {
         let read = |tags: Tags| {
             let page = move |next| V::list_page(&self.ecs, deadline, tags.clone(), next);
             let is_owned = |row: &V| self.owner.owns(row.tags());
-            async move {
-                self.read_pages(resource, page, changes, &is_owned, item)
-                    .await
-            }
+            async move { self.read_pages(resource, page, changes, &is_owned, item).await }
         };
         let tags = filter.tags(self.owner.tags());
         let mut rows = read(tags.clone()).await?;

@@ -8,8 +8,8 @@ use crate::disk::owned::OwnedResource;
 use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags};
 
 impl Inventory {
-    /// The disks of this cluster. Fails if there are none and the account sees no disk of another owner either: then the
-    /// list proves nothing.
+    /// The disks of this cluster. Fails if there are none and the account sees no disk of another owner either: then
+    /// the list proves nothing.
     pub async fn owned_disks(&self, deadline: Deadline) -> Result<Vec<Disk>> {
         let disks = self.list(deadline, Disk::clone).await?;
         if disks.is_empty() && !self.sees_any::<Disk>(deadline, "disks").await? {
@@ -41,11 +41,7 @@ impl Inventory {
     }
 
     /// As [`Self::find_disk`], a snapshot.
-    pub async fn find_snapshot(
-        &self,
-        deadline: Deadline,
-        id: &SnapshotId,
-    ) -> Result<Option<Snapshot>> {
+    pub async fn find_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<Option<Snapshot>> {
         let found = self.snapshots.find(deadline, id).await;
         let found = found.map_err(wait(format!("read snapshot {id}")))?;
         Ok(found.map(|row| Snapshot::clone(&row)))

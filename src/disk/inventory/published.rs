@@ -13,8 +13,9 @@ use crate::disk::owned::PAGE;
 use crate::model::{Disk, DiskKind, Failure};
 
 impl Inventory {
-    /// Maps each disk of this cluster, and each other data disk of the account that is attached, with `map`, oldest first: the
-    /// disk of a PersistentVolume need not have the cluster's tag. So all disks of the account in the region are read.
+    /// Maps each disk of this cluster, and each other data disk of the account that is attached, with `map`, oldest
+    /// first: the disk of a PersistentVolume need not have the cluster's tag. So all disks of the account in the region
+    /// are read.
     ///
     /// # Errors
     /// If the response contains nothing that must be visible: it may be that of another account, or of a lagging index.
@@ -31,9 +32,7 @@ impl Inventory {
             if is_owned || row.attachments.iter().any(|node| nodes.contains(node)) {
                 has_canary.store(true, Ordering::Relaxed);
             }
-            let is_attached = || {
-                !row.attachments.is_empty() || !self.journal.published.nodes_of(&row.id).is_empty()
-            };
+            let is_attached = || !row.attachments.is_empty() || !self.journal.published.nodes_of(&row.id).is_empty();
             is_owned || row.kind == DiskKind::Data && is_attached()
         };
         let item = |row: Disk| Some(map(&self.with_recent_holders(row)));

@@ -18,7 +18,8 @@ impl TagFilter {
         }
     }
 
-    /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a filter.
+    /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a
+    /// filter.
     pub(super) fn is_truncated(&self, filter: &Tags, rows: usize) -> bool {
         let large = rows >= MAX_FILTERED_ROWS;
         if self.0.swap(large, Ordering::Relaxed) != large {

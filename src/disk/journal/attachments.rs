@@ -1,4 +1,5 @@
-//! Recent attaches and detaches. A stale read from before them would make a new attach or detach appear complete too early.
+//! Recent attaches and detaches. A stale read from before them would make a new attach or detach appear complete too
+//! early.
 
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ impl RecentDetachments {
         self.0.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which shows the disk attached to the node, may be older than the detach. A row with a later attach
-    /// time is not. The cloud's times have a resolution of one second.
+    /// Whether the row, which shows the disk attached to the node, may be older than the detach. A row with a later
+    /// attach time is not. The cloud's times have a resolution of one second.
     pub(in crate::disk) fn is_stale(&self, row: &Disk, node: &InstanceId) -> bool {
         let detached = self.0.get(&key(&row.id, node));
         detached.is_some_and(|at| is_not_after(row.attached, at))
@@ -65,14 +66,9 @@ impl RecentAttachments {
         self.at.get(&key(disk, node)).is_some()
     }
 
-    /// Whether the row, which does not show the attachment, may be older than it. A row with a later detach time is not.
-    /// Attachments by other replicas are unknown.
-    pub(in crate::disk) fn is_stale(
-        &self,
-        row: &Disk,
-        node: &InstanceId,
-        is_new_leader: bool,
-    ) -> bool {
+    /// Whether the row, which does not show the attachment, may be older than it. A row with a later detach time is
+    /// not. Attachments by other replicas are unknown.
+    pub(in crate::disk) fn is_stale(&self, row: &Disk, node: &InstanceId, is_new_leader: bool) -> bool {
         let key = key(&row.id, node);
         let attached = self.at.get(&key);
         let is_unsure = attached.is_some() || !self.at.contains_key(&key) && is_new_leader;

@@ -29,9 +29,7 @@ impl Published {
     }
 
     pub(in crate::disk) fn contains(&self, disk: &DiskId, node: &InstanceId) -> bool {
-        self.lock()
-            .get(disk)
-            .is_some_and(|nodes| nodes.contains(node))
+        self.lock().get(disk).is_some_and(|nodes| nodes.contains(node))
     }
 
     /// The nodes of a disk.

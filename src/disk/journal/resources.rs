@@ -1,5 +1,5 @@
-//! Resources that this process created or deleted recently. Stale reads show neither; a listing must not contradict earlier
-//! responses, and an empty listing proves nothing while a resource is known to exist.
+//! Resources that this process created or deleted recently. Stale reads show neither; a listing must not contradict
+//! earlier responses, and an empty listing proves nothing while a resource is known to exist.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -87,11 +87,7 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
     }
 
     /// Records a complete listing that started at `changes`, unless resources were created or deleted meanwhile.
-    pub(in crate::disk) fn record_listing(
-        &self,
-        changes: &RecentChanges<K, V>,
-        ids: impl Iterator<Item = K>,
-    ) {
+    pub(in crate::disk) fn record_listing(&self, changes: &RecentChanges<K, V>, ids: impl Iterator<Item = K>) {
         let ids = ids.take(CAPACITY).collect();
         let mut state = self.lock();
         if state.generation == changes.generation {

@@ -14,14 +14,10 @@ pub(super) fn modify_spec(row: &Disk, change: &Change) -> Option<ModifyDiskSpec>
         category: change.category.clone().filter(|to| *to != row.category),
         performance_level: change.level.filter(|to| level(row) != Some(*to)),
         // Disks of other categories report 0.
-        provisioned_iops: change
-            .provisioned_iops
-            .filter(|to| *to != row.provisioned_iops),
+        provisioned_iops: change.provisioned_iops.filter(|to| *to != row.provisioned_iops),
         dry_run: false,
     };
-    let is_empty = spec.category.is_none()
-        && spec.performance_level.is_none()
-        && spec.provisioned_iops.is_none();
+    let is_empty = spec.category.is_none() && spec.performance_level.is_none() && spec.provisioned_iops.is_none();
     (!is_empty).then_some(spec)
 }
 
@@ -38,26 +34,14 @@ pub fn check_change(row: &Disk, change: &Change) -> Result<()> {
     let to = change.category.as_ref().unwrap_or(&row.category);
     let (from, size) = (&row.category, row.size);
     if to != from {
-        if ![from, to]
-            .iter()
-            .all(|one| Category::CONVERTIBLE.contains(one))
-        {
-            let names = Category::CONVERTIBLE
-                .each_ref()
-                .map(Category::as_str)
-                .join(", ");
+        if ![from, to].iter().all(|one| Category::CONVERTIBLE.contains(one)) {
+            let names = Category::CONVERTIBLE.each_ref().map(Category::as_str).join(", ");
             let reason = format!("it is {from}, and only these change into one another: {names}");
             return reject(to, reason);
         }
-        if let Some(sizes) = to
-            .sizes_at(change.level)
-            .filter(|sizes| !sizes.contains(&size))
-        {
+        if let Some(sizes) = to.sizes_at(change.level).filter(|sizes| !sizes.contains(&size)) {
             let (least, most) = sizes.into_inner();
-            return reject(
-                to,
-                format!("its size is {size}, allowed are {least} to {most}"),
-            );
+            return reject(to, format!("its size is {size}, allowed are {least} to {most}"));
         }
     }
     if let Some(wanted) = change.level {

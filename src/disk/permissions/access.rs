@@ -4,7 +4,8 @@ use crate::base::error_chain;
 use crate::cloud::{self, Condition, Kind};
 
 const NO_ROWS: &str = "the list is empty: no such resource exists, or the action is denied";
-const NO_SYSTEM_DISK: &str = "the list is empty, although each instance has a system disk; callers without permission get empty lists";
+const NO_SYSTEM_DISK: &str =
+    "the list is empty, although each instance has a system disk; callers without permission get empty lists";
 const NOT_DENIED: &str = "not denied; cannot be verified without side effects";
 
 /// Whether an action is allowed.
@@ -53,9 +54,9 @@ pub(super) fn read<T>(
     let access = match (outcome, expected) {
         (Err(error), _) => of_error(error),
         (Ok(rows), _) if has_rows(rows) => Access::Allowed,
-        (Ok(_), Rows::Always) => Access::Denied(
-            "the list is empty, as the cloud responds to callers without permission".to_owned(),
-        ),
+        (Ok(_), Rows::Always) => {
+            Access::Denied("the list is empty, as the cloud responds to callers without permission".to_owned())
+        }
         (Ok(_), Rows::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
         (Ok(_), Rows::Perhaps) => Access::Unknown(NO_ROWS),
     };
@@ -72,10 +73,7 @@ pub(super) fn write(action: &'static str, outcome: cloud::Result<()>) -> ActionA
 }
 
 /// Judges the creation of a resource that cannot be created.
-pub(super) fn create<T: std::fmt::Display>(
-    action: &'static str,
-    outcome: cloud::Result<T>,
-) -> ActionAccess {
+pub(super) fn create<T: std::fmt::Display>(action: &'static str, outcome: cloud::Result<T>) -> ActionAccess {
     match outcome {
         Ok(created) => ActionAccess {
             action,

@@ -1,5 +1,5 @@
-//! Finds out which actions of the cloud are allowed, without changing anything: reads, and writes on resources that cannot
-//! exist. No write names a resource that exists, not even as a dry run.
+//! Finds out which actions of the cloud are allowed, without changing anything: reads, and writes on resources that
+//! cannot exist. No write names a resource that exists, not even as a dry run.
 
 use std::sync::Arc;
 
@@ -7,14 +7,13 @@ use super::Result;
 use super::error::cloud;
 use crate::base::Deadline;
 use crate::cloud::{
-    self, AttachDisk, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks,
-    DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks,
-    DetachDisk, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode,
-    TagResources, TagTarget, UntagResources,
+    self, AttachDisk, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
+    ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UntagResources,
 };
 use crate::model::{
-    Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId,
-    Tags, ZoneId, ZoneStock, tag,
+    Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneId,
+    ZoneStock, tag,
 };
 
 mod access;
@@ -70,10 +69,7 @@ impl PermissionProbe {
     /// # Errors
     /// If the cloud is not reachable, or rejects the credentials, the region or the clock.
     pub async fn reach(&self, deadline: Deadline) -> Result<bool> {
-        let page = self
-            .ecs
-            .describe_disks(deadline, &DescribeDisks::default())
-            .await;
+        let page = self.ecs.describe_disks(deadline, &DescribeDisks::default()).await;
         let page = page.map_err(cloud("list the disks"))?;
         Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
     }
@@ -91,8 +87,8 @@ impl PermissionProbe {
         Ok(Permissions { actions, stock })
     }
 
-    /// The attached disks of any cluster that are deleted with their instance, although they can be moved. `None` if the
-    /// cloud lists no disk at all, as it does without the permission.
+    /// The attached disks of any cluster that are deleted with their instance, although they can be moved. `None` if
+    /// the cloud lists no disk at all, as it does without the permission.
     ///
     /// # Errors
     /// If the disks cannot be listed.
@@ -118,19 +114,12 @@ impl PermissionProbe {
 
     async fn reads(&self, deadline: Deadline) -> (Vec<ActionAccess>, Vec<ZoneStock>) {
         let ecs = &self.ecs;
-        let disks = ecs
-            .describe_disks(deadline, &DescribeDisks::default())
-            .await;
+        let disks = ecs.describe_disks(deadline, &DescribeDisks::default()).await;
         let disk = disks.as_ref().ok().and_then(|page| page.rows.first());
         let disk = disk.cloned();
-        let instances = ecs
-            .describe_instances(deadline, &DescribeInstances::default())
-            .await;
+        let instances = ecs.describe_instances(deadline, &DescribeInstances::default()).await;
         let instance = instances.as_ref().ok().and_then(|page| page.rows.first());
-        let names: Vec<_> = instance
-            .iter()
-            .map(|row| row.instance_type.clone())
-            .collect();
+        let names: Vec<_> = instance.iter().map(|row| row.instance_type.clone()).collect();
         let query = DescribeStock::default();
         let stock = ecs.describe_available_resource(deadline, &query).await;
         let snapshots = DescribeSnapshots::default();
@@ -171,22 +160,13 @@ impl PermissionProbe {
             ),
             false => {
                 let types = ecs.describe_instance_types(deadline, &names).await;
-                read(
-                    "DescribeInstanceTypes",
-                    &types,
-                    |types| !types.is_empty(),
-                    Rows::Always,
-                )
+                read("DescribeInstanceTypes", &types, |types| !types.is_empty(), Rows::Always)
             }
         });
         match &disk {
             Some(Disk { id, .. }) => {
-                let health = ecs
-                    .describe_disk_health(deadline, std::slice::from_ref(id))
-                    .await;
-                let tasks = ecs
-                    .describe_tasks(deadline, &DescribeTasks::Disk(id.clone()))
-                    .await;
+                let health = ecs.describe_disk_health(deadline, std::slice::from_ref(id)).await;
+                let tasks = ecs.describe_tasks(deadline, &DescribeTasks::Disk(id.clone())).await;
                 actions.push(read(
                     "DescribeDisksFullStatus",
                     &health,
@@ -202,21 +182,14 @@ impl PermissionProbe {
             }
             None => {
                 let why = "no disk is listed that could be described";
-                actions.extend(
-                    ["DescribeDisksFullStatus", "DescribeTasks"].map(|action| unknown(action, why)),
-                );
+                actions.extend(["DescribeDisksFullStatus", "DescribeTasks"].map(|action| unknown(action, why)));
             }
         }
         (actions, stock.unwrap_or_default())
     }
 
     /// Judges the list of disks. If it is empty, a dry run decides, unless the cloud ignores the parameter.
-    async fn disks(
-        &self,
-        deadline: Deadline,
-        listed: &cloud::Result<Page<Disk>>,
-        has_instances: bool,
-    ) -> ActionAccess {
+    async fn disks(&self, deadline: Deadline, listed: &cloud::Result<Page<Disk>>, has_instances: bool) -> ActionAccess {
         const ACTION: &str = "DescribeDisks";
         let expected = match has_instances {
             true => Rows::SystemDisks,
@@ -337,14 +310,8 @@ impl PermissionProbe {
         let group = ecs.create_snapshot_group(deadline, &new_group).await;
         let deleted = ecs.delete_snapshot_group(deadline, &none.group).await;
         vec![
-            create(
-                "CreateSnapshot",
-                ecs.create_snapshot(deadline, &new_snapshot).await,
-            ),
-            write(
-                "DeleteSnapshot",
-                ecs.delete_snapshot(deadline, &none.snapshot).await,
-            ),
+            create("CreateSnapshot", ecs.create_snapshot(deadline, &new_snapshot).await),
+            write("DeleteSnapshot", ecs.delete_snapshot(deadline, &none.snapshot).await),
             create("CreateSnapshotGroup", group),
             write("DeleteSnapshotGroup", deleted.map(drop)),
         ]

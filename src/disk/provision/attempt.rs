@@ -1,5 +1,5 @@
-//! A request for a candidate. Its response is recorded before anything else: a stock-out for all calls, so that their queued
-//! requests are not sent, and any other refusal for this one.
+//! A request for a candidate. Its response is recorded before anything else: a stock-out for all calls, so that their
+//! queued requests are not sent, and any other refusal for this one.
 
 use std::fmt;
 use std::time::Duration;

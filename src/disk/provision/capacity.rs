@@ -10,16 +10,14 @@ use crate::disk::{NewDisk, Result};
 use crate::model::Gib;
 
 impl Provisioner {
-    /// The sizes in stock; `None` if out of stock everywhere. The cloud reports whether stock exists, not how much, so the
-    /// capacity is one disk of the maximum size. The response is shared, up to a minute old, and updated by creates.
+    /// The sizes in stock; `None` if out of stock everywhere. The cloud reports whether stock exists, not how much, so
+    /// the capacity is one disk of the maximum size. The response is shared, up to a minute old, and updated by
+    /// creates.
     ///
-    /// If the cloud rejects the query because of the key, its permissions or the region, everything except recent stock-outs
-    /// is in stock: after an error, the scheduler would report missing storage. CreateVolume then reports the cause.
-    pub async fn capacity(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-    ) -> Result<Option<RangeInclusive<Gib>>> {
+    /// If the cloud rejects the query because of the key, its permissions or the region, everything except recent
+    /// stock-outs is in stock: after an error, the scheduler would report missing storage. CreateVolume then reports
+    /// the cause.
+    pub async fn capacity(&self, deadline: Deadline, new: &NewDisk) -> Result<Option<RangeInclusive<Gib>>> {
         let selection = match select_candidates(new) {
             // No candidate exists, regardless of the stock.
             Err(Error::OutOfStock { .. } | Error::OutOfRange { .. }) => return Ok(None),

@@ -1,7 +1,8 @@
 //! Clones a disk through a temporary snapshot.
 //!
-//! A tag of the snapshot has the name of the new volume, so that later calls find it: a repeated create continues with it
-//! and deletes it once the disk exists; so does the deletion of the clone. Otherwise, the cloud deletes it after a day.
+//! A tag of the snapshot has the name of the new volume, so that later calls find it: a repeated create continues with
+//! it and deletes it once the disk exists; so does the deletion of the clone. Otherwise, the cloud deletes it after a
+//! day.
 
 use super::Provisioner;
 use super::candidates::select_candidates;
@@ -23,13 +24,9 @@ impl Provisioner {
     /// Creates the disk of this name with the content of `source`, unless it exists.
     ///
     /// # Errors
-    /// [`Error::NoSuchDisk`] if the source does not exist. Also if the deletion of the temporary snapshot should be retried.
-    pub async fn create_clone(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-        source: &DiskId,
-    ) -> Result<Disk> {
+    /// [`Error::NoSuchDisk`] if the source does not exist. Also if the deletion of the temporary snapshot should be
+    /// retried.
+    pub async fn create_clone(&self, deadline: Deadline, new: &NewDisk, source: &DiskId) -> Result<Disk> {
         let new = NewDisk {
             clone_of: Some(source.clone()),
             ..new.clone()
@@ -96,12 +93,7 @@ impl Provisioner {
         Ok(new)
     }
 
-    async fn wait_snapshot_ready(
-        &self,
-        deadline: Deadline,
-        wanted: &NewSnapshot,
-        id: &SnapshotId,
-    ) -> Result<()> {
+    async fn wait_snapshot_ready(&self, deadline: Deadline, wanted: &NewSnapshot, id: &SnapshotId) -> Result<()> {
         let ready = |row: &Snapshot| match row.status {
             SnapshotStatus::Failed => Some(false),
             _ => row.available.then_some(true),

@@ -21,17 +21,10 @@ impl Provisioner {
         let tags = self.owner.name_tags(&new.name);
         let call = self.creator.start_call(&new.name, tags);
         let outcome = self.find_or_create(deadline, new, &call).await;
-        self.creator
-            .finish(deadline, &call, |disk| &disk.id, outcome)
-            .await
+        self.creator.finish(deadline, &call, |disk| &disk.id, outcome).await
     }
 
-    async fn find_or_create(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-        call: &CreateCall,
-    ) -> Result<Disk> {
+    async fn find_or_create(&self, deadline: Deadline, new: &NewDisk, call: &CreateCall) -> Result<Disk> {
         loop {
             if let Some(disk) = self.find_created(deadline, new, call).await? {
                 return Ok(disk);
@@ -45,14 +38,10 @@ impl Provisioner {
                 sized => {
                     let new = sized?;
                     let selection = select_candidates(&new)?;
-                    self.create_in_zone(deadline, &new, &selection, call)
-                        .await?
+                    self.create_in_zone(deadline, &new, &selection, call).await?
                 }
             };
-            if let Some(disk) = self
-                .wait_complete(deadline, new, call, &id, operation)
-                .await?
-            {
+            if let Some(disk) = self.wait_complete(deadline, new, call, &id, operation).await? {
                 return Ok(disk);
             }
         }
@@ -69,8 +58,7 @@ impl Provisioner {
                 let operation = Operation::Create;
                 let is_running = self.disks.is_running(&id, operation);
                 let operation = is_running.then(|| operation.into());
-                self.wait_complete(deadline, new, call, &id, operation)
-                    .await
+                self.wait_complete(deadline, new, call, &id, operation).await
             }
             None => Ok(None),
         }
@@ -86,8 +74,7 @@ impl Provisioner {
         operation: Option<OperationKind>,
     ) -> Result<Option<Disk>> {
         // A disk that is being deleted, or whose status is unknown, is not a created one.
-        let is_finished =
-            |row: &Disk| !matches!(row.status, DiskStatus::Creating | DiskStatus::Unknown(_));
+        let is_finished = |row: &Disk| !matches!(row.status, DiskStatus::Creating | DiskStatus::Unknown(_));
         let created = |row: &Disk| is_finished(row).then(|| row.clone());
         let creator = &self.creator;
         let waited = creator.wait_created(deadline, call, id, operation, created);
@@ -119,9 +106,7 @@ impl Provisioner {
         // The caller waited until the snapshot was ready.
         let ready = |row: &Snapshot| row.available;
         let row = read_in_state(&self.snapshots.creator.rows, deadline, id, ready).await?;
-        let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot {
-            snapshot: id.clone(),
-        })?;
+        let snapshot = row.ok_or_else(|| Error::NoSuchSnapshot { snapshot: id.clone() })?;
         // The cloud creates only encrypted disks from it, and the request does not require an unencrypted one.
         new.encrypted |= snapshot.encrypted;
         if !snapshot.available {

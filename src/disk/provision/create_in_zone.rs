@@ -13,8 +13,8 @@ use crate::disk::{NewDisk, Result};
 use crate::model::{ClientToken, DiskId, tag};
 
 impl Provisioner {
-    /// Attempts the candidates in order, and returns the disk and, if it is new, its creation. A request that may have taken
-    /// effect is repeated first.
+    /// Attempts the candidates in order, and returns the disk and, if it is new, its creation. A request that may have
+    /// taken effect is repeated first.
     pub(super) async fn create_in_zone(
         &self,
         deadline: Deadline,
@@ -69,9 +69,7 @@ impl Provisioner {
                 }
             };
             if self.creator.names.get(&call.key).may_exist()
-                || !attempt_order
-                    .add_rejection(candidate, &rejection, ecs, deadline)
-                    .await
+                || !attempt_order.add_rejection(candidate, &rejection, ecs, deadline).await
             {
                 let (size, name) = (candidate.size, &new.name);
                 let step = format!("create a disk of {size} of {candidate} for {name:?}");

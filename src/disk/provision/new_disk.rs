@@ -52,10 +52,7 @@ impl AllowedZone {
 
 impl From<ZoneId> for AllowedZone {
     fn from(zone: ZoneId) -> Self {
-        Self {
-            zone,
-            supported: None,
-        }
+        Self { zone, supported: None }
     }
 }
 

@@ -63,22 +63,15 @@ impl Snapshotter {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the name belongs to a snapshot of another disk; [`Error::NeverAttached`];
-    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: a snapshot that failed
-    /// before it was cut is deleted, and the next call creates another.
+    /// [`Error::CreationUnresolved`] while an earlier call may have taken effect; `SNAPSHOT_FAILED`: a snapshot that
+    /// failed before it was cut is deleted, and the next call creates another.
     pub async fn create(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot> {
         let call = self.call(new);
         let outcome = self.find_or_create(deadline, new, &call).await;
-        self.creator
-            .finish(deadline, &call, |row| &row.id, outcome)
-            .await
+        self.creator.finish(deadline, &call, |row| &row.id, outcome).await
     }
 
-    async fn find_or_create(
-        &self,
-        deadline: Deadline,
-        new: &NewSnapshot,
-        call: &CreateCall,
-    ) -> Result<Snapshot> {
+    async fn find_or_create(&self, deadline: Deadline, new: &NewSnapshot, call: &CreateCall) -> Result<Snapshot> {
         let cut = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
         let creator = &self.creator;
         let snapshot = loop {
@@ -102,16 +95,13 @@ impl Snapshotter {
             return Err(self.failed(deadline, new, snapshot).await);
         }
         if new.purpose == SnapshotPurpose::Snapshot {
-            self.journal
-                .snapshots
-                .record_created(&snapshot.id, &snapshot);
+            self.journal.snapshots.record_created(&snapshot.id, &snapshot);
         }
         Ok(snapshot)
     }
 
     pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> CreateCall {
-        self.creator
-            .start_call(&new.name, new.identity_tags(&self.owner))
+        self.creator.start_call(&new.name, new.identity_tags(&self.owner))
     }
 
     /// The snapshot that this process has created under the name.
@@ -119,11 +109,7 @@ impl Snapshotter {
         self.creator.created(&self.call(new))
     }
 
-    pub(in crate::disk) async fn find(
-        &self,
-        deadline: Deadline,
-        new: &NewSnapshot,
-    ) -> Result<Option<SnapshotId>> {
+    pub(in crate::disk) async fn find(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Option<SnapshotId>> {
         self.creator.find_by_tags(deadline, &self.call(new)).await
     }
 
@@ -149,9 +135,7 @@ impl Snapshotter {
     /// Reads the snapshot. Fails if it certainly does not exist, is not cut yet, or failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
         let row = read(&self.creator.rows, deadline, id).await?;
-        let row = row.ok_or_else(|| Error::NoSuchSnapshot {
-            snapshot: id.clone(),
-        })?;
+        let row = row.ok_or_else(|| Error::NoSuchSnapshot { snapshot: id.clone() })?;
         if row.status == SnapshotStatus::Failed {
             return Err(failed(id, "delete it and create another"));
         }

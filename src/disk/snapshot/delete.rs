@@ -11,7 +11,8 @@ use crate::disk::read::{read, read_in_state};
 use crate::model::{Failure, SnapshotId};
 
 impl Snapshotter {
-    /// Deletes the snapshot; succeeds if it does not exist. Fails if it is in a group, in use, or not owned by this cluster.
+    /// Deletes the snapshot; succeeds if it does not exist. Fails if it is in a group, in use, or not owned by this
+    /// cluster.
     pub async fn delete(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         if self.creator.rows.is_deletion_lost(id) {
             return self.discard(deadline, id).await;
@@ -28,22 +29,16 @@ impl Snapshotter {
             if matches!(last, Ok(None)) {
                 return Ok(());
             }
-            let text = format!(
-                "snapshot {id} is not deleted: it is part of snapshot group {group}; delete the group instead"
-            );
+            let text =
+                format!("snapshot {id} is not deleted: it is part of snapshot group {group}; delete the group instead");
             return Err(rejected(Failure::SnapshotInGroup, text, None));
         }
-        self.owner
-            .check_owned(&format!("snapshot {id}"), &row.tags)?;
+        self.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
         self.discard(deadline, id).await
     }
 
     /// Sends one deletion. A snapshot that the cloud names as missing counts as deleted.
-    pub(in crate::disk) async fn delete_once(
-        &self,
-        deadline: Deadline,
-        id: &SnapshotId,
-    ) -> cloud::Result<()> {
+    pub(in crate::disk) async fn delete_once(&self, deadline: Deadline, id: &SnapshotId) -> cloud::Result<()> {
         let rows = &self.creator.rows;
         let call = self.ecs.delete_snapshot(deadline, id);
         match rows.delete(id, rows.key(), call).await {

@@ -16,8 +16,8 @@ use crate::disk::ownership::{Owner, display_name};
 use crate::disk::read::read;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{
-    ClientToken, DiskId, Failure, GroupMember, Snapshot, SnapshotGroup, SnapshotGroupId,
-    SnapshotId, SnapshotStatus, Tags, tag,
+    ClientToken, DiskId, Failure, GroupMember, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
+    Tags, tag,
 };
 
 /// Maximum number of disks in a group (ECS, `CreateSnapshotGroup`).
@@ -73,21 +73,13 @@ impl Snapshotter {
     /// [`Error::AlreadyExists`] if the name belongs to a group of other disks; [`Error::Rejected`],
     /// [`Error::NeverAttached`]; [`Error::CreationUnresolved`] while an earlier call may have taken effect;
     /// `GROUP_FAILED`: a group that no caller received is replaced, and the next call returns the replacement.
-    pub async fn create_group(
-        &self,
-        deadline: Deadline,
-        new: &NewGroupSnapshot,
-    ) -> Result<GroupSnapshot> {
+    pub async fn create_group(&self, deadline: Deadline, new: &NewGroupSnapshot) -> Result<GroupSnapshot> {
         if new.sources.len() > MAX_DISKS {
             return Err(not_groupable(new, TOO_MANY, None));
         }
-        let call = self
-            .groups
-            .start_call(&new.name, self.owner.name_tags(&new.name));
+        let call = self.groups.start_call(&new.name, self.owner.name_tags(&new.name));
         let outcome = self.find_or_create_group(deadline, new, &call).await;
-        self.groups
-            .finish(deadline, &call, |group| &group.id, outcome)
-            .await
+        self.groups.finish(deadline, &call, |group| &group.id, outcome).await
     }
 
     async fn find_or_create_group(
@@ -123,12 +115,7 @@ impl Snapshotter {
     }
 
     /// The error for a rejection, with the missing disk if the cloud does not name it.
-    async fn group_error(
-        &self,
-        deadline: Deadline,
-        new: &NewGroupSnapshot,
-        rejection: cloud::Error,
-    ) -> Error {
+    async fn group_error(&self, deadline: Deadline, new: &NewGroupSnapshot, rejection: cloud::Error) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = rejection.condition() {
             // The code does not name the disk.
             let reads = new.sources.iter().map(|id| self.disks.find(deadline, id));
@@ -170,32 +157,19 @@ impl Snapshotter {
     }
 
     /// The snapshots of the group once each is cut or failed; `None` if one of them certainly no longer exists.
-    async fn members(
-        &self,
-        deadline: Deadline,
-        row: &SnapshotGroup,
-    ) -> Result<Option<Vec<Snapshot>>> {
+    async fn members(&self, deadline: Deadline, row: &SnapshotGroup) -> Result<Option<Vec<Snapshot>>> {
         let waits = row.members.iter().map(async |member| {
             let (id, operation) = (&member.snapshot, Some(Operation::Snapshot.into()));
             let decided = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
-            let waited = self
-                .creator
-                .rows
-                .wait_decided(deadline, id, operation, decided);
+            let waited = self.creator.rows.wait_decided(deadline, id, operation, decided);
             waited.await
         });
-        let rows: std::result::Result<Option<Vec<_>>, _> =
-            join_all(waits).await.into_iter().collect();
+        let rows: std::result::Result<Option<Vec<_>>, _> = join_all(waits).await.into_iter().collect();
         rows.map_err(wait(format!("cut the snapshots of group {}", row.id)))
     }
 
     /// Deletes a failed group that no caller has received; the next call creates another.
-    async fn discard_group(
-        &self,
-        deadline: Deadline,
-        call: &CreateCall,
-        row: &SnapshotGroup,
-    ) -> Error {
+    async fn discard_group(&self, deadline: Deadline, call: &CreateCall, row: &SnapshotGroup) -> Error {
         let id = &row.id;
         let next = match self.delete_group(deadline, id, &BTreeSet::new()).await {
             Ok(()) => {
@@ -211,12 +185,7 @@ impl Snapshotter {
     }
 
     /// Adds missing tags to the snapshots, which identify the cluster and the group.
-    async fn tag_members(
-        &self,
-        deadline: Deadline,
-        new: &NewGroupSnapshot,
-        group: &GroupSnapshot,
-    ) -> Result<()> {
+    async fn tag_members(&self, deadline: Deadline, new: &NewGroupSnapshot, group: &GroupSnapshot) -> Result<()> {
         let mut tags = new.tags.clone();
         tags.extend(self.owner.tags());
         tags.insert(tag::GROUP.to_owned(), group.id.to_string());
@@ -234,7 +203,8 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// Reads the group. Fails if it certainly does not exist, has other members than those given, is not cut yet, or failed.
+    /// Reads the group. Fails if it certainly does not exist, has other members than those given, is not cut yet, or
+    /// failed.
     pub async fn get_group(
         &self,
         deadline: Deadline,
@@ -243,9 +213,7 @@ impl Snapshotter {
     ) -> Result<GroupSnapshot> {
         let row = read(&self.groups.rows, deadline, id).await?;
         let row = row.ok_or_else(|| {
-            let text = format!(
-                "snapshot group {id} does not exist in this region, or this account may not see it"
-            );
+            let text = format!("snapshot group {id} does not exist in this region, or this account may not see it");
             rejected(Failure::NoSuchGroup, text, None)
         })?;
         self.check_members(deadline, &row, members).await?;
@@ -255,9 +223,7 @@ impl Snapshotter {
         for snapshot in join_all(reads).await {
             snapshots.push(snapshot?.ok_or_else(|| group_failed(&row, RECREATE))?);
         }
-        let failed = snapshots
-            .iter()
-            .any(|row| row.status == SnapshotStatus::Failed);
+        let failed = snapshots.iter().any(|row| row.status == SnapshotStatus::Failed);
         if !failed && (snapshots.is_empty() || !snapshots.iter().all(is_cut_or_failed)) {
             return Err(not_cut(&format!("snapshot group {id}")));
         }
@@ -276,9 +242,7 @@ fn not_groupable_reason(condition: Condition) -> Option<&'static str> {
         Condition::NotInSameZone => "they are in several zones",
         Condition::TooManyGroupDisks => TOO_MANY,
         Condition::GroupTooLarge => "they have more than 32 TiB together; create smaller groups",
-        Condition::SharedDisk => {
-            "one of them can be attached to several nodes; create its snapshot separately"
-        }
+        Condition::SharedDisk => "one of them can be attached to several nodes; create its snapshot separately",
         Condition::MixedCategories | Condition::CategoryNotSnapshottable => {
             "all must be of the ESSD family (cloud_essd, cloud_auto, cloud_essd_entry), and if one is \
              regional, all must be"

@@ -14,11 +14,12 @@ use crate::disk::read::read;
 use crate::model::{Failure, SnapshotGroup, SnapshotGroupId, SnapshotId, tag};
 
 impl Snapshotter {
-    /// Deletes the group with its snapshots; succeeds if it does not exist. `members`, if given, must be those of the group.
+    /// Deletes the group with its snapshots; succeeds if it does not exist. `members`, if given, must be those of the
+    /// group.
     ///
     /// # Errors
-    /// [`Error::Rejected`](super::super::Error::Rejected) if this cluster does not own the group, if it has other members,
-    /// or if the cloud keeps some snapshots, and the group with them.
+    /// [`Error::Rejected`](super::super::Error::Rejected) if this cluster does not own the group, if it has other
+    /// members, or if the cloud keeps some snapshots, and the group with them.
     pub async fn delete_group(
         &self,
         deadline: Deadline,
@@ -37,16 +38,13 @@ impl Snapshotter {
                     Ok(Some(row)) => row,
                     Ok(None) => return self.delete_members(deadline, id, members).await,
                     // No other group proves its absence, but its members can.
-                    Err(error)
-                        if error.failure() == Failure::AbsenceUnproven && !members.is_empty() =>
-                    {
+                    Err(error) if error.failure() == Failure::AbsenceUnproven && !members.is_empty() => {
                         tracing::info!(group.id = %id, %error, "deleting the snapshots of the group instead");
                         return self.delete_members(deadline, id, members).await;
                     }
                     Err(error) => return Err(error),
                 };
-                self.owner
-                    .check_owned(&format!("snapshot group {id}"), &row.tags)?;
+                self.owner.check_owned(&format!("snapshot group {id}"), &row.tags)?;
                 self.check_members(deadline, &row, members).await?;
                 own.extend(row.members.iter().map(|member| member.snapshot.clone()));
             }
@@ -70,9 +68,7 @@ impl Snapshotter {
                     return Ok(());
                 }
                 Ok(()) => None,
-                Err(error) if error.kind() == Kind::Conflict || names_missing(&error) => {
-                    Some(error)
-                }
+                Err(error) if error.kind() == Kind::Conflict || names_missing(&error) => Some(error),
                 Err(error) => return Err(error::cloud(step())(error)),
             };
             if backoff.wait(deadline).await.is_err() {
@@ -93,32 +89,27 @@ impl Snapshotter {
         }
     }
 
-    /// Deletes the snapshots of a group that does not exist, or that no response contains. Succeeds once all certainly do not
-    /// exist.
+    /// Deletes the snapshots of a group that does not exist, or that no response contains. Succeeds once all certainly
+    /// do not exist.
     async fn delete_members(
         &self,
         deadline: Deadline,
         group: &SnapshotGroupId,
         members: &BTreeSet<SnapshotId>,
     ) -> Result<()> {
-        let delete =
-            members.iter().map(
-                async |id| match read(&self.creator.rows, deadline, id).await? {
-                    None => Ok(()),
-                    Some(row) => {
-                        let of_group = row
-                            .tags
-                            .get(tag::GROUP)
-                            .is_none_or(|tag| tag == group.as_str());
-                        if !of_group {
-                            return Ok(());
-                        }
-                        self.owner
-                            .check_owned(&format!("snapshot {id}"), &row.tags)?;
-                        self.discard(deadline, id).await
+        let delete = members
+            .iter()
+            .map(async |id| match read(&self.creator.rows, deadline, id).await? {
+                None => Ok(()),
+                Some(row) => {
+                    let of_group = row.tags.get(tag::GROUP).is_none_or(|tag| tag == group.as_str());
+                    if !of_group {
+                        return Ok(());
                     }
-                },
-            );
+                    self.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
+                    self.discard(deadline, id).await
+                }
+            });
         join_all(delete).await.into_iter().collect()
     }
 
@@ -140,9 +131,7 @@ impl Snapshotter {
             differences.push(format!("{id} is in the group and not in snapshot_ids"));
         }
         let others: Vec<_> = members.difference(&own).collect();
-        let reads = others
-            .iter()
-            .map(|id| read(&self.creator.rows, deadline, id));
+        let reads = others.iter().map(|id| read(&self.creator.rows, deadline, id));
         for (id, found) in others.iter().zip(join_all(reads).await) {
             let found = match found {
                 // What is not visible cannot belong to something else.

@@ -10,9 +10,8 @@ use super::{FakeHost, mount_of};
 use crate::base::Deadline;
 use crate::host::superblock::ExtState;
 use crate::host::{
-    Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber,
-    Entry, FlushOutcome, Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks,
-    Usage, Vitals,
+    Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry, FlushOutcome,
+    Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks, Usage, Vitals,
 };
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
 
@@ -27,12 +26,7 @@ impl Host for FakeHost {
         Ok(devices.iter().find(|device| device.name == name).cloned())
     }
 
-    async fn search(
-        &self,
-        _deadline: Deadline,
-        serial: &Serial,
-        _directory: Option<&Path>,
-    ) -> Result<Candidates> {
+    async fn search(&self, _deadline: Deadline, serial: &Serial, _directory: Option<&Path>) -> Result<Candidates> {
         let mut state = self.state();
         state.searches += 1;
         let links = state.by_id_links.iter();
@@ -125,11 +119,7 @@ impl Host for FakeHost {
         self.lock(deadline, device).await
     }
 
-    async fn lock_if_blank(
-        &self,
-        _deadline: Deadline,
-        device: &Device,
-    ) -> Result<Option<DeviceLock>> {
+    async fn lock_if_blank(&self, _deadline: Deadline, device: &Device) -> Result<Option<DeviceLock>> {
         if self.state().content != Some(Content::Blank) {
             return Ok(None);
         }
@@ -157,12 +147,7 @@ impl Host for FakeHost {
         })
     }
 
-    async fn mounted_size(
-        &self,
-        _deadline: Deadline,
-        _device: &Device,
-        _mount: &Mount,
-    ) -> Result<Option<Bytes>> {
+    async fn mounted_size(&self, _deadline: Deadline, _device: &Device, _mount: &Mount) -> Result<Option<Bytes>> {
         Ok(self.state().stated_size)
     }
 
@@ -192,11 +177,7 @@ impl Host for FakeHost {
         Ok(!self.state().mounts_another_device)
     }
 
-    async fn btrfs_devices_with_same_uuid(
-        &self,
-        _deadline: Deadline,
-        _device: &Device,
-    ) -> Result<Vec<String>> {
+    async fn btrfs_devices_with_same_uuid(&self, _deadline: Deadline, _device: &Device) -> Result<Vec<String>> {
         Ok(self.state().same_uuid.clone())
     }
 
@@ -293,26 +274,13 @@ impl Host for FakeHost {
         self.flush(_deadline, device).await
     }
 
-    async fn block_setting(
-        &self,
-        _deadline: Deadline,
-        _device: &Device,
-        name: &str,
-    ) -> Result<Option<String>> {
+    async fn block_setting(&self, _deadline: Deadline, _device: &Device, name: &str) -> Result<Option<String>> {
         Ok(self.state().block_settings.get(name).cloned())
     }
 
-    async fn set_block_setting(
-        &self,
-        _deadline: Deadline,
-        _device: &Device,
-        name: &str,
-        value: &str,
-    ) -> Result<()> {
+    async fn set_block_setting(&self, _deadline: Deadline, _device: &Device, name: &str, value: &str) -> Result<()> {
         self.act("set", Path::new(name), |state| {
-            state
-                .block_settings
-                .insert(name.to_owned(), value.to_owned());
+            state.block_settings.insert(name.to_owned(), value.to_owned());
         })
     }
 

@@ -30,10 +30,7 @@ impl FailureKind {
     /// until it succeeds or fails with a final code (CSI sidecars; promise 11).
     #[must_use]
     pub fn is_final(self) -> bool {
-        !matches!(
-            self,
-            Self::Unavailable | Self::Aborted | Self::DeadlineExceeded
-        )
+        !matches!(self, Self::Unavailable | Self::Aborted | Self::DeadlineExceeded)
     }
 
     /// The name of the gRPC code.

@@ -19,34 +19,23 @@ mod tests {
         for failure in Failure::ALL {
             let name = failure.name();
             assert!(seen.insert(name), "{name}");
-            assert!(
-                name.chars().all(|c| c.is_ascii_uppercase() || c == '_'),
-                "{name}"
-            );
+            assert!(name.chars().all(|c| c.is_ascii_uppercase() || c == '_'), "{name}");
             for text in [failure.description(), failure.advice()] {
                 assert!(!text.is_empty() && !text.ends_with('.'), "{name}: {text}");
                 // They end a sentence of a message, and are cells of a table.
-                assert!(
-                    !text.contains('\n') && !text.contains('|'),
-                    "{name}: {text}"
-                );
+                assert!(!text.contains('\n') && !text.contains('|'), "{name}: {text}");
             }
         }
     }
 
     #[test]
     fn advice_to_retry_names_the_next_step() {
-        let advice = Failure::ALL
-            .iter()
-            .map(|failure| (failure, failure.advice()));
+        let advice = Failure::ALL.iter().map(|failure| (failure, failure.advice()));
         let retried = advice.filter(|(_, advice)| advice.contains("retries automatically"));
         let retried: Vec<_> = retried.collect();
         assert!(retried.len() > 15, "{retried:?}");
         for (failure, advice) in retried {
-            assert!(
-                advice.contains("if the error persists, "),
-                "{failure:?}: {advice}"
-            );
+            assert!(advice.contains("if the error persists, "), "{failure:?}: {advice}");
         }
     }
 }

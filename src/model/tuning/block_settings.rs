@@ -23,10 +23,7 @@ const SETTINGS: [(&str, Allowed); 7] = [
     ("queue/nr_requests", Number(4, 10_000)),
     ("queue/read_ahead_kb", Number(0, 64 << 10)),
     ("queue/rq_affinity", Number(0, 2)),
-    (
-        "queue/scheduler",
-        Word(&["none", "mq-deadline", "kyber", "bfq"]),
-    ),
+    ("queue/scheduler", Word(&["none", "mq-deadline", "kyber", "bfq"])),
     ("queue/wbt_lat_usec", Number(0, 10_000_000)),
 ];
 
@@ -75,10 +72,7 @@ impl BlockSettings {
 /// As it travels with a volume.
 impl fmt::Display for BlockSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entries: Vec<String> = self
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let entries: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
         f.write_str(&entries.join(","))
     }
 }
@@ -92,9 +86,7 @@ fn names() -> String {
 impl Allowed {
     fn admits(self, value: &str) -> bool {
         match self {
-            Self::Number(from, to) => {
-                super::number(value).is_some_and(|n| (from..=to).contains(&n))
-            }
+            Self::Number(from, to) => super::number(value).is_some_and(|n| (from..=to).contains(&n)),
             Self::Word(words) => words.contains(&value),
         }
     }
@@ -136,10 +128,7 @@ mod tests {
             ("queue/nomerges=1,queue/nomerges=2", "only once"),
         ] {
             let error = BlockSettings::parse(text).unwrap_err().to_string();
-            assert!(
-                error.contains("\"sysConfig\"") && error.contains(allowed),
-                "{error}"
-            );
+            assert!(error.contains("\"sysConfig\"") && error.contains(allowed), "{error}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! The default features of new filesystems: those that the oldest supported kernel (Linux 5.10) can mount, because the tools
-//! in the image may be newer than the kernels of the nodes. `mkfsOptions` of a class enables others.
+//! The default features of new filesystems: those that the oldest supported kernel (Linux 5.10) can mount, because the
+//! tools in the image may be newer than the kernels of the nodes. `mkfsOptions` of a class enables others.
 
 use crate::model::Filesystem;
 
 /// As in mke2fs.conf of e2fsprogs 1.46, which is of the time of Linux 5.10. `none` clears the defaults of the tool's
 /// configuration, such as `orphan_file` and `metadata_csum_seed`.
-const EXT3: &str =
-    "none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
+const EXT3: &str = "none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file";
 const EXT4: &str = "none,has_journal,ext_attr,resize_inode,dir_index,filetype,sparse_super,large_file,\
                     extent,flex_bg,64bit,huge_file,dir_nlink,extra_isize,metadata_csum";
 
-/// Options of mkfs.xfs with features that are newer than Linux 5.10 or experimental there (`lts_5.10.conf` of xfsprogs).
+/// Options of mkfs.xfs with features that are newer than Linux 5.10 or experimental there (`lts_5.10.conf` of
+/// xfsprogs).
 const XFS: [(&str, &str); 7] = [
     ("-m", "bigtime"),
     ("-m", "inobtcount"),
@@ -24,13 +24,9 @@ const XFS: [(&str, &str); 7] = [
 /// Features of mkfs.btrfs that are newer than Linux 5.10 and that a release of the tool enables by default.
 const BTRFS: [&str; 1] = ["block-group-tree"];
 
-/// Options and values for the default features, except those that the words of `mkfsOptions` set. mkfs.xfs and mkfs.btrfs
-/// reject features that they do not know, so only those in `supported` are disabled.
-pub(super) fn defaults(
-    filesystem: Filesystem,
-    supported: &str,
-    requested: &[String],
-) -> Vec<(&'static str, String)> {
+/// Options and values for the default features, except those that the words of `mkfsOptions` set. mkfs.xfs and
+/// mkfs.btrfs reject features that they do not know, so only those in `supported` are disabled.
+pub(super) fn defaults(filesystem: Filesystem, supported: &str, requested: &[String]) -> Vec<(&'static str, String)> {
     let is_requested = |feature: &str| {
         let mut names = requested.iter().flat_map(|word| word.split([',', '=']));
         names.any(|name| name.trim_start_matches('^') == feature)

@@ -1,5 +1,5 @@
-//! Arguments of mkfs from a StorageClass. Options that force, name another device, a file or an offset, or omit the journal are
-//! denied; mkfs judges the others.
+//! Arguments of mkfs from a StorageClass. Options that force, name another device, a file or an offset, or omit the
+//! journal are denied; mkfs judges the others.
 
 use super::{Discard, Tuning, features};
 use crate::model::Filesystem;
@@ -36,37 +36,22 @@ fn denied(filesystem: Filesystem) -> Denied {
         Filesystem::Ext4 | Filesystem::Ext3 => &[
             (&["-F"], FORCE),
             (&["-d", "-l", "-z", "device", "offset"], OTHER_PLACE),
-            (
-                &["-n", "-S", "-V", "journal_dev", "android_sparse"],
-                NOTHING,
-            ),
-            (
-                &["assume_storage_prezeroed"],
-                "the disk is only sampled for zeros",
-            ),
-            (
-                &["^has_journal", "-has_journal", "none", "clear"],
-                NO_JOURNAL,
-            ),
+            (&["-n", "-S", "-V", "journal_dev", "android_sparse"], NOTHING),
+            (&["assume_storage_prezeroed"], "the disk is only sampled for zeros"),
+            (&["^has_journal", "-has_journal", "none", "clear"], NO_JOURNAL),
             (&["-c"], "it reads or writes every block of the disk"),
             (&["-e"], "the driver sets it, to remount-ro"),
         ],
         Filesystem::Xfs => &[
             // -C is a synonym that the manual page does not name.
             (&["-f", "-C"], FORCE),
-            (
-                &["-c", "-p", "file", "name", "logdev", "rtdev"],
-                OTHER_PLACE,
-            ),
+            (&["-c", "-p", "file", "name", "logdev", "rtdev"], OTHER_PLACE),
             (&["-N", "-V"], NOTHING),
         ],
         Filesystem::Btrfs => &[
             (&["-f", "--force"], FORCE),
             (&["-r", "--rootdir"], OTHER_PLACE),
-            (
-                &["-V", "-h", "--version", "--help", "--shrink", "list-all"],
-                NOTHING,
-            ),
+            (&["-V", "-h", "--version", "--help", "--shrink", "list-all"], NOTHING),
         ],
     }
 }
@@ -76,16 +61,7 @@ fn switches(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => &["-D", "-K", "-j", "-q", "-v"],
         Filesystem::Xfs => &["-K", "-q"],
-        Filesystem::Btrfs => &[
-            "-K",
-            "-M",
-            "-q",
-            "-v",
-            "--mixed",
-            "--nodiscard",
-            "--quiet",
-            "--verbose",
-        ],
+        Filesystem::Btrfs => &["-K", "-M", "-q", "-v", "--mixed", "--nodiscard", "--quiet", "--verbose"],
     }
 }
 
@@ -93,9 +69,7 @@ fn switches(filesystem: Filesystem) -> &'static [&'static str] {
 fn reason(filesystem: Filesystem, option: &str) -> Option<&'static str> {
     let is = |of: &&str| *of == option || option.starts_with("--") && of.starts_with(option);
     let mut denied = denied(filesystem).iter();
-    denied
-        .find(|(list, _)| list.iter().any(&is))
-        .map(|(_, reason)| *reason)
+    denied.find(|(list, _)| list.iter().any(&is)).map(|(_, reason)| *reason)
 }
 
 /// Options and their values, each option once: mke2fs heeds the last of two.
@@ -119,11 +93,7 @@ impl Tuning {
     ///
     /// # Errors
     /// If this filesystem does not support a parameter.
-    pub fn mkfs_arguments(
-        &self,
-        filesystem: Filesystem,
-        supported: &str,
-    ) -> Result<Vec<String>, InvalidTuning> {
+    pub fn mkfs_arguments(&self, filesystem: Filesystem, supported: &str) -> Result<Vec<String>, InvalidTuning> {
         let mut given = Arguments::default();
         for (option, value) in features::defaults(filesystem, supported, &self.mkfs_options) {
             given.add(option, &value);
@@ -151,9 +121,7 @@ impl Tuning {
     }
 
     fn typed(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
-        use crate::model::context::{
-            BLOCK_SIZE, BYTES_PER_INODE, INODE_SIZE, LABEL, PROJECT_QUOTA,
-        };
+        use crate::model::context::{BLOCK_SIZE, BYTES_PER_INODE, INODE_SIZE, LABEL, PROJECT_QUOTA};
         let refuse = |key, value: &str, allowed: &str| {
             let allowed = format!("with {filesystem}, {allowed}");
             Err(InvalidTuning::new(key, value, &allowed))
@@ -257,13 +225,8 @@ impl Tuning {
                 let name = part.split('=').next().unwrap_or_default();
                 // mke2fs ignores the case of features, and also takes them by number.
                 let lower = name.to_lowercase();
-                if lower
-                    .trim_start_matches(['^', '-', '+'])
-                    .starts_with("feature_")
-                {
-                    return Err(refuse(format!(
-                        "{name:?} is denied: it names a feature by its number"
-                    )));
+                if lower.trim_start_matches(['^', '-', '+']).starts_with("feature_") {
+                    return Err(refuse(format!("{name:?} is denied: it names a feature by its number")));
                 }
                 denied(if filesystem.is_ext() { &lower } else { name })?;
             }
@@ -319,21 +282,14 @@ mod tests {
 
     #[test]
     fn each_filesystem_gets_its_own_words_and_each_option_once() {
-        let common = [
-            ("blockSize", "4096"),
-            ("label", "data"),
-            ("discard", "format"),
-        ];
+        let common = [("blockSize", "4096"), ("label", "data"), ("discard", "format")];
         assert_eq!(arguments(Xfs, &common).unwrap(), "-q -b size=4096 -L data");
         assert_eq!(arguments(Btrfs, &common).unwrap(), "-q -s 4096 -L data");
         let ext = [
             ("projectQuota", "true"),
             ("bytesPerInode", "64k"),
             ("inodeSize", "512"),
-            (
-                "mkfsOptions",
-                "-O ^metadata_csum -E stride=16,lazy_itable_init=0 -m 1",
-            ),
+            ("mkfsOptions", "-O ^metadata_csum -E stride=16,lazy_itable_init=0 -m 1"),
         ];
         let line = arguments(Ext4, &ext).unwrap();
         for part in [

@@ -93,10 +93,7 @@ impl Tuning {
     /// # Errors
     /// If the value is not allowed for any filesystem.
     pub fn take(&mut self, key: &str, value: &str) -> Result<bool, InvalidTuning> {
-        let Some(key) = Self::KEYS
-            .into_iter()
-            .find(|of| of.eq_ignore_ascii_case(key))
-        else {
+        let Some(key) = Self::KEYS.into_iter().find(|of| of.eq_ignore_ascii_case(key)) else {
             return Ok(false);
         };
         let value = value.trim();
@@ -153,9 +150,7 @@ impl Tuning {
     ///
     /// # Errors
     /// When a value is not allowed.
-    pub fn of<'a>(
-        map: impl IntoIterator<Item = (&'a String, &'a String)>,
-    ) -> Result<Self, InvalidTuning> {
+    pub fn of<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, InvalidTuning> {
         let mut tuning = Self::default();
         for (key, value) in map {
             tuning.take(key, value)?;
@@ -178,15 +173,13 @@ impl Tuning {
         [
             fsck.map(|word| (context::FSCK, word)),
             discard.map(|word| (context::DISCARD, word.to_owned())),
-            self.project_quota
-                .then(|| (context::PROJECT_QUOTA, "true".to_owned())),
+            self.project_quota.then(|| (context::PROJECT_QUOTA, "true".to_owned())),
             number(context::BLOCK_SIZE, self.block_size),
             number(context::INODE_SIZE, self.inode_size),
             number(context::BYTES_PER_INODE, self.bytes_per_inode),
             self.label.clone().map(|label| (context::LABEL, label)),
             options.map(|options| (context::MKFS_OPTIONS, options)),
-            (!self.block_settings.is_empty())
-                .then(|| (context::SYS_CONFIG, self.block_settings.to_string())),
+            (!self.block_settings.is_empty()).then(|| (context::SYS_CONFIG, self.block_settings.to_string())),
             self.partition.then(|| (context::PARTITION, "1".to_owned())),
         ]
         .into_iter()
@@ -217,9 +210,7 @@ fn power(text: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
     size(text)
         .filter(|n| n.is_power_of_two() && (least..=most).contains(n))
         .map(Some)
-        .ok_or_else(|| {
-            format!("a power of two from {least} to {most}, in bytes; k and m are allowed")
-        })
+        .ok_or_else(|| format!("a power of two from {least} to {most}, in bytes; k and m are allowed"))
 }
 
 /// Digits and nothing else: no sign, no space.

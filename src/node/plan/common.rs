@@ -53,14 +53,8 @@ pub(super) fn check_usable(
 pub(super) fn ensure_directory(path_state: &PathState) -> Plan {
     match path_state.entry {
         Entry::Directory => Ok(Vec::new()),
-        Entry::Missing => Ok(vec![
-            PathStep::MakeDirectory(path_state.path.clone()).into(),
-        ]),
-        other => Err(PlanError::wrong_path_type(
-            &path_state.path,
-            other,
-            "a directory",
-        )),
+        Entry::Missing => Ok(vec![PathStep::MakeDirectory(path_state.path.clone()).into()]),
+        other => Err(PlanError::wrong_path_type(&path_state.path, other, "a directory")),
     }
 }
 

@@ -86,14 +86,10 @@ pub enum PlanError {
          used again", staging.display()
     )]
     FilesystemShutDown { staging: PathBuf },
-    #[error(
-        "the access mode allows one target path, and the volume is already published at {paths}"
-    )]
+    #[error("the access mode allows one target path, and the volume is already published at {paths}")]
     AlreadyPublished { paths: String },
     /// The read-only flag of a block device applies to all its target paths.
-    #[error(
-        "the device is published {found} at {path}, and all target paths of a device share its access"
-    )]
+    #[error("the device is published {found} at {path}, and all target paths of a device share its access")]
     MixedAccess { found: &'static str, path: String },
     /// A filesystem grows only through a writable mount.
     #[error("{device} is mounted read-only: its filesystem cannot grow")]
@@ -101,11 +97,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    pub(in crate::node) fn wrong_path_type(
-        path: &Path,
-        entry: Entry,
-        expected: &'static str,
-    ) -> Self {
+    pub(in crate::node) fn wrong_path_type(path: &Path, entry: Entry, expected: &'static str) -> Self {
         Self::WrongPathType {
             path: path.to_owned(),
             found: match entry {
@@ -127,11 +119,7 @@ impl PlanError {
         }
     }
 
-    pub(in crate::node) fn path_in_use_by(
-        path_state: &PathState,
-        mount: &Mount,
-        device: &Device,
-    ) -> Self {
+    pub(in crate::node) fn path_in_use_by(path_state: &PathState, mount: &Mount, device: &Device) -> Self {
         Self::PathInUse {
             path: path_state.path.clone(),
             mounted: format!(
@@ -152,9 +140,6 @@ impl PlanError {
 }
 
 pub(super) fn mount_points(mounts: &[Mount]) -> String {
-    let points: Vec<String> = mounts
-        .iter()
-        .map(|m| m.point.display().to_string())
-        .collect();
+    let points: Vec<String> = mounts.iter().map(|m| m.point.display().to_string()).collect();
     points.join(", ")
 }

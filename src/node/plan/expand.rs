@@ -5,8 +5,8 @@ use super::{Plan, PlanError};
 use crate::host::{Device, Mount};
 use crate::model::Bytes;
 
-/// Grows a mounted filesystem, and the partition that it is on. `mounts` are all its mounts; `filesystem_size` is `None` if
-/// it is unknown.
+/// Grows a mounted filesystem, and the partition that it is on. `mounts` are all its mounts; `filesystem_size` is
+/// `None` if it is unknown.
 pub(in crate::node) fn expand(
     device: &Device,
     mounts: &[Mount],
@@ -20,9 +20,7 @@ pub(in crate::node) fn expand(
     let writable = mounts.iter().find(|m| m.is_whole() && !m.is_read_only());
     let filesystem = writable.and_then(|mount| mount.kind.parse().ok());
     match (writable, filesystem) {
-        (Some(mount), Some(filesystem)) => {
-            Ok(grow_mounted(filesystem, &mount.point, partition_grows).collect())
-        }
+        (Some(mount), Some(filesystem)) => Ok(grow_mounted(filesystem, &mount.point, partition_grows).collect()),
         _ => Err(PlanError::GrowReadOnly {
             device: device.to_string(),
         }),

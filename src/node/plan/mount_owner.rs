@@ -88,8 +88,5 @@ pub(in crate::node) fn device_name(entry: Entry, mount: &Mount) -> Option<&str> 
 
 /// A loop device still exists after its disk is detached from it.
 fn is_empty_loop(device: &Device) -> bool {
-    device.name.starts_with("loop")
-        && device.size.0 == 0
-        && device.serial.is_none()
-        && device.backing_file.is_none()
+    device.name.starts_with("loop") && device.size.0 == 0 && device.serial.is_none() && device.backing_file.is_none()
 }

@@ -10,9 +10,7 @@ use crate::host::{Content, Device, Partition};
 /// The disk has no partition, several ones, or holders.
 pub(in crate::node) fn single_partition(disk: &Device) -> Result<Device, PlanError> {
     match disk.partitions.as_slice() {
-        [partition] if partition.index == 1 && disk.holders.is_empty() => {
-            Ok(disk.as_partition(partition))
-        }
+        [partition] if partition.index == 1 && disk.holders.is_empty() => Ok(disk.as_partition(partition)),
         [] => Err(not_single(disk, "no partition".to_owned())),
         partitions => {
             let names = partitions.iter().map(|partition| &partition.name);
@@ -26,9 +24,7 @@ pub(in crate::node) fn single_partition(disk: &Device) -> Result<Device, PlanErr
 pub(super) fn check_formatted(device: &Device, content: Option<&Content>) -> Result<(), PlanError> {
     match content {
         Some(Content::Filesystem { .. }) => Ok(()),
-        Some(content) if device.partition_of.is_some() => {
-            Err(not_single(device, content.to_string()))
-        }
+        Some(content) if device.partition_of.is_some() => Err(not_single(device, content.to_string())),
         Some(_) | None => Ok(()),
     }
 }
@@ -55,10 +51,7 @@ pub(in crate::node) fn partition_has_room(disk: &Device) -> bool {
 
 /// Whether the only partition of the disk can grow.
 pub(in crate::node) fn partition_grows(disk: &Device) -> bool {
-    let at_limit = disk
-        .partitions
-        .first()
-        .is_some_and(Partition::is_at_dos_limit);
+    let at_limit = disk.partitions.first().is_some_and(Partition::is_at_dos_limit);
     partition_has_room(disk) && !at_limit
 }
 

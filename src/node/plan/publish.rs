@@ -25,15 +25,10 @@ pub(in crate::node) struct PublishObservation {
 pub(in crate::node) fn publish(request: &PublishRequest, observed: &PublishObservation) -> Plan {
     let steps = match &request.access {
         Access::Block => publish_block(request.read_only, observed)?,
-        Access::Mount { filesystem, flags } => {
-            publish_mount(*filesystem, flags, request.read_only, observed)?
-        }
+        Access::Mount { filesystem, flags } => publish_mount(*filesystem, flags, request.read_only, observed)?,
     };
     // A retry for an existing target succeeds: kubelet bind-mounts the target at further paths.
-    if request.single_target
-        && observed.target.mount.is_none()
-        && !observed.other_targets.is_empty()
-    {
+    if request.single_target && observed.target.mount.is_none() && !observed.other_targets.is_empty() {
         return Err(PlanError::AlreadyPublished {
             paths: mount_points(&observed.other_targets),
         });
@@ -51,12 +46,7 @@ const RESTRICTIVE: [(&str, &str); 6] = [
     ("nosymfollow", "symfollow"),
 ];
 
-fn publish_mount(
-    filesystem: Filesystem,
-    flags: &MountFlags,
-    read_only: bool,
-    observed: &PublishObservation,
-) -> Plan {
+fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, observed: &PublishObservation) -> Plan {
     let staging = observed.staging.path.clone();
     let staged = observed.staging.mount.as_ref();
     let Some(staged) = staged.filter(|mount| mount.is_of(&observed.device)) else {
@@ -101,16 +91,10 @@ fn publish_mount(
 ///
 /// # Errors
 /// A requested option contradicts one of the mount: a target is never less strict than the staging path.
-fn missing_options(
-    flags: &MountFlags,
-    mount: &Mount,
-    path_state: &PathState,
-) -> Result<MountFlags, PlanError> {
+fn missing_options(flags: &MountFlags, mount: &Mount, path_state: &PathState) -> Result<MountFlags, PlanError> {
     let mut missing = Vec::new();
     for (restrictive, opposite) in RESTRICTIVE {
-        let last = flags
-            .iter()
-            .rfind(|flag| [restrictive, opposite].contains(flag));
+        let last = flags.iter().rfind(|flag| [restrictive, opposite].contains(flag));
         let has = mount.has_option(restrictive);
         match last {
             Some(flag) if flag == restrictive && !has => missing.push(restrictive.to_owned()),
@@ -157,20 +141,13 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
     }
     // Writes to the device would corrupt a mounted filesystem.
     if !observed.filesystem_mounts.is_empty() {
-        return Err(PlanError::mounted_elsewhere(
-            device,
-            &observed.filesystem_mounts,
-        ));
+        return Err(PlanError::mounted_elsewhere(device, &observed.filesystem_mounts));
     }
     match observed.target.entry {
         Entry::File => {}
         Entry::Missing => steps.push(PathStep::MakeFile(target.clone()).into()),
         other => {
-            return Err(PlanError::wrong_path_type(
-                &observed.target.path,
-                other,
-                "a file",
-            ));
+            return Err(PlanError::wrong_path_type(&observed.target.path, other, "a file"));
         }
     }
     steps.push(DeviceStep::Bind(target.clone()).into());
@@ -185,9 +162,7 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
 fn publish_again(path_state: &PathState, mount: &Mount, read_only: bool) -> Plan {
     match (mount.is_read_only(), read_only) {
         (true, true) | (false, false) => Ok(Vec::new()),
-        (false, true) => Ok(vec![
-            PathStep::RemountReadOnly(path_state.path.clone()).into(),
-        ]),
+        (false, true) => Ok(vec![PathStep::RemountReadOnly(path_state.path.clone()).into()]),
         (true, false) => Err(incompatible(
             path_state,
             access_name(true).to_owned(),

@@ -1,8 +1,7 @@
 //! Plans staging.
 
 use super::common::{
-    access_name, check_usable, ensure_directory, foreign_data, grow_mounted, incompatible,
-    needs_growth,
+    access_name, check_usable, ensure_directory, foreign_data, grow_mounted, incompatible, needs_growth,
 };
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, StageRequest, Step};
@@ -72,34 +71,18 @@ fn stage_access(request: &StageRequest, observed: &StageObservation) -> Plan {
     }
 }
 
-fn stage_mounted(
-    filesystem: Filesystem,
-    read_only: bool,
-    mount: &Mount,
-    observed: &StageObservation,
-) -> Plan {
+fn stage_mounted(filesystem: Filesystem, read_only: bool, mount: &Mount, observed: &StageObservation) -> Plan {
     if !mount.is_of(&observed.device) || !mount.is_whole() {
         return Err(PlanError::path_in_use(&observed.staging, mount));
     }
-    check_usable(
-        &observed.staging,
-        mount,
-        filesystem,
-        read_only,
-        observed.rejects_writes,
-    )?;
+    check_usable(&observed.staging, mount, filesystem, read_only, observed.rejects_writes)?;
     if mount.is_read_only() != read_only {
         let found = access_name(mount.is_read_only()).to_owned();
-        return Err(incompatible(
-            &observed.staging,
-            found,
-            access_name(read_only),
-        ));
+        return Err(incompatible(&observed.staging, found, access_name(read_only)));
     }
     // An earlier call may have been interrupted between mounting and growing.
     let grow = observed.partition_grows
-        || observed.grows_mounted(filesystem)
-            && needs_growth(observed.mounted_size, &observed.device);
+        || observed.grows_mounted(filesystem) && needs_growth(observed.mounted_size, &observed.device);
     if !grow || read_only {
         return Ok(Vec::new());
     }
@@ -139,9 +122,7 @@ fn stage_unmounted(
             });
         }
         Some(Content::Blank) => steps.push(format().into()),
-        Some(Content::Filesystem {
-            filesystem: found, ..
-        }) if !filesystem.mounts(*found) => {
+        Some(Content::Filesystem { filesystem: found, .. }) if !filesystem.mounts(*found) => {
             return Err(PlanError::FilesystemMismatch {
                 device: device.to_string(),
                 found: *found,
@@ -215,21 +196,14 @@ fn check_format_interrupted(
         why: format!("a mkfs.{filesystem} was interrupted on it and is not repeated because {why}"),
     };
     match (&observed.format_record, content) {
-        (FormatRecord::Current, _) if read_only => Err(error(
-            requested.as_str(),
-            "read-only use never formats a disk",
-        )),
+        (FormatRecord::Current, _) if read_only => Err(error(requested.as_str(), "read-only use never formats a disk")),
         (FormatRecord::Current, _) => Ok(()),
         (FormatRecord::Stale { filesystem, reason }, _) => Err(error(filesystem, reason)),
         (FormatRecord::None, Content::IncompleteFormat { filesystem }) => Err(error(
             filesystem.as_str(),
             "no record of this node proves that the disk was blank before",
         )),
-        (FormatRecord::None, _) => Err(foreign_data(
-            &observed.device,
-            &content.to_string(),
-            requested,
-        )),
+        (FormatRecord::None, _) => Err(foreign_data(&observed.device, &content.to_string(), requested)),
     }
 }
 
@@ -237,8 +211,5 @@ fn check_not_mounted(observed: &StageObservation) -> Result<(), PlanError> {
     if observed.elsewhere.is_empty() {
         return Ok(());
     }
-    Err(PlanError::mounted_elsewhere(
-        &observed.device,
-        &observed.elsewhere,
-    ))
+    Err(PlanError::mounted_elsewhere(&observed.device, &observed.elsewhere))
 }

@@ -38,10 +38,7 @@ pub enum DeviceStep {
     /// Removes the record of a started mkfs.
     RemoveFormatRecord,
     /// Runs mkfs on a device that is proven blank.
-    Format {
-        filesystem: Filesystem,
-        tuning: Tuning,
-    },
+    Format { filesystem: Filesystem, tuning: Tuning },
     /// Checks an unmounted filesystem with the fsck policy of the class.
     Check(Filesystem, Fsck),
     /// Checks an unmounted filesystem completely, then grows it to the size of the device.
@@ -71,9 +68,7 @@ impl DeviceStep {
         match self {
             Self::Wipe | Self::Format { .. } => Some(Phase::Mkfs),
             Self::Check(..) => Some(Phase::Fsck),
-            Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted { .. } => {
-                Some(Phase::Grow)
-            }
+            Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted { .. } => Some(Phase::Grow),
             Self::Mount { .. } | Self::Bind(_) => Some(Phase::Mount),
             Self::SetReadOnly(_) | Self::RemoveFormatRecord => None,
         }
@@ -125,18 +120,13 @@ impl fmt::Display for DeviceStep {
             Self::SetReadOnly(false) => f.write_str("set the device writable"),
             Self::Wipe => f.write_str("wipe the device, on which a mkfs was interrupted"),
             Self::RemoveFormatRecord => f.write_str("remove the format record"),
-            Self::Format { filesystem, .. } => write!(
-                f,
-                "create a filesystem of type {filesystem} on the blank device"
-            ),
-            Self::Check(filesystem, fsck) => write!(
-                f,
-                "check the filesystem of type {filesystem} (fsck: {fsck})"
-            ),
-            Self::GrowUnmounted(filesystem, fsck) => write!(
-                f,
-                "grow the unmounted filesystem of type {filesystem} (fsck: {fsck})"
-            ),
+            Self::Format { filesystem, .. } => {
+                write!(f, "create a filesystem of type {filesystem} on the blank device")
+            }
+            Self::Check(filesystem, fsck) => write!(f, "check the filesystem of type {filesystem} (fsck: {fsck})"),
+            Self::GrowUnmounted(filesystem, fsck) => {
+                write!(f, "grow the unmounted filesystem of type {filesystem} (fsck: {fsck})")
+            }
             Self::Mount {
                 target,
                 filesystem,
@@ -157,10 +147,7 @@ impl fmt::Display for DeviceStep {
                 mount_point,
             } => {
                 let mount_point = mount_point.display();
-                write!(
-                    f,
-                    "grow the filesystem of type {filesystem} mounted at {mount_point}"
-                )
+                write!(f, "grow the filesystem of type {filesystem} mounted at {mount_point}")
             }
             Self::Bind(target) => {
                 write!(f, "bind-mount the device node at {}", target.display())
@@ -186,10 +173,7 @@ mod tests {
             tuning: Tuning::default(),
         };
         for (step, text) in [
-            (
-                format,
-                "create a filesystem of type ext4 on the blank device",
-            ),
+            (format, "create a filesystem of type ext4 on the blank device"),
             (mount(&[]), "mount the device as xfs, writable, at /staging"),
             (
                 mount(&["noatime"]),

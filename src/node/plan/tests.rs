@@ -27,11 +27,7 @@ fn stage(requested: RequestedAccess<'_>, observed: &StageObservation) -> Plan {
     stage_tuned(requested, &Tuning::default(), observed)
 }
 
-fn stage_tuned(
-    requested: RequestedAccess<'_>,
-    tuning: &Tuning,
-    observed: &StageObservation,
-) -> Plan {
+fn stage_tuned(requested: RequestedAccess<'_>, tuning: &Tuning, observed: &StageObservation) -> Plan {
     let request = StageRequest {
         volume: Volume::new("d-bp1".parse().unwrap(), None),
         staging: "/staging".parse().unwrap(),
@@ -43,11 +39,7 @@ fn stage_tuned(
     super::stage(&request, observed)
 }
 
-fn publish(
-    requested: RequestedAccess<'_>,
-    single_target: bool,
-    observed: &PublishObservation,
-) -> Plan {
+fn publish(requested: RequestedAccess<'_>, single_target: bool, observed: &PublishObservation) -> Plan {
     let request = PublishRequest {
         volume: Volume::new("d-bp1".parse().unwrap(), None),
         staging: "/staging".parse().unwrap(),
@@ -121,9 +113,7 @@ fn step_names(steps: &[Step]) -> Vec<&'static str> {
             Step::Device(DeviceStep::GrowUnmounted(..)) => "grow-unmounted",
             Step::Path(PathStep::MakeDirectory(_)) => "make-directory",
             Step::Path(PathStep::MakeFile(_)) => "make-file",
-            Step::Device(DeviceStep::Mount {
-                read_only: true, ..
-            }) => "mount-ro",
+            Step::Device(DeviceStep::Mount { read_only: true, .. }) => "mount-ro",
             Step::Device(DeviceStep::Mount { .. }) => "mount",
             Step::Device(DeviceStep::GrowPartition) => "grow-partition",
             Step::Device(DeviceStep::GrowMounted { .. }) => "grow-mounted",
@@ -154,10 +144,7 @@ fn publish_observation(target: PathState, staged: Option<&str>) -> PublishObserv
 #[test]
 fn expand_uses_a_writable_mount() {
     let device = disk("vdb", 16, "bp1");
-    let mounts = [
-        mount_of(&device, "/target", "ro"),
-        mount_of(&device, "/staging", "rw"),
-    ];
+    let mounts = [mount_of(&device, "/target", "ro"), mount_of(&device, "/staging", "rw")];
     let small = Some(Bytes(GIB / 2));
     let steps = expand(&device, &mounts, small, false).unwrap();
     assert_eq!(
@@ -171,8 +158,5 @@ fn expand_uses_a_writable_mount() {
         expand(&device, &mounts[..1], small, false),
         Err(PlanError::GrowReadOnly { .. })
     ));
-    assert_eq!(
-        expand(&device, &mounts[..1], Some(Bytes(GIB)), false),
-        Ok(Vec::new())
-    );
+    assert_eq!(expand(&device, &mounts[..1], Some(Bytes(GIB)), false), Ok(Vec::new()));
 }

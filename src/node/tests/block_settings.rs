@@ -54,10 +54,7 @@ async fn a_missing_setting_is_rejected_before_any_setting_is_changed() {
     let request = with_settings("queue/read_ahead_kb=4096,queue/wbt_lat_usec=0");
     let error = node.stager.stage(request, soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::BlockSettingRejected);
-    assert!(
-        error.to_string().contains("queue/wbt_lat_usec=0"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("queue/wbt_lat_usec=0"), "{error}");
     assert!(fake.state().calls.is_empty());
 }
 

@@ -28,11 +28,7 @@ async fn a_registered_but_unmounted_btrfs_with_the_same_uuid_is_forgotten() {
     node.stager.stage(btrfs_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
-        [
-            "mkdir /staging",
-            "btrfs device scan --forget",
-            "mount /staging"
-        ]
+        ["mkdir /staging", "btrfs device scan --forget", "mount /staging"]
     );
 }
 
@@ -43,11 +39,7 @@ async fn a_mounted_btrfs_with_the_same_uuid_is_named() {
         same_uuid: vec!["vdc".to_owned()],
         ..btrfs()
     });
-    let error = node
-        .stager
-        .stage(btrfs_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(btrfs_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::DuplicateFilesystem);
     assert!(error.to_string().contains("mounted from vdc"), "{error}");
     assert_eq!(fake.state().calls, ["mkdir /staging", "remove /staging"]);
@@ -55,19 +47,13 @@ async fn a_mounted_btrfs_with_the_same_uuid_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mount_of_another_device_is_removed() {
-    for (state, request) in [
-        (btrfs(), btrfs_request()),
-        (with_disk(Content::Blank), stage_request()),
-    ] {
+    for (state, request) in [(btrfs(), btrfs_request()), (with_disk(Content::Blank), stage_request())] {
         let (fake, node) = world(State {
             mounts_another_device: true,
             ..state
         });
         let error = error_chain(&node.stager.stage(request, soon()).await.unwrap_err());
-        assert!(
-            error.contains("mounted the filesystem of another device"),
-            "{error}"
-        );
+        assert!(error.contains("mounted the filesystem of another device"), "{error}");
         assert!(fake.state().mounts.is_empty());
     }
 }

@@ -19,19 +19,11 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
         ..staged()
     });
     fake.state().exit_codes.insert("resize2fs", 1);
-    let error = node
-        .expander
-        .expand(expand_request(0), soon())
-        .await
-        .unwrap_err();
+    let error = node.expander.expand(expand_request(0), soon()).await.unwrap_err();
     assert!(matches!(error, Error::CapabilityMissing { .. }), "{error}");
     let capabilities = Capabilities::parse("CapEff: 1000000").unwrap();
     fake.state().capabilities = capabilities;
-    let error = node
-        .expander
-        .expand(expand_request(0), soon())
-        .await
-        .unwrap_err();
+    let error = node.expander.expand(expand_request(0), soon()).await.unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: cannot grow the filesystem: `resize2fs /dev/vdb`: exit code 1: fake stderr"
@@ -73,11 +65,7 @@ async fn a_partition_that_cannot_reach_the_end_of_the_disk_is_an_error() {
         mounts: vec![mount_of(&part, "/staging", "rw")],
         ..staged()
     });
-    let error = node
-        .expander
-        .expand(expand_request(3 << 40), soon())
-        .await
-        .unwrap_err();
+    let error = node.expander.expand(expand_request(3 << 40), soon()).await.unwrap_err();
     assert!(matches!(error, Error::PartitionNotGrown { .. }), "{error}");
 }
 

@@ -23,11 +23,7 @@ async fn a_missing_device_is_reported_before_the_deadline() {
         ..State::default()
     });
     let deadline = soon();
-    let error = node
-        .stager
-        .stage(stage_request(), deadline)
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), deadline).await.unwrap_err();
     assert!(!deadline.has_passed());
     assert_eq!(
         error.to_string(),

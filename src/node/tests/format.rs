@@ -16,10 +16,7 @@ async fn after_interrupted_mkfs(content: Content) -> (Arc<FakeHost>, Arc<NodeSer
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
     });
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    node.stager.stage(stage_request(), soon()).await.unwrap_err();
     {
         let mut state = fake.state();
         state.content = Some(content);
@@ -59,10 +56,7 @@ async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush
     let formatter = &node.stager.runner.formatter;
     let formatted = formatter.format(call, &device, Filesystem::Ext4, &tuning, None);
     let error = crate::base::error_chain(&formatted.await.unwrap_err());
-    assert!(
-        error.contains("was removed while it was formatted"),
-        "{error}"
-    );
+    assert!(error.contains("was removed while it was formatted"), "{error}");
     assert_eq!(records(&fake), 1);
 }
 
@@ -70,10 +64,7 @@ async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_filesystem_is_wiped_before_the_disk_is_released() {
     let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         ["wipe /dev/vdb", "flush /dev/vdb"],
@@ -100,10 +91,7 @@ async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
         size: None,
     };
     let (fake, node) = after_interrupted_mkfs(complete).await;
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().calls, ["flush /dev/vdb"]);
     assert_eq!(records(&fake), 0);
 }
@@ -112,11 +100,7 @@ async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
 async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
     let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
     fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatInterrupted);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
@@ -125,11 +109,7 @@ async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
 async fn a_device_locked_by_another_mkfs_is_not_formatted() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().failing_call = Some("lock");
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatRunning);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
@@ -144,11 +124,7 @@ fn blank_on_first_read() -> State {
 }
 
 async fn assert_not_formatted(fake: &FakeHost, node: &Arc<NodeServices>) {
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: staging failed: /dev/vdb has changed during the call: it was blank and now \

@@ -29,11 +29,7 @@ async fn a_filesystem_in_use_elsewhere_is_neither_checked_nor_mounted() {
         size: Some(Bytes(1 << 30)),
     }));
     fake.state().in_use = true;
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error}");
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
@@ -75,11 +71,7 @@ async fn a_killed_check_is_not_reported_as_damage() {
         size: Some(Bytes(1 << 30)),
     }));
     fake.state().killed_program = Some("e2fsck");
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::Tool { .. }), "{error}");
     assert!(fake.state().mounts.is_empty());
 }
@@ -92,10 +84,7 @@ async fn the_fsck_attribute_decides_about_a_filesystem_with_errors() {
     };
     for (fsck, calls) in [
         (Fsck::Journal, &[][..]),
-        (
-            Fsck::Preen,
-            &["e2fsck -p /dev/vdb", "mkdir /staging", "mount /staging"],
-        ),
+        (Fsck::Preen, &["e2fsck -p /dev/vdb", "mkdir /staging", "mount /staging"]),
         (Fsck::None, &["mkdir /staging", "mount /staging"]),
     ] {
         let (fake, node) = world(with_disk(content.clone()));

@@ -13,10 +13,7 @@ fn health(paths: &[&str]) -> HealthRequest {
 async fn a_healthy_volume_reports_no_issue_with_or_without_a_path() {
     let (_, node) = world(staged());
     for paths in [&[][..], &["/staging"]] {
-        assert_eq!(
-            node.health.health(&health(paths), soon()).await.unwrap(),
-            []
-        );
+        assert_eq!(node.health.health(&health(paths), soon()).await.unwrap(), []);
     }
     assert_eq!(node.health.storage_health().await, None);
 }
@@ -36,10 +33,7 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
     assert_eq!(found[0].reason(), "DeviceGone");
     assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
     let missing = node.health.health(&health(&[]), soon()).await.unwrap_err();
-    assert!(
-        matches!(missing, Error::VolumeNotFound { .. }),
-        "{missing:?}"
-    );
+    assert!(matches!(missing, Error::VolumeNotFound { .. }), "{missing:?}");
 }
 
 #[tokio::test(start_paused = true)]

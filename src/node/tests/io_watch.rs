@@ -23,16 +23,12 @@ async fn a_disk_that_completes_no_io_is_not_unmounted_and_named() {
         assert!(!deadline.has_passed());
         let error = unstaged.unwrap_err();
         assert_eq!(error.failure(), crate::model::Failure::DiskHung);
-        let text =
-            format!("/dev/vdb (254:16) has completed no I/O for {seconds} s: unstaging waits");
+        let text = format!("/dev/vdb (254:16) has completed no I/O for {seconds} s: unstaging waits");
         assert!(error.to_string().contains(&text), "{error}");
         assert!(fake.state().calls.is_empty());
     }
     stat("901 0 40 1 7 0 56 2 0 3 3");
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,17 +100,11 @@ async fn a_busy_disk_is_not_hung() {
     let volume = volume();
     let call = CallContext::new(&volume, "staging");
     let running = io.operations.run(call, soon(), steps).await;
-    assert!(
-        matches!(running, Err(Error::OperationPending { .. })),
-        "{running:?}"
-    );
+    assert!(matches!(running, Err(Error::OperationPending { .. })), "{running:?}");
     for _ in 0..1400 {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let again = io.operations.run(call, soon(), async { Ok(()) }).await;
-        assert!(
-            matches!(again, Err(Error::OperationPending { .. })),
-            "{again:?}"
-        );
+        assert!(matches!(again, Err(Error::OperationPending { .. })), "{again:?}");
     }
 }
 
@@ -122,9 +112,7 @@ async fn a_busy_disk_is_not_hung() {
 async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
     let (fake, node) = world(State::default());
     let io = node.unstager.unmounter.io.clone();
-    fake.state()
-        .block_settings
-        .insert("stat".to_owned(), HUNG.to_owned());
+    fake.state().block_settings.insert("stat".to_owned(), HUNG.to_owned());
     let watch = io.clone();
     let steps = async move {
         let volume = super::volume();
@@ -140,9 +128,7 @@ async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
     let volume = volume();
     let call = CallContext::new(&volume, "staging");
     let mut failures = Vec::new();
-    let first = io
-        .operations
-        .run(call, Deadline::after(Duration::from_secs(10)), steps);
+    let first = io.operations.run(call, Deadline::after(Duration::from_secs(10)), steps);
     failures.push(first.await.unwrap_err().failure());
     tokio::time::sleep(Duration::from_secs(20)).await;
     let again = io.operations.run(call, soon(), async { Ok(()) }).await;
@@ -193,17 +179,8 @@ async fn a_block_volume_on_a_hung_disk_is_not_flushed() {
     let hung = HUNG.to_owned();
     fake.state().block_settings.insert("stat".to_owned(), hung);
     let deadline = Deadline::after(Duration::from_secs(10));
-    let unpublished = node
-        .unpublisher
-        .unpublish(unpublish_request(), deadline)
-        .await;
-    assert!(
-        matches!(unpublished, Err(Error::DiskHung { .. })),
-        "{unpublished:?}"
-    );
+    let unpublished = node.unpublisher.unpublish(unpublish_request(), deadline).await;
+    assert!(matches!(unpublished, Err(Error::DiskHung { .. })), "{unpublished:?}");
     let calls = fake.state().calls.clone();
-    assert!(
-        !calls.iter().any(|call| call.starts_with("flush")),
-        "{calls:?}"
-    );
+    assert!(!calls.iter().any(|call| call.starts_with("flush")), "{calls:?}");
 }

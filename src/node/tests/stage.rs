@@ -10,12 +10,7 @@ async fn a_blank_disk_is_formatted_and_mounted_once() {
     }
     assert_eq!(
         fake.state().calls,
-        [
-            MKFS_EXT4,
-            "flush /dev/vdb",
-            "mkdir /staging",
-            "mount /staging"
-        ]
+        [MKFS_EXT4, "flush /dev/vdb", "mkdir /staging", "mount /staging"]
     );
 }
 
@@ -30,11 +25,7 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
         mounts: vec![raw],
         ..with_disk(Content::Blank)
     });
-    let refused = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let refused = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert!(matches!(refused, Error::Plan { .. }), "{refused}");
     assert!(fake.state().calls.is_empty());
 }
@@ -45,11 +36,7 @@ async fn a_failed_probe_fails_stage_without_changes() {
         content: None,
         ..with_disk(Content::Blank)
     });
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
         error_chain(&error),
         "volume d-bp1: staging failed: the content of /dev/vdb is ambiguous: injected error"
@@ -68,16 +55,9 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
         });
-        let error = error_chain(
-            &node
-                .stager
-                .stage(stage_request(), soon())
-                .await
-                .unwrap_err(),
-        );
+        let error = error_chain(&node.stager.stage(stage_request(), soon()).await.unwrap_err());
         assert!(
-            error.contains("/dev/vdb has changed during the call: it is now")
-                && error.contains("bp2"),
+            error.contains("/dev/vdb has changed during the call: it is now") && error.contains("bp2"),
             "{error}"
         );
         assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
@@ -88,22 +68,14 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
 async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().failing_call = Some("mount");
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    node.stager.stage(stage_request(), soon()).await.unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("remove /staging"));
 
     let (fake, node) = world(with_disk(Content::Blank));
-    fake.state()
-        .entries
-        .insert("/staging".into(), Entry::Directory);
+    fake.state().entries.insert("/staging".into(), Entry::Directory);
     fake.state().failing_call = Some("mount");
-    node.stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    node.stager.stage(stage_request(), soon()).await.unwrap_err();
     let calls = fake.state().calls.clone();
     assert_eq!(calls.last().map(String::as_str), Some("mount /staging"));
 }
@@ -118,11 +90,7 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
             format!("volume d-bp1: {field} {path} is not below --kubelet-dir /var/lib/kubelet")
         );
     };
-    let error = node
-        .stager
-        .stage(stage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     outside(error, "path", "/staging");
     let mut request = publish_request(false);
     request.staging = "/var/lib/kubelet/plugins/x".parse().unwrap();
@@ -135,11 +103,7 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
         .await
         .unwrap_err();
     outside(error, "path", "/target");
-    let error = node
-        .unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.unstager.unstage(unstage_request(), soon()).await.unwrap_err();
     outside(error, "path", "/staging");
     let stats = StatsRequest {
         volume: volume(),
@@ -157,16 +121,10 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
     });
-    let first = tokio::time::timeout(
-        Duration::from_secs(1),
-        node.stager.stage(stage_request(), soon()),
-    );
+    let first = tokio::time::timeout(Duration::from_secs(1), node.stager.stage(stage_request(), soon()));
     assert!(first.await.is_err(), "the caller gave up");
     let second = node.stager.stage(stage_request(), soon()).await;
-    assert!(
-        matches!(second, Err(Error::OperationPending { .. })),
-        "{second:?}"
-    );
+    assert!(matches!(second, Err(Error::OperationPending { .. })), "{second:?}");
     fake.state().devices.push(disk("vdb", 16, "bp1"));
     node.tasks().wait().await;
     assert_eq!(fake.state().mounts.len(), 1);
@@ -212,21 +170,12 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
         holders: vec!["dm-0".to_owned()],
         ..whole
     };
-    for (device, users) in [
-        (partitioned, "vdb1 (1072693248 bytes), vdb1"),
-        (held, "dm-0"),
-    ] {
+    for (device, users) in [(partitioned, "vdb1 (1072693248 bytes), vdb1"), (held, "dm-0")] {
         let (fake, node) = world(State {
             devices: vec![device],
             ..with_disk(Content::Blank)
         });
-        let error = error_chain(
-            &node
-                .stager
-                .stage(stage_request(), soon())
-                .await
-                .unwrap_err(),
-        );
+        let error = error_chain(&node.stager.stage(stage_request(), soon()).await.unwrap_err());
         assert!(error.contains(users), "{error}");
         assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
         let request = StageRequest {

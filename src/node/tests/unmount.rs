@@ -6,10 +6,7 @@ use super::*;
 async fn a_failed_read_only_publish_leaves_no_writable_mount() {
     let (fake, node) = world(staged());
     fake.state().failing_call = Some("remount-ro");
-    node.publisher
-        .publish(publish_request(true), soon())
-        .await
-        .unwrap_err();
+    node.publisher.publish(publish_request(true), soon()).await.unwrap_err();
     assert_eq!(
         fake.state().calls,
         [
@@ -20,26 +17,18 @@ async fn a_failed_read_only_publish_leaves_no_writable_mount() {
             "remove /target"
         ]
     );
-    let points: Vec<_> = (fake.state().mounts.iter())
-        .map(|mount| mount.point.clone())
-        .collect();
+    let points: Vec<_> = (fake.state().mounts.iter()).map(|mount| mount.point.clone()).collect();
     assert_eq!(points, [PathBuf::from("/staging")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn stacked_mounts_are_removed_before_the_directory() {
     let (fake, node) = world(staged());
-    node.publisher
-        .publish(publish_request(false), soon())
-        .await
-        .unwrap();
+    node.publisher.publish(publish_request(false), soon()).await.unwrap();
     let copy = fake.state().mounts.last().cloned();
     fake.state().mounts.extend(copy);
     fake.state().calls.clear();
-    node.unpublisher
-        .unpublish(unpublish_request(), soon())
-        .await
-        .unwrap();
+    node.unpublisher.unpublish(unpublish_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         ["unmount /target", "unmount /target", "remove /target"]
@@ -48,12 +37,7 @@ async fn stacked_mounts_are_removed_before_the_directory() {
 
 #[tokio::test(start_paused = true)]
 async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
-    for (busy, free_after) in [
-        (true, None),
-        (true, Some(9)),
-        (false, None),
-        (false, Some(9)),
-    ] {
+    for (busy, free_after) in [(true, None), (true, Some(9)), (false, None), (false, Some(9))] {
         let (fake, node) = world(staged());
         fake.state().free_after = free_after;
         if busy {
@@ -68,10 +52,7 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
             (Some(_), result) => {
                 result.unwrap();
                 let calls = fake.state().calls.clone();
-                assert_eq!(
-                    calls,
-                    ["unmount /staging", "remove /staging", "flush /dev/vdb"]
-                );
+                assert_eq!(calls, ["unmount /staging", "remove /staging", "flush /dev/vdb"]);
             }
             (None, result) => {
                 let error = error_chain(&result.unwrap_err());
@@ -93,13 +74,7 @@ async fn unstage_waits_for_a_busy_volume_and_then_names_the_holder() {
 #[tokio::test(start_paused = true)]
 async fn a_volume_whose_record_cannot_be_read_is_not_unstaged() {
     let (fake, node) = world(staged());
-    let records = fake
-        .state()
-        .state_dir
-        .as_ref()
-        .unwrap()
-        .path()
-        .join("volume");
+    let records = fake.state().state_dir.as_ref().unwrap().path().join("volume");
     std::fs::create_dir_all(records.join("d-bp1.json")).unwrap();
     let unstaged = node.unstager.unstage(unstage_request(), soon()).await;
     assert!(matches!(unstaged, Err(Error::Host { .. })), "{unstaged:?}");
@@ -110,11 +85,7 @@ async fn a_volume_whose_record_cannot_be_read_is_not_unstaged() {
 async fn unstage_fails_while_an_unmounted_device_is_in_use() {
     let (fake, node) = world(with_disk(Content::Blank));
     fake.state().in_use = true;
-    let error = node
-        .unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.unstager.unstage(unstage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
 }
 
@@ -128,17 +99,10 @@ async fn unstage_finds_a_device_that_lost_its_serial() {
         state.devices[0].serial = None;
         state.in_use = true;
     }
-    let error = node
-        .unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap_err();
+    let error = node.unstager.unstage(unstage_request(), soon()).await.unwrap_err();
     assert!(matches!(error, Error::DeviceInUse { .. }), "{error:?}");
     fake.state().in_use = false;
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,10 +112,7 @@ async fn a_busy_mount_of_a_removed_device_is_detached() {
         ..staged()
     });
     fake.state().busy.insert("/staging".into());
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().calls, ["detach /staging", "remove /staging"]);
 }
 
@@ -165,10 +126,7 @@ async fn a_device_without_a_node_is_not_treated_as_removed() {
     let error = error_chain(&unstaged.unwrap_err());
     assert!(error.contains("still exists in sysfs"), "{error}");
     fake.state().devices.clear();
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
 }
 
 /// A device whose disk does not report its serial.
@@ -196,9 +154,7 @@ async fn a_device_with_an_unknown_serial_is_not_an_absent_disk() {
     fake.state().mounts.push(mounted);
     for error in [
         node.unstager.unstage(unstage_request(), soon()).await,
-        node.unpublisher
-            .unpublish(unpublish_request(), soon())
-            .await,
+        node.unpublisher.unpublish(unpublish_request(), soon()).await,
     ] {
         let error = error.unwrap_err();
         assert_eq!(error.failure(), crate::model::Failure::DeviceUnidentified);
@@ -207,30 +163,18 @@ async fn a_device_with_an_unknown_serial_is_not_an_absent_disk() {
     // Once the device reports another serial, the disk is absent.
     fake.state().mounts.clear();
     fake.state().devices[1] = disk("vdb", 16, "bp2");
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_device_with_an_unknown_serial_is_identified_by_the_staging_record() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stager.stage(stage_request(), soon()).await.unwrap();
-    node.publisher
-        .publish(publish_request(false), soon())
-        .await
-        .unwrap();
+    node.publisher.publish(publish_request(false), soon()).await.unwrap();
     fake.state().devices[0] = pending("vdb", 16);
     fake.state().calls.clear();
-    node.unpublisher
-        .unpublish(unpublish_request(), soon())
-        .await
-        .unwrap();
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    node.unpublisher.unpublish(unpublish_request(), soon()).await.unwrap();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         [
@@ -262,13 +206,8 @@ async fn the_staging_directory_is_removed_before_the_device_is_released() {
         in_use_until_removed: Some("/staging".into()),
         ..staged()
     });
-    fake.state()
-        .entries
-        .insert("/staging".into(), Entry::Directory);
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap();
+    fake.state().entries.insert("/staging".into(), Entry::Directory);
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(
         fake.state().calls,
         ["unmount /staging", "remove /staging", "flush /dev/vdb"]
@@ -278,23 +217,14 @@ async fn the_staging_directory_is_removed_before_the_device_is_released() {
 #[tokio::test(start_paused = true)]
 async fn a_published_volume_is_not_unstaged() {
     let (fake, node) = world(staged());
-    node.publisher
-        .publish(publish_request(false), soon())
-        .await
-        .unwrap();
+    node.publisher.publish(publish_request(false), soon()).await.unwrap();
     fake.state().calls.clear();
     let error = node.unstager.unstage(unstage_request(), soon()).await;
     let error = error_chain(&error.unwrap_err());
-    assert!(
-        error.contains("/dev/vdb (254:16) is mounted at /target"),
-        "{error}"
-    );
+    assert!(error.contains("/dev/vdb (254:16) is mounted at /target"), "{error}");
     // Also if nothing is mounted at the staging path.
     fake.state().mounts.remove(0);
-    node.unstager
-        .unstage(unstage_request(), soon())
-        .await
-        .unwrap_err();
+    node.unstager.unstage(unstage_request(), soon()).await.unwrap_err();
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
 

@@ -72,9 +72,7 @@ impl<W: Write> Archive<W> {
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let missing = self.manifest.missing.iter();
-        missing
-            .map(|one| format!("{}: {}", one.source, one.reason))
-            .collect()
+        missing.map(|one| format!("{}: {}", one.source, one.reason)).collect()
     }
 
     /// Writes the manifest and the end of the archive.
@@ -94,8 +92,7 @@ impl<W: Write> Archive<W> {
         let seconds = self.manifest.collected.as_second();
         header.set_mtime(u64::try_from(seconds).unwrap_or_default());
         let path = format!("{ROOT}/{name}");
-        self.builder
-            .append_data(&mut header, path, content.as_bytes())
+        self.builder.append_data(&mut header, path, content.as_bytes())
     }
 }
 
@@ -103,10 +100,7 @@ impl<W: Write> Archive<W> {
 #[must_use]
 pub fn file_name(text: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name: String = text
-        .chars()
-        .map(|c| if is_kept(c) { c } else { '_' })
-        .collect();
+    let name: String = text.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
     match name.trim_matches('.') {
         "" => "_".to_owned(),
         name => name.to_owned(),
@@ -136,10 +130,7 @@ mod tests {
             assert_eq!(entry.header().mode().unwrap(), 0o600);
             members.push((entry.path().unwrap().display().to_string(), text));
         }
-        assert_eq!(
-            members[0],
-            ("diskplugin-bundle/a.txt".to_owned(), "text".to_owned())
-        );
+        assert_eq!(members[0], ("diskplugin-bundle/a.txt".to_owned(), "text".to_owned()));
         assert_eq!(members[1].0, "diskplugin-bundle/manifest.json");
         let manifest: Value = serde_json::from_str(&members[1].1).unwrap();
         assert_eq!(manifest["members"][0]["bytes"], 4);

@@ -162,19 +162,13 @@ pub fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) ->
 pub fn included(object: &Value) -> Value {
     let mut chosen = Value::Object(Map::new());
     for field in FIELDS {
-        let path: Vec<String> = field
-            .split('/')
-            .map(|name| name.replace("~1", "/"))
-            .collect();
+        let path: Vec<String> = field.split('/').map(|name| name.replace("~1", "/")).collect();
         copy(object, &path, &mut chosen);
     }
     for pointer in ["/parameters", "/spec/csi/volumeAttributes"] {
         if let Some(Value::Object(parameters)) = chosen.pointer_mut(pointer) {
             for (name, value) in parameters {
-                if !PARAMETERS
-                    .iter()
-                    .any(|known| known.eq_ignore_ascii_case(name))
-                {
+                if !PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
                     *value = NOT_INCLUDED.into();
                 }
             }
@@ -183,13 +177,12 @@ pub fn included(object: &Value) -> Value {
     chosen
 }
 
-/// The event; its message only if it is about one of the pods, or about a workload, whose name begins those of its pods.
+/// The event; its message only if it is about one of the pods, or about a workload, whose name begins those of its
+/// pods.
 #[must_use]
 pub fn event(object: &Value, pods: &[String]) -> Value {
     let mut event = included(object);
-    let subject = object
-        .pointer("/involvedObject/name")
-        .and_then(Value::as_str);
+    let subject = object.pointer("/involvedObject/name").and_then(Value::as_str);
     let is_known = |subject: &str| pods.iter().any(|pod| pod.starts_with(subject));
     if !subject.is_some_and(|subject| !subject.is_empty() && is_known(subject))
         && let Some(message) = event.get_mut("message")
@@ -236,16 +229,12 @@ mod tests {
             (json!({"provisioner": "other"}), false),
             (json!({"driver": "d"}), true),
             (json!({"metadata": {"name": "d"}}), true),
-            (
-                json!({"spec": {"drivers": [{"name": "x"}, {"name": "d"}]}}),
-                true,
-            ),
+            (json!({"spec": {"drivers": [{"name": "x"}, {"name": "d"}]}}), true),
             (json!({"spec": {"drivers": [{"name": "x"}]}}), false),
         ] {
             assert_eq!(is_of_driver(&object, "d"), expected, "{object}");
         }
-        let attachment =
-            json!({"spec": {"attacher": "d", "source": {"persistentVolumeName": "pv"}}});
+        let attachment = json!({"spec": {"attacher": "d", "source": {"persistentVolumeName": "pv"}}});
         assert!(uses_volume(&attachment, "d", "pv"));
         assert!(!uses_volume(&attachment, "d", "pv-2"));
         assert!(!uses_volume(&attachment, "e", "pv"));
@@ -263,10 +252,7 @@ mod tests {
         ] {
             let object = json!({"involvedObject": subject, "message": "text", "reason": "r"});
             let event = event(&object, &pods);
-            assert_eq!(
-                (&event["message"], &event["reason"]),
-                (&json!(expected), &json!("r"))
-            );
+            assert_eq!((&event["message"], &event["reason"]), (&json!(expected), &json!("r")));
         }
     }
 

@@ -14,8 +14,8 @@ const DRIVER: &[&str] = &["diskplugin", "doctor"];
 /// The programs of the image.
 const PROGRAMS: &[&str] = &["/diskplugin", "/diskplugin-controller", "/diskplugin-node"];
 
-/// Containers of the chart with programs of Kubernetes. None of their flags takes a secret, and their logs omit the secrets
-/// of requests.
+/// Containers of the chart with programs of Kubernetes. None of their flags takes a secret, and their logs omit the
+/// secrets of requests.
 const SIDECARS: &[&str] = &[
     "csi-attacher",
     "csi-provisioner",
@@ -144,10 +144,7 @@ mod tests {
         let mut driver = container(DRIVER[0], &given);
         restrict(&mut driver, &settings);
         let text = driver.args.join(" ");
-        assert!(
-            text.starts_with("controller --zone=z --endpoint "),
-            "{text}"
-        );
+        assert!(text.starts_with("controller --zone=z --endpoint "), "{text}");
         assert!(!text.contains("hidden"), "{text}");
         assert_eq!(driver.env["ZONE"].as_deref(), Some("z"));
         assert_eq!(driver.env["TOKEN"], None);

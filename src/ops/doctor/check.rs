@@ -40,12 +40,7 @@ pub struct Check {
 }
 
 impl Check {
-    pub fn new(
-        name: impl Into<String>,
-        status: Status,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub fn new(name: impl Into<String>, status: Status, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             status,
@@ -62,19 +57,11 @@ impl Check {
         Self::new(name, Status::Skipped, reason, "")
     }
 
-    pub fn warning(
-        name: impl Into<String>,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub fn warning(name: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(name, Status::Warning, found, advice)
     }
 
-    pub fn failed(
-        name: impl Into<String>,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
+    pub fn failed(name: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self::new(name, Status::Failed, found, advice)
     }
 }
@@ -88,9 +75,7 @@ pub struct Report {
 impl Report {
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.checks
-            .iter()
-            .any(|check| check.status == Status::Failed)
+        self.checks.iter().any(|check| check.status == Status::Failed)
     }
 
     /// The number of checks with this status.

@@ -31,28 +31,19 @@ const OPTIONAL: [(&str, &str); 11] = [
         "DescribeAvailableResource",
         "the stock is unknown, and disks are requested also where they are out of stock",
     ),
-    (
-        "DescribeDisksFullStatus",
-        "the health of disks is not reported",
-    ),
+    ("DescribeDisksFullStatus", "the health of disks is not reported"),
     ("CreateSnapshot", "snapshots and clones do not work"),
     ("DeleteSnapshot", "snapshots and clones do not work"),
     ("DescribeSnapshots", "snapshots and clones do not work"),
     ("CreateSnapshotGroup", "group snapshots do not work"),
     ("DeleteSnapshotGroup", "group snapshots do not work"),
     ("DescribeSnapshotGroups", "group snapshots do not work"),
-    (
-        "ModifyDiskSpec",
-        "a VolumeAttributesClass cannot change disks",
-    ),
+    ("ModifyDiskSpec", "a VolumeAttributesClass cannot change disks"),
     (
         "ModifyDiskAttribute",
         "a VolumeAttributesClass cannot change bursting, and disks that would be deleted with their instance are not published",
     ),
-    (
-        "DescribeTasks",
-        "a VolumeAttributesClass cannot change categories",
-    ),
+    ("DescribeTasks", "a VolumeAttributesClass cannot change categories"),
 ];
 
 /// Calls the cloud and checks its responses, after `local_ahead` reads the difference of the clocks.
@@ -77,8 +68,7 @@ pub async fn check(
             checks.push(Check::failed("cloud/api", error_chain(&error), advice));
             let reason = "the API does not accept requests";
             checks.extend(
-                ["cloud/permissions", DELETED_WITH_INSTANCE, "cloud/stock"]
-                    .map(|name| Check::skipped(name, reason)),
+                ["cloud/permissions", DELETED_WITH_INSTANCE, "cloud/stock"].map(|name| Check::skipped(name, reason)),
             );
             return checks;
         }
@@ -98,7 +88,8 @@ pub async fn check(
     });
     let reason = "the ECS API does not describe keys; CreateVolume reports an unusable kmsKeyId";
     checks.push(Check::skipped("cloud/kms-key", reason));
-    let reason = "the ECS API does not describe quotas; CreateVolume reports an exhausted quota of disks, snapshots or calls";
+    let reason =
+        "the ECS API does not describe quotas; CreateVolume reports an exhausted quota of disks, snapshots or calls";
     checks.push(Check::skipped("cloud/quota", reason));
     checks
 }
@@ -145,11 +136,7 @@ fn permission(row: &ActionAccess) -> Check {
     match &row.access {
         Access::Allowed => Check::ok(name, "allowed"),
         Access::Unknown(why) => Check::skipped(name, *why),
-        Access::Failed(error) => Check::failed(
-            name,
-            error.clone(),
-            "run again; check the network if it persists",
-        ),
+        Access::Failed(error) => Check::failed(name, error.clone(), "run again; check the network if it persists"),
         Access::ProbablyDenied(why) => Check::warning(
             name,
             format!("probably denied: {why}"),
@@ -269,15 +256,11 @@ mod tests {
         let actions = |text: &str| {
             let policy: serde_json::Value = serde_json::from_str(text).unwrap();
             let actions = policy["Statement"][0]["Action"].as_array().unwrap().clone();
-            let actions = actions
-                .into_iter()
-                .map(|one| one.as_str().unwrap()[4..].to_owned());
+            let actions = actions.into_iter().map(|one| one.as_str().unwrap()[4..].to_owned());
             actions.collect::<std::collections::BTreeSet<_>>()
         };
         let all = actions(include_str!("../../../deploy/ram-policies/controller.json"));
-        let small = actions(include_str!(
-            "../../../deploy/ram-policies/volumes-only.json"
-        ));
+        let small = actions(include_str!("../../../deploy/ram-policies/volumes-only.json"));
         let mut optional = std::collections::BTreeSet::from(OPTIONAL.map(|(action, _)| action));
         // Every cluster profits from them, but no call needs them.
         assert!(optional.remove("DescribeAvailableResource"));

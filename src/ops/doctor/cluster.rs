@@ -20,20 +20,12 @@ const RIGHTS: [(&str, &str, &[&str]); 9] = [
         "persistentvolumes",
         &["get", "list", "watch", "create", "patch", "delete"],
     ),
-    (
-        "",
-        "persistentvolumeclaims",
-        &["get", "list", "watch", "update"],
-    ),
+    ("", "persistentvolumeclaims", &["get", "list", "watch", "update"]),
     ("", "persistentvolumeclaims/status", &["patch"]),
     ("", "events", &["create", "patch"]),
     ("", "nodes", &["get", "list", "watch"]),
     ("storage.k8s.io", "csinodes", &["get", "list", "watch"]),
-    (
-        "storage.k8s.io",
-        "storageclasses",
-        &["get", "list", "watch"],
-    ),
+    ("storage.k8s.io", "storageclasses", &["get", "list", "watch"]),
     (
         "storage.k8s.io",
         "volumeattachments",
@@ -51,14 +43,10 @@ pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<
         return vec![no_access(error_chain(error))];
     }
     let mut checks = vec![
-        judged("cluster/csidriver", own, |spec| {
-            csi_driver(driver, spec.as_ref())
+        judged("cluster/csidriver", own, |spec| csi_driver(driver, spec.as_ref())),
+        judged("cluster/snapshot-crds", cluster.snapshot_crds().await, |crds| {
+            snapshot_crds(&crds)
         }),
-        judged(
-            "cluster/snapshot-crds",
-            cluster.snapshot_crds().await,
-            |crds| snapshot_crds(&crds),
-        ),
     ];
     match cluster.workloads(driver).await {
         Ok(found) => checks.extend(workloads(driver, &found)),
@@ -98,11 +86,7 @@ fn unread(name: &str, error: &ListError) -> Check {
 fn csi_driver(driver: &DriverName, spec: Option<&CsiDriverSpec>) -> Check {
     let name = "cluster/csidriver";
     match spec {
-        None => Check::failed(
-            name,
-            format!("the CSIDriver {driver} does not exist"),
-            INSTALL,
-        ),
+        None => Check::failed(name, format!("the CSIDriver {driver} does not exist"), INSTALL),
         Some(spec) if !spec.attach_required => Check::failed(
             name,
             format!("CSIDriver {driver} has attachRequired: false: no disk would be attached"),
@@ -139,20 +123,13 @@ fn workloads(driver: &DriverName, found: &[Workload]) -> Vec<Check> {
             let name = format!("cluster/{}", kind.to_lowercase());
             let of_kind: Vec<_> = found.iter().filter(|one| one.kind == kind).collect();
             match of_kind.as_slice() {
-                [] => Check::failed(
-                    name,
-                    format!("no {kind} has --driver-name={driver}"),
-                    INSTALL,
-                ),
+                [] => Check::failed(name, format!("no {kind} has --driver-name={driver}"), INSTALL),
                 [one] => Check::ok(name, format!("{}: {}", one.name, one.images.join(", "))),
                 several => {
                     let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
                     Check::failed(
                         name,
-                        format!(
-                            "several {kind}s have --driver-name={driver}: {}",
-                            names.join(", ")
-                        ),
+                        format!("several {kind}s have --driver-name={driver}: {}", names.join(", ")),
                         "remove one, or give it another driver name and cluster ID",
                     )
                 }
@@ -177,10 +154,7 @@ fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> 
     };
     let unlabelled = names(nodes, |node| !node.has_zone);
     let zones = match unlabelled.as_str() {
-        "" => Check::ok(
-            "cluster/zones",
-            format!("all {all} nodes have the label of their zone"),
-        ),
+        "" => Check::ok("cluster/zones", format!("all {all} nodes have the label of their zone")),
         unlabelled => Check::warning(
             "cluster/zones",
             format!("topology.kubernetes.io/zone is missing on {unlabelled}"),
@@ -192,11 +166,7 @@ fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> 
 
 fn names(nodes: &[NodeRegistration], is_meant: impl Fn(&NodeRegistration) -> bool) -> String {
     let meant: Vec<_> = nodes.iter().filter(|node| is_meant(node)).collect();
-    let shown: Vec<_> = meant
-        .iter()
-        .take(MOST_NAMES)
-        .map(|node| node.name.as_str())
-        .collect();
+    let shown: Vec<_> = meant.iter().take(MOST_NAMES).map(|node| node.name.as_str()).collect();
     match meant.len().saturating_sub(MOST_NAMES) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -206,28 +176,19 @@ fn names(nodes: &[NodeRegistration], is_meant: impl Fn(&NodeRegistration) -> boo
 fn default_class(driver: &DriverName, classes: &[DefaultClass]) -> Check {
     let name = "cluster/default-class";
     match classes {
-        [] => Check::ok(
-            name,
-            "no StorageClass is the default: each claim must name its class",
-        ),
+        [] => Check::ok(name, "no StorageClass is the default: each claim must name its class"),
         [one] if one.provisioner == driver.as_str() => {
             Check::ok(name, format!("{} is the default StorageClass", one.name))
         }
         [one] => Check::ok(
             name,
-            format!(
-                "{} of {} is the default StorageClass",
-                one.name, one.provisioner
-            ),
+            format!("{} of {} is the default StorageClass", one.name, one.provisioner),
         ),
         several => {
             let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
             Check::warning(
                 name,
-                format!(
-                    "several StorageClasses are the default: {}",
-                    names.join(", ")
-                ),
+                format!("several StorageClasses are the default: {}", names.join(", ")),
                 "Kubernetes uses the newest: remove the annotation from the others",
             )
         }
@@ -246,13 +207,9 @@ async fn rights(cluster: &Cluster, is_pod: bool) -> Check {
             }
         }
     }
-    let advice =
-        "docs/reference/kubernetes-rights.md lists the rights of the controller's ServiceAccount";
+    let advice = "docs/reference/kubernetes-rights.md lists the rights of the controller's ServiceAccount";
     match (missing.is_empty(), is_pod) {
-        (true, _) => Check::ok(
-            name,
-            format!("all {count} cluster-wide rights of the controller"),
-        ),
+        (true, _) => Check::ok(name, format!("all {count} cluster-wide rights of the controller")),
         (false, true) => Check::failed(name, format!("missing: {}", missing.join(", ")), advice),
         (false, false) => {
             let text = format!("the user of the kubeconfig lacks {}", missing.join(", "));
@@ -292,10 +249,7 @@ mod tests {
                 "" => (*resource).to_owned(),
                 group => format!("{resource}.{group}"),
             };
-            (
-                resource,
-                verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-            )
+            (resource, verbs.iter().map(|verb| (*verb).to_owned()).collect())
         });
         assert_eq!(own.collect::<BTreeMap<String, BTreeSet<String>>>(), wanted);
     }

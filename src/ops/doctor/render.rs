@@ -15,22 +15,11 @@ pub fn table(report: &Report) -> String {
         .load_style(presets::NOTHING)
         .set_header(["STATUS", "CHECK", "FOUND"]);
     for check in &report.checks {
-        table.add_row([
-            check.status.to_string(),
-            check.name.clone(),
-            check.found.clone(),
-        ]);
+        table.add_row([check.status.to_string(), check.name.clone(), check.found.clone()]);
     }
     let text = table.to_string();
-    let mut lines: Vec<String> = text
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect();
-    let advised: Vec<_> = report
-        .checks
-        .iter()
-        .filter(|check| !check.advice.is_empty())
-        .collect();
+    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+    let advised: Vec<_> = report.checks.iter().filter(|check| !check.advice.is_empty()).collect();
     if !advised.is_empty() {
         lines.extend([String::new(), "What to do:".to_owned()]);
         lines.extend(

@@ -8,11 +8,7 @@ use crate::csi::param::mutable;
 use crate::disk::check_change;
 use crate::model::{Category, Change, Disk, DiskKind, DiskStatus, Gib, Performance, Tags};
 
-pub(super) fn explain(
-    class: &AttributesClass,
-    settings: &Settings,
-    mut to: Explained,
-) -> Explained {
+pub(super) fn explain(class: &AttributesClass, settings: &Settings, mut to: Explained) -> Explained {
     let owner = settings.owner(&class.driver_name);
     if owner == Owner::Other {
         return to.skip(settings.other_driver("driverName", &class.driver_name));
@@ -53,11 +49,7 @@ fn add_settings(change: &Change, to: &mut Explained) {
         to.set_with("burstingEnabled", bursting.to_string(), effect);
     }
     for (key, value) in &change.tags {
-        to.set_with(
-            "tag",
-            format!("{key}={value}"),
-            "set on disks of every category",
-        );
+        to.set_with("tag", format!("{key}={value}"), "set on disks of every category");
     }
 }
 

@@ -67,18 +67,11 @@ pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
 }
 
 /// Names the zones of class and settings that the region does not have. `alone` is the disk of the class in any zone.
-pub(super) fn add_unknown_zones(
-    alone: &NewDisk,
-    topologies: &[TopologyTerm],
-    settings: &Settings,
-    to: &mut Explained,
-) {
+pub(super) fn add_unknown_zones(alone: &NewDisk, topologies: &[TopologyTerm], settings: &Settings, to: &mut Explained) {
     let selected = request::selected_node();
     let of_class = alone.zones.iter().map(|allowed| &allowed.zone);
     let of_class = of_class.filter(|zone| **zone != selected);
-    let expressions = topologies
-        .iter()
-        .flat_map(|term| &term.match_label_expressions);
+    let expressions = topologies.iter().flat_map(|term| &term.match_label_expressions);
     let of_zones = expressions.filter(|expression| expression.key == topology::ZONE_KEY);
     let allowed = of_zones.flat_map(|expression| &expression.values);
     let zones = of_class.chain(&settings.zone).map(ZoneId::as_str);
@@ -91,10 +84,7 @@ pub(super) fn add_unknown_zones(
 /// The zones among these that the region does not have, as a sentence; empty if there are none, or without the stock.
 fn unknown_zones<'a>(named: impl Iterator<Item = &'a str>, stock: &RegionStock) -> String {
     let zones = stock.zonal.iter().flatten();
-    let known: BTreeSet<_> = zones
-        .filter_map(|of| of.zone.as_ref())
-        .map(ZoneId::as_str)
-        .collect();
+    let known: BTreeSet<_> = zones.filter_map(|of| of.zone.as_ref()).map(ZoneId::as_str).collect();
     let unknown: BTreeSet<_> = named.filter(|zone| !known.contains(zone)).collect();
     if known.is_empty() || unknown.is_empty() {
         return String::new();

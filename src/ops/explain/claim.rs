@@ -16,18 +16,9 @@ use crate::model::{Bytes, SizeRange};
 /// Annotation of the StorageClass of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-pub(super) fn explain(
-    claim: &Claim,
-    manifests: &[Manifest],
-    settings: &Settings,
-    mut to: Explained,
-) -> Explained {
+pub(super) fn explain(claim: &Claim, manifests: &[Manifest], settings: &Settings, mut to: Explained) -> Explained {
     let spec = &claim.spec;
-    if spec
-        .volume_name
-        .as_deref()
-        .is_some_and(|name| !name.is_empty())
-    {
+    if spec.volume_name.as_deref().is_some_and(|name| !name.is_empty()) {
         return to.skip("it names a PersistentVolume (volumeName), so nothing is created for it");
     }
     let class = match find_class(claim, manifests) {
@@ -54,11 +45,7 @@ pub(super) fn explain(
     }
     draft.block = spec.volume_mode.as_deref() == Some("Block");
     check_volume_mode(claim, &mut to);
-    if spec
-        .selector
-        .as_ref()
-        .is_some_and(|selector| !selector.is_null())
-    {
+    if spec.selector.as_ref().is_some_and(|selector| !selector.is_null()) {
         let text = "csi-provisioner creates no volume for a claim with a selector";
         to.reject("spec.selector", text);
     }
@@ -88,16 +75,10 @@ fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a Storag
         Some("") => Err("its storageClassName is empty, so nothing is created for it".to_owned()),
         Some(name) => classes
             .find(|class| class.metadata.name == name)
-            .ok_or_else(|| {
-                format!(
-                    "its StorageClass {name:?} is not in the files; name the file of the class too"
-                )
-            }),
+            .ok_or_else(|| format!("its StorageClass {name:?} is not in the files; name the file of the class too")),
         None => classes
             .find(|class| class.metadata.annotation(DEFAULT_CLASS) == Some("true"))
-            .ok_or_else(|| {
-                "it names no StorageClass, and no class in the files is the default".to_owned()
-            }),
+            .ok_or_else(|| "it names no StorageClass, and no class in the files is the default".to_owned()),
     }
 }
 
@@ -166,9 +147,7 @@ fn size(claim: &Claim, to: &mut Explained) -> Option<SizeRange> {
         let text = "spec.resources.requests.storage is 0; allowed: a positive quantity";
         to.reject("spec.resources.requests.storage", text);
     }
-    let rounded = required
-        .gib_ceil()
-        .map_or_else(String::new, |gib| gib.to_string());
+    let rounded = required.gib_ceil().map_or_else(String::new, |gib| gib.to_string());
     let effect = match limit {
         None => "requested, rounded up to whole GiB".to_owned(),
         Some(limit) => format!("requested, rounded up to whole GiB; at most {limit}"),
@@ -180,11 +159,7 @@ fn size(claim: &Claim, to: &mut Explained) -> Option<SizeRange> {
     })
 }
 
-fn quantity(
-    given: Option<&BTreeMap<String, Value>>,
-    kind: &str,
-    to: &mut Explained,
-) -> Option<Bytes> {
+fn quantity(given: Option<&BTreeMap<String, Value>>, kind: &str, to: &mut Explained) -> Option<Bytes> {
     let value = given?.get("storage")?;
     let text = match value {
         Value::String(text) => text.clone(),
@@ -201,12 +176,7 @@ fn quantity(
 }
 
 /// The parameters of the VolumeAttributesClass of the claim.
-fn attributes(
-    claim: &Claim,
-    storage_class: &StorageClass,
-    manifests: &[Manifest],
-    to: &mut Explained,
-) -> Map {
+fn attributes(claim: &Claim, storage_class: &StorageClass, manifests: &[Manifest], to: &mut Explained) -> Map {
     let name = claim.spec.volume_attributes_class_name.as_deref();
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Map::new();
@@ -225,12 +195,7 @@ fn attributes(
     accepted(name, class, storage_class, to)
 }
 
-fn accepted(
-    name: &str,
-    class: &AttributesClass,
-    storage_class: &StorageClass,
-    to: &mut Explained,
-) -> Map {
+fn accepted(name: &str, class: &AttributesClass, storage_class: &StorageClass, to: &mut Explained) -> Map {
     let field = "spec.volumeAttributesClassName";
     let (driver, provisioner) = (&class.driver_name, &storage_class.provisioner);
     if driver != provisioner {
@@ -243,23 +208,14 @@ fn accepted(
     let mut unused = Explained::default();
     let map = parameters::strings(class.parameters.as_ref(), &mut unused);
     if unused.result == Outcome::Rejected || mutable::read(&map).is_err() {
-        to.reject(
-            field,
-            &format!("VolumeAttributesClass {name:?} is rejected, see there"),
-        );
+        to.reject(field, &format!("VolumeAttributesClass {name:?} is rejected, see there"));
         return Map::new();
     }
     map
 }
 
 /// The access modes that the driver accepts, each checked alone.
-fn modes(
-    claim: &Claim,
-    class: &StorageClass,
-    draft: &Draft,
-    settings: &Settings,
-    to: &mut Explained,
-) -> Vec<Mode> {
+fn modes(claim: &Claim, class: &StorageClass, draft: &Draft, settings: &Settings, to: &mut Explained) -> Vec<Mode> {
     let given = claim.spec.access_modes.as_deref().unwrap_or_default();
     if given.is_empty() {
         to.reject("spec.accessModes", "spec.accessModes is required");
@@ -277,10 +233,7 @@ fn modes(
             "ReadWriteMany" => Mode::MultiNodeMultiWriter,
             _ => {
                 let allowed = "ReadWriteOnce, ReadWriteOncePod, ReadOnlyMany, ReadWriteMany";
-                to.reject(
-                    field,
-                    &format!("access mode {name:?} is unknown; allowed: {allowed}"),
-                );
+                to.reject(field, &format!("access mode {name:?} is unknown; allowed: {allowed}"));
                 continue;
             }
         };

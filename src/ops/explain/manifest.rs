@@ -20,9 +20,7 @@ pub enum InvalidFile {
         document: usize,
         why: &'static str,
     },
-    #[error(
-        "{0} has no objects; name a file with a StorageClass or another class, or - for standard input"
-    )]
+    #[error("{0} has no objects; name a file with a StorageClass or another class, or - for standard input")]
     Empty(String),
 }
 
@@ -154,11 +152,10 @@ pub struct DataSource {
 /// # Errors
 /// If the text is not YAML, or a document is not an object of Kubernetes.
 pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
-            file: file.to_owned(),
-            source: Box::new(source),
-        })?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
+        file: file.to_owned(),
+        source: Box::new(source),
+    })?;
     let mut manifests = Vec::new();
     for (index, document) in documents.into_iter().enumerate() {
         if document.is_null() {
@@ -195,9 +192,7 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
         ("storage.k8s.io", "StorageClass") => typed(content, Object::StorageClass),
         ("storage.k8s.io", "VolumeAttributesClass") => typed(content, Object::AttributesClass),
         ("snapshot.storage.k8s.io", "VolumeSnapshotClass") => typed(content, Object::SnapshotClass),
-        ("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass") => {
-            typed(content, Object::GroupSnapshotClass)
-        }
+        ("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass") => typed(content, Object::GroupSnapshotClass),
         ("", "PersistentVolumeClaim") => typed(content, |claim| Object::Claim(Box::new(claim))),
         _ => Object::Other,
     };
@@ -281,8 +276,7 @@ fn unknown_fields(kind: &str, group: &str, document: &Value) -> Vec<UnknownField
             let fields = document.pointer(place).and_then(Value::as_object);
             let names = fields.into_iter().flat_map(serde_json::Map::keys);
             let is_common = |name: &str| place.is_empty() && COMMON.contains(&name);
-            let unknown = names
-                .filter(move |name| !allowed.contains(&name.as_str()) && !is_common(name.as_str()));
+            let unknown = names.filter(move |name| !allowed.contains(&name.as_str()) && !is_common(name.as_str()));
             unknown.map(move |name| UnknownField {
                 field: format!("{place}/{name}")[1..].replace('/', "."),
                 allowed: allowed.join(", "),

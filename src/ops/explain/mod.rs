@@ -1,5 +1,5 @@
-//! What the classes and claims in YAML files do with this driver. The parser and the selection of candidates are those of
-//! the driver; nothing is created.
+//! What the classes and claims in YAML files do with this driver. The parser and the selection of candidates are those
+//! of the driver; nothing is created.
 
 use crate::disk::candidates::RegionStock;
 use crate::model::{Bytes, DriverName, RegionId, ZoneId};
@@ -21,9 +21,7 @@ mod text;
 mod volume_settings;
 
 pub use manifest::{InvalidFile, Manifest, read};
-pub use report::{
-    Candidate, DiskChange, Explained, Explanation, Figures, Outcome, Problem, Setting,
-};
+pub use report::{Candidate, DiskChange, Explained, Explanation, Figures, Outcome, Problem, Setting};
 pub use text::render;
 
 use manifest::{Object, UnknownField};
@@ -96,10 +94,7 @@ pub fn explain(manifests: &[Manifest], settings: &Settings) -> Explanation {
         };
         if explained.result != Outcome::Skipped {
             for UnknownField { field, allowed } in &manifest.unknown {
-                explained.reject(
-                    field,
-                    &format!("unknown field {field:?}; allowed: {allowed}"),
-                );
+                explained.reject(field, &format!("unknown field {field:?}; allowed: {allowed}"));
             }
         }
         explained

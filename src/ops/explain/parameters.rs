@@ -33,12 +33,9 @@ pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
     map
 }
 
-/// Parses the parameters until they are accepted or the error names none of them. Rejected ones are removed and reported.
-pub(super) fn parse_all<T>(
-    map: &mut Map,
-    to: &mut Explained,
-    parse: impl Fn(&Map) -> Result<T, Error>,
-) -> Option<T> {
+/// Parses the parameters until they are accepted or the error names none of them. Rejected ones are removed and
+/// reported.
+pub(super) fn parse_all<T>(map: &mut Map, to: &mut Explained, parse: impl Fn(&Map) -> Result<T, Error>) -> Option<T> {
     loop {
         let error = match parse(map) {
             Ok(parsed) => return Some(parsed),
@@ -57,7 +54,8 @@ pub(super) fn parse_all<T>(
     }
 }
 
-/// The field of the class or of its claim that sets the field of the request. `zones` is the one that restricts the zones.
+/// The field of the class or of its claim that sets the field of the request. `zones` is the one that restricts the
+/// zones.
 pub(super) fn field(error: &Error, zones: &'static str) -> &'static str {
     let text = error.to_string();
     let fields = [

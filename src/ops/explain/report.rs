@@ -16,9 +16,7 @@ impl Explanation {
     #[must_use]
     pub fn rejected(&self) -> usize {
         let objects = self.objects.iter();
-        objects
-            .filter(|object| object.result == Outcome::Rejected)
-            .count()
+        objects.filter(|object| object.result == Outcome::Rejected).count()
     }
 }
 
@@ -140,12 +138,7 @@ impl Explained {
         });
     }
 
-    pub(super) fn set_with(
-        &mut self,
-        name: &'static str,
-        value: impl Into<String>,
-        effect: impl Into<String>,
-    ) {
+    pub(super) fn set_with(&mut self, name: &'static str, value: impl Into<String>, effect: impl Into<String>) {
         self.settings.push(Setting {
             name,
             value: value.into(),

@@ -9,8 +9,7 @@ use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use crate::csi::proto::{
-    CapacityRange, CreateVolumeRequest, Topology, TopologyRequirement, VolumeCapability,
-    VolumeContentSource,
+    CapacityRange, CreateVolumeRequest, Topology, TopologyRequirement, VolumeCapability, VolumeContentSource,
 };
 use crate::csi::request;
 use crate::disk::NewDisk;
@@ -83,9 +82,7 @@ impl Draft {
             })
         };
         let capability = |mode: &Mode| VolumeCapability {
-            access_mode: Some(AccessMode {
-                mode: (*mode).into(),
-            }),
+            access_mode: Some(AccessMode { mode: (*mode).into() }),
             access_type: Some(access.clone()),
         };
         // `--extra-create-metadata`, which the chart sets: these become tags.
@@ -129,11 +126,7 @@ impl Draft {
     }
 
     /// The disk that the driver would create.
-    pub(super) fn new_disk(
-        &self,
-        class: &Map,
-        settings: &Settings,
-    ) -> Result<NewDisk, request::error::Error> {
+    pub(super) fn new_disk(&self, class: &Map, settings: &Settings) -> Result<NewDisk, request::error::Error> {
         let region = || settings.region.clone().or_else(|| own_region(class));
         let driver = request::Settings {
             region: region().unwrap_or_else(|| known(UNKNOWN_REGION)),
@@ -174,8 +167,7 @@ pub(super) fn node_zones(settings: &Settings) -> Vec<ZoneId> {
 /// Whether a term of `allowedTopologies` permits nodes of this zone.
 pub(super) fn permits(term: &TopologyTerm, zone: &ZoneId) -> bool {
     let has_zone = |expression: &LabelExpression| {
-        expression.key != topology::ZONE_KEY
-            || expression.values.iter().any(|value| value == zone.as_str())
+        expression.key != topology::ZONE_KEY || expression.values.iter().any(|value| value == zone.as_str())
     };
     term.match_label_expressions.iter().all(has_zone)
 }

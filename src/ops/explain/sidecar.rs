@@ -8,7 +8,8 @@ use super::report::Explained;
 
 const PREFIX: &str = "csi.storage.k8s.io/";
 
-/// Parameters of csi-provisioner (external-provisioner, removePrefixedParameters): these, and the secrets of the calls below.
+/// Parameters of csi-provisioner (external-provisioner, removePrefixedParameters): these, and the secrets of the calls
+/// below.
 const OF_PROVISIONER: [&str; 1] = ["fstype"];
 const SECRETS_OF_PROVISIONER: [&str; 7] = [
     "",
@@ -32,11 +33,7 @@ pub(super) enum Sidecar {
 }
 
 /// Reports the parameters that the sidecar rejects.
-pub(super) fn check(
-    sidecar: Sidecar,
-    parameters: Option<&BTreeMap<String, Value>>,
-    to: &mut Explained,
-) {
+pub(super) fn check(sidecar: Sidecar, parameters: Option<&BTreeMap<String, Value>>, to: &mut Explained) {
     let (name, own, secrets): (_, &[&str], &[&str]) = match sidecar {
         Sidecar::Provisioner => ("csi-provisioner", &OF_PROVISIONER, &SECRETS_OF_PROVISIONER),
         Sidecar::Snapshotter => ("csi-snapshotter", &[], &SECRETS_OF_SNAPSHOTTER),
@@ -45,11 +42,7 @@ pub(super) fn check(
     let secrets = secrets
         .iter()
         .flat_map(|call| ["name", "namespace"].map(|part| format!("{call}secret-{part}")));
-    let allowed: Vec<_> = own
-        .iter()
-        .map(|key| (*key).to_owned())
-        .chain(secrets)
-        .collect();
+    let allowed: Vec<_> = own.iter().map(|key| (*key).to_owned()).chain(secrets).collect();
     let keys = parameters.into_iter().flatten().map(|(key, _)| key);
     for key in keys {
         // A prefix in other letters is not that of the sidecar.
@@ -58,9 +51,8 @@ pub(super) fn check(
         };
         if !allowed.iter().any(|allowed| allowed == rest) {
             let allowed = allowed.join(", ");
-            let text = format!(
-                "{name} rejects {key:?}: unknown under {PREFIX}, where it allows {allowed} (exact case)"
-            );
+            let text =
+                format!("{name} rejects {key:?}: unknown under {PREFIX}, where it allows {allowed} (exact case)");
             to.reject(format!("parameters.{key}"), &text);
         }
     }

@@ -7,12 +7,7 @@ use super::sidecar::{self, Sidecar};
 use super::{Owner, Settings};
 use crate::csi::param::snapshot::SnapshotClass;
 
-pub(super) fn explain(
-    class: &Object,
-    group: bool,
-    settings: &Settings,
-    mut to: Explained,
-) -> Explained {
+pub(super) fn explain(class: &Object, group: bool, settings: &Settings, mut to: Explained) -> Explained {
     let owner = settings.owner(&class.driver);
     if owner == Owner::Other {
         return to.skip(settings.other_driver("driver", &class.driver));
@@ -62,10 +57,7 @@ pub(super) fn explain(
             let text = format!("deletionPolicy has value {other:?}; allowed: Delete, Retain");
             to.reject("deletionPolicy", &text);
         }
-        None => to.reject(
-            "deletionPolicy",
-            "deletionPolicy is required: Delete or Retain",
-        ),
+        None => to.reject("deletionPolicy", "deletionPolicy is required: Delete or Retain"),
     }
     if owner == Owner::Vendor {
         settings.note_vendor("driver", &mut to);

@@ -18,10 +18,7 @@ pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explain
     if let Some(parsed) = parse(class, draft.clone(), settings, &mut to) {
         to.set_with(
             "size",
-            settings
-                .size
-                .gib_ceil()
-                .map_or_else(String::new, |gib| gib.to_string()),
+            settings.size.gib_ceil().map_or_else(String::new, |gib| gib.to_string()),
             "an example, rounded up to whole GiB; --size sets another",
         );
         volume_settings::add(class, &parsed, &draft, settings, &mut to);
@@ -35,12 +32,7 @@ pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explain
 }
 
 /// Parses everything in the class, and reports all its problems.
-pub(super) fn parse(
-    class: &StorageClass,
-    draft: Draft,
-    settings: &Settings,
-    to: &mut Explained,
-) -> Option<Parsed> {
+pub(super) fn parse(class: &StorageClass, draft: Draft, settings: &Settings, to: &mut Explained) -> Option<Parsed> {
     let mut parameters = parameters::strings(class.parameters.as_ref(), to);
     let plain = Draft {
         mutable: Map::new(),
@@ -108,8 +100,7 @@ fn check_object(class: &StorageClass, to: &mut Explained) {
     let keys = || class.parameters.iter().flatten().map(|(key, _)| key);
     let own = keys().find(|key| key.eq_ignore_ascii_case("fstype"));
     if let Some(own) = own.filter(|_| keys().any(|key| key == FS_TYPE)) {
-        let text =
-            format!("csi-provisioner rejects {own:?} and {FS_TYPE:?} together; set only one");
+        let text = format!("csi-provisioner rejects {own:?} and {FS_TYPE:?} together; set only one");
         to.reject(format!("parameters.{own}"), &text);
     }
     for (field, value, allowed) in [

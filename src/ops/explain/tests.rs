@@ -41,23 +41,15 @@ fn fields(object: &Explained) -> Vec<&str> {
 
 fn setting<'a>(object: &'a Explained, name: &str) -> &'a str {
     let found = object.settings.iter().find(|of| of.name == name);
-    &found
-        .unwrap_or_else(|| panic!("no {name}: {object:#?}"))
-        .value
+    &found.unwrap_or_else(|| panic!("no {name}: {object:#?}")).value
 }
 
 #[test]
 fn a_rejected_parameter_hides_no_other_one() {
-    let found = explained(&class(
-        "type: cloud, Type: cloud, readOnly: maybe, label: -F",
-        "",
-    ));
+    let found = explained(&class("type: cloud, Type: cloud, readOnly: maybe, label: -F", ""));
     let mut keys = fields(&found[0]);
     keys.sort_unstable();
-    assert_eq!(
-        keys,
-        ["parameters.label", "parameters.readOnly", "parameters.type"]
-    );
+    assert_eq!(keys, ["parameters.label", "parameters.readOnly", "parameters.type"]);
     // One of the two is left.
     assert_eq!(found[0].candidates.len(), 1);
 }
@@ -76,11 +68,7 @@ fn too_many_tags_are_one_problem() {
     let found = explained(&class(&tags.join(", "), ""));
     assert_eq!(found[0].problems.len(), 1, "{:?}", found[0].problems);
     // Three tags name the claim and the volume, two are those of the driver.
-    assert!(
-        found[0].problems[0]
-            .message
-            .contains("have 21, but the limit is 20")
-    );
+    assert!(found[0].problems[0].message.contains("have 21, but the limit is 20"));
     let fits = explained(&class(&tags[..15].join(", "), ""));
     assert_eq!(fits[0].result, Outcome::Accepted);
 }
@@ -99,9 +87,9 @@ fn an_own_region_is_compared_only_with_a_known_one() {
 
 #[test]
 fn topologies_are_the_zones_that_the_class_also_names() {
-    let topologies = "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [b, a]}]}]";
-    let zones =
-        |parameters| setting(&explained(&class(parameters, topologies))[0], "zones").to_owned();
+    let topologies =
+        "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [b, a]}]}]";
+    let zones = |parameters| setting(&explained(&class(parameters, topologies))[0], "zones").to_owned();
     assert_eq!(zones(""), "b, a");
     assert_eq!(zones("zoneId: a"), "a");
     let found = explained(&class("zoneId: c", topologies));
@@ -125,28 +113,17 @@ fn a_claim_is_checked_field_by_field() {
         ))
     };
     assert_eq!(fields(&size("2Gi", "1Gi")), ["spec.resources"]);
-    assert_eq!(
-        fields(&size("much", "1Gi")),
-        ["spec.resources.requests.storage"]
-    );
+    assert_eq!(fields(&size("much", "1Gi")), ["spec.resources.requests.storage"]);
     // Only categories with such small disks.
     let small = size("1500Mi", "2Gi");
-    let tried: Vec<_> = small
-        .candidates
-        .iter()
-        .map(|of| of.category.as_str())
-        .collect();
-    assert_eq!(
-        (tried, small.candidates[0].size_gib),
-        (vec!["cloud_auto"], 2)
-    );
+    let tried: Vec<_> = small.candidates.iter().map(|of| of.category.as_str()).collect();
+    assert_eq!((tried, small.candidates[0].size_gib), (vec!["cloud_auto"], 2));
     assert_eq!(small.excluded.len(), 5, "{:?}", small.excluded);
 }
 
 #[test]
 fn several_nodes_need_a_raw_block_volume_of_a_shared_disk() {
-    let spec =
-        "accessModes: [ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 40Gi}}";
+    let spec = "accessModes: [ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 40Gi}}";
     let of = |parameters: &str| explained(&(class(parameters, "") + &claim(spec))).remove(1);
     assert_eq!(fields(&of("")), ["spec.accessModes[0]"]);
     let shared = of("multiAttach: \"true\"");
@@ -175,17 +152,11 @@ fn a_claim_needs_its_class_and_a_dynamic_volume() {
 #[test]
 fn a_copy_is_not_created_in_a_category_without_snapshots() {
     let source = "dataSource: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: s}";
-    let spec = format!(
-        "{source}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 64Gi}}}}"
-    );
+    let spec = format!("{source}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 64Gi}}}}");
     let text = class("type: elastic_ephemeral_disk_standard", "") + &claim(&spec);
     let found = explained(&text).remove(1);
     assert_eq!(fields(&found), ["size"]);
-    assert!(
-        found.problems[0]
-            .message
-            .contains("not created from snapshots")
-    );
+    assert!(found.problems[0].message.contains("not created from snapshots"));
 }
 
 #[test]
@@ -198,16 +169,8 @@ fn an_attributes_class_is_shown_for_each_category_that_can_change() {
         .remove(0)
     };
     let found = of("provisionedIops: \"1000\"");
-    let becomes: Vec<_> = found
-        .changes
-        .iter()
-        .map(|of| of.becomes.is_some())
-        .collect();
-    let categories: Vec<_> = found
-        .changes
-        .iter()
-        .map(|of| of.category.as_str())
-        .collect();
+    let becomes: Vec<_> = found.changes.iter().map(|of| of.becomes.is_some()).collect();
+    let categories: Vec<_> = found.changes.iter().map(|of| of.category.as_str()).collect();
     assert_eq!(
         categories,
         ["cloud_essd", "cloud_auto", "cloud_ssd", "cloud_efficiency"]
@@ -222,10 +185,7 @@ fn an_attributes_class_is_shown_for_each_category_that_can_change() {
 fn the_order_follows_the_stock_of_all_zones() {
     let zone = |name: &str, category, available| ZoneStock {
         zone: Some(name.parse().unwrap()),
-        categories: vec![Stock {
-            category,
-            available,
-        }],
+        categories: vec![Stock { category, available }],
     };
     let stock = vec![
         zone("b", Category::CloudEssd, true),
@@ -239,9 +199,7 @@ fn the_order_follows_the_stock_of_all_zones() {
         ..settings()
     };
     let text = class("type: cloud_essd", "");
-    let found = explain(&read("file", &text).unwrap(), &live)
-        .objects
-        .remove(0);
+    let found = explain(&read("file", &text).unwrap(), &live).objects.remove(0);
     let order: Vec<_> = found
         .candidates
         .iter()
@@ -261,9 +219,7 @@ fn the_order_follows_the_stock_of_all_zones() {
         ..live
     };
     let text = class("type: cloud_essd", "");
-    let found = explain(&read("file", &text).unwrap(), &elsewhere)
-        .objects
-        .remove(0);
+    let found = explain(&read("file", &text).unwrap(), &elsewhere).objects.remove(0);
     let notes = found.notes.join("\n");
     assert!(
         notes.contains("not a zone of the region: cn-x; the zones are a, b"),
@@ -279,11 +235,7 @@ fn lists_are_expanded_and_other_objects_are_skipped() {
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|of| of.result == Outcome::Skipped));
     let wrong = explained(&class("", "mountOptions: noatime"));
-    assert!(
-        wrong[0].problems[0]
-            .message
-            .contains("Kubernetes rejects the object")
-    );
+    assert!(wrong[0].problems[0].message.contains("Kubernetes rejects the object"));
 }
 
 #[test]
@@ -298,9 +250,7 @@ fn misspelled_fields_of_an_object_are_rejected_with_the_known_ones() {
     let found = explained(&format!(
         "{}{}",
         class("type: cloud_essd", ""),
-        claim(
-            "acessModes: [ReadWriteOnce], accessModes: [ReadWriteOnce], resources: {requests: {storage: 40Gi}}"
-        )
+        claim("acessModes: [ReadWriteOnce], accessModes: [ReadWriteOnce], resources: {requests: {storage: 40Gi}}")
     ));
     assert_eq!(fields(&found[0]), Vec::<&str>::new());
     assert_eq!(fields(&found[1]), ["spec.acessModes"]);
@@ -316,8 +266,5 @@ fn larger_disks_and_omitted_levels_are_noted() {
     );
     let found = explained(&class("type: cloud_essd, performanceLevel: 'PL2,PL1'", ""));
     let notes = found[0].notes.join("\n");
-    assert!(
-        notes.contains("PL2 is not tried: its sizes are 461 GiB to"),
-        "{notes}"
-    );
+    assert!(notes.contains("PL2 is not tried: its sizes are 461 GiB to"), "{notes}");
 }

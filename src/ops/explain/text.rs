@@ -76,27 +76,13 @@ fn candidates(candidates: &[Candidate], result: Outcome) -> String {
     let with_zone = candidates.iter().any(|of| of.zone.is_some());
     let with_stock = candidates.iter().any(|of| of.in_stock.is_some());
     let mut table = plain();
-    let mut header = vec![
-        "#",
-        "zone",
-        "category",
-        "size",
-        "sizes (GiB)",
-        "IOPS",
-        "MB/s",
-        "stock",
-    ];
+    let mut header = vec!["#", "zone", "category", "size", "sizes (GiB)", "IOPS", "MB/s", "stock"];
     header.retain(|of| (*of != "zone" || with_zone) && (*of != "stock" || with_stock));
     table.set_header(header);
     for (n, candidate) in candidates.iter().enumerate() {
         let mut row = vec![(n + 1).to_string()];
         if with_zone {
-            row.push(
-                candidate
-                    .zone
-                    .clone()
-                    .unwrap_or_else(|| "region".to_owned()),
-            );
+            row.push(candidate.zone.clone().unwrap_or_else(|| "region".to_owned()));
         }
         row.extend(cells(candidate));
         if with_stock {
@@ -115,10 +101,7 @@ fn candidates(candidates: &[Candidate], result: Outcome) -> String {
         Outcome::Rejected => "Without the rejected fields, ",
         Outcome::Accepted | Outcome::Skipped => "",
     };
-    format!(
-        "  {condition}CreateVolume tries, in this order:\n{}",
-        indented(&table)
-    )
+    format!("  {condition}CreateVolume tries, in this order:\n{}", indented(&table))
 }
 
 fn cells(candidate: &Candidate) -> [String; 5] {
@@ -128,10 +111,7 @@ fn cells(candidate: &Candidate) -> [String; 5] {
     };
     let (iops, throughput) = match &candidate.performance {
         None => ("unknown".to_owned(), "unknown".to_owned()),
-        Some(of) => (
-            pair(of.read_iops, of.write_iops),
-            pair(of.read_mbps, of.write_mbps),
-        ),
+        Some(of) => (pair(of.read_iops, of.write_iops), pair(of.read_mbps, of.write_mbps)),
     };
     [
         category,

@@ -8,13 +8,7 @@ use super::request::{self, Draft};
 use crate::csi::param::Class;
 use crate::model::{Filesystem, Fsck, tag};
 
-pub(super) fn add(
-    class: &StorageClass,
-    parsed: &Parsed,
-    draft: &Draft,
-    settings: &Settings,
-    to: &mut Explained,
-) {
+pub(super) fn add(class: &StorageClass, parsed: &Parsed, draft: &Draft, settings: &Settings, to: &mut Explained) {
     add_zones(class, parsed, settings, to);
     if draft.block {
         to.set_with("filesystem", "none", "a raw block volume");
@@ -59,10 +53,7 @@ fn add_zones(class: &StorageClass, parsed: &Parsed, settings: &Settings, to: &mu
         to.set_with("zones", names.join(", "), effect);
     }
     let (mode, effect) = match waits {
-        true => (
-            "WaitForFirstConsumer",
-            "the disk is created in the zone of its pod",
-        ),
+        true => ("WaitForFirstConsumer", "the disk is created in the zone of its pod"),
         false => (
             "Immediate",
             "the disk is created before its pod is scheduled, so its zone may not suit the pod; \
@@ -115,22 +106,18 @@ fn add_features(class: &Class, to: &mut Explained) {
         (true, Some(key)) => to.set_with("encryption", "at rest", format!("with KMS key {key}")),
     }
     if class.multi_attach {
-        let effect = "up to 16 nodes of one zone, with NVMe, as volumeMode Block; no VolumeAttributesClass except for tags";
+        let effect =
+            "up to 16 nodes of one zone, with NVMe, as volumeMode Block; no VolumeAttributesClass except for tags";
         to.set_with("multiAttach", "true", effect);
     }
     if class.provisioned_iops > 0 {
         let effect = "in addition to the baseline of cloud_auto, billed";
-        to.set_with(
-            "provisionedIops",
-            class.provisioned_iops.to_string(),
-            effect,
-        );
+        to.set_with("provisionedIops", class.provisioned_iops.to_string(), effect);
     }
     if class.bursting {
         use crate::model::performance::{BURST_IOPS, BURST_THROUGHPUT};
-        let effect = format!(
-            "cloud_auto may exceed its baseline up to {BURST_IOPS} IOPS and {BURST_THROUGHPUT}, billed"
-        );
+        let effect =
+            format!("cloud_auto may exceed its baseline up to {BURST_IOPS} IOPS and {BURST_THROUGHPUT}, billed");
         to.set_with("burstingEnabled", "true", effect);
     }
     if let Some(group) = &class.resource_group {
@@ -147,10 +134,7 @@ fn add_tags(class: &Class, draft: &Draft, to: &mut Explained) {
     if draft.source == Some(request::Source::Volume) {
         own.push(tag::CLONE_OF);
     }
-    let user = class
-        .tags
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"));
+    let user = class.tags.iter().map(|(key, value)| format!("{key}={value}"));
     let all: Vec<_> = user.chain(own.into_iter().map(str::to_owned)).collect();
     let effect = format!(
         "and {}* with the names of claim and volume, if csi-provisioner runs with --extra-create-metadata",
@@ -170,10 +154,6 @@ fn add_lifecycle(class: &StorageClass, to: &mut Explained) {
             let effect = "volumes can be expanded while they are in use; they never shrink";
             to.set_with("allowVolumeExpansion", "true", effect);
         }
-        _ => to.set_with(
-            "allowVolumeExpansion",
-            "false",
-            "volumes cannot be expanded",
-        ),
+        _ => to.set_with("allowVolumeExpansion", "false", "volumes cannot be expanded"),
     }
 }

@@ -61,9 +61,9 @@ pub fn classify(observed: &Observed, rules: &Rules) -> Result<Report, UnrelatedC
     }
     view.judge_volumes(&mut report);
     view.judge_contents(&mut report);
-    report.findings.sort_by(|a, b| {
-        (a.class, a.kind, a.created, &a.id).cmp(&(b.class, b.kind, b.created, &b.id))
-    });
+    report
+        .findings
+        .sort_by(|a, b| (a.class, a.kind, a.created, &a.id).cmp(&(b.class, b.kind, b.created, &b.id)));
     Ok(report)
 }
 
@@ -117,8 +117,7 @@ impl<'a> View<'a> {
     fn is_referenced(&self, resource: &Resource<'_>) -> bool {
         let mut ids = std::iter::once(resource.id).chain(resource.group);
         let mut readings = self.readings().into_iter();
-        ids.any(|id| self.ids.contains(id))
-            || readings.any(|volumes| volumes.waits_for(resource.tags))
+        ids.any(|id| self.ids.contains(id)) || readings.any(|volumes| volumes.waits_for(resource.tags))
     }
 
     fn check_related(&self) -> Result<(), UnrelatedCluster> {
@@ -126,10 +125,7 @@ impl<'a> View<'a> {
         let snapshots = self.observed.snapshots.iter().map(resource_of_snapshot);
         let mut owned = disks.chain(snapshots).peekable();
         let is_empty = owned.peek().is_none();
-        if is_empty
-            || self.rules.allow_unreferenced
-            || owned.any(|resource| self.is_referenced(&resource))
-        {
+        if is_empty || self.rules.allow_unreferenced || owned.any(|resource| self.is_referenced(&resource)) {
             return Ok(());
         }
         Err(UnrelatedCluster {
@@ -153,9 +149,8 @@ impl<'a> View<'a> {
         }
         let volumes = self.volumes.get(disk.id.as_str());
         let volumes = volumes.map(Vec::as_slice).unwrap_or_default();
-        let is_released = |volume: &&Volume| {
-            volume.is_retained && matches!(volume.phase.as_str(), "Released" | "Failed")
-        };
+        let is_released =
+            |volume: &&Volume| volume.is_retained && matches!(volume.phase.as_str(), "Released" | "Failed");
         // A volume that was bound again can have another PersistentVolume.
         if let [volume, ..] = volumes
             && volumes.iter().all(is_released)
@@ -182,8 +177,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a VolumeAttachment explains why the instance holds the disk. A node whose instance is unknown may be this
-    /// instance.
+    /// Whether a VolumeAttachment explains why the instance holds the disk. A node whose instance is unknown may be
+    /// this instance.
     fn has_attachment(&self, disk: &Disk, instance: &InstanceId) -> bool {
         let instance_of = |node: &str| {
             let mut readings = self.readings().into_iter();
@@ -192,11 +187,8 @@ impl<'a> View<'a> {
         let names = self.names.get(disk.id.as_str()).into_iter().flatten();
         // Those without a name are of inline volumes, which can be of this disk.
         let names = names.map(|name| Some(*name)).chain([None]);
-        let mut attachments = names
-            .filter_map(|name| self.attachments.get(&name))
-            .flatten();
-        attachments
-            .any(|attachment| instance_of(&attachment.node).is_none_or(|known| known == instance))
+        let mut attachments = names.filter_map(|name| self.attachments.get(&name)).flatten();
+        attachments.any(|attachment| instance_of(&attachment.node).is_none_or(|known| known == instance))
     }
 
     fn judge_snapshot(&self, snapshot: &Snapshot, report: &mut Report) {
@@ -235,9 +227,7 @@ impl<'a> View<'a> {
                     volume.claim.as_ref(),
                 );
                 report.findings.extend(finding);
-                if let Presence::Foreign {
-                    row: Some(disk), ..
-                } = presence
+                if let Presence::Foreign { row: Some(disk), .. } = presence
                     && is_deleted_with_instance(disk)
                 {
                     let finding = of_disk(disk, Class::DeletedWithInstance, Some(volume));
@@ -335,13 +325,7 @@ fn of_snapshot(snapshot: &Snapshot) -> Finding {
     }
 }
 
-fn unowned(
-    kind: Kind,
-    handle: &str,
-    presence: &Presence,
-    object: &str,
-    claim: Option<&String>,
-) -> Option<Finding> {
+fn unowned(kind: Kind, handle: &str, presence: &Presence, object: &str, claim: Option<&String>) -> Option<Finding> {
     let missing = Finding {
         class: Class::Missing,
         kind,

@@ -76,10 +76,7 @@ impl fmt::Display for Refusal {
                 }
             }
             Self::NotLeaked(class) => {
-                write!(
-                    f,
-                    "it is reported as {class}, and only leaked resources are deleted"
-                )
+                write!(f, "it is reported as {class}, and only leaked resources are deleted")
             }
             Self::NotReported => f.write_str(
                 "the report does not have it: it is younger than --min-age, or was not listed yet; run again later",

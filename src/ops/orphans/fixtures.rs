@@ -7,9 +7,7 @@ use jiff::Timestamp;
 
 use super::{Observed, Rules};
 use crate::cluster::volumes::{Content, ContentKind, Volume, Volumes};
-use crate::model::{
-    Category, Disk, DiskKind, DiskStatus, Gib, Snapshot, SnapshotStatus, Tags, tag,
-};
+use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, Snapshot, SnapshotStatus, Tags, tag};
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
@@ -46,18 +44,9 @@ pub(super) fn disk(id: &str) -> Disk {
         locks: Vec::new(),
         tags: Tags::from([
             (tag::CLUSTER.to_owned(), "c-test".to_owned()),
-            (
-                "kubernetes.io/created-for/pv/name".to_owned(),
-                "pvc-1".to_owned(),
-            ),
-            (
-                "kubernetes.io/created-for/pvc/name".to_owned(),
-                "data".to_owned(),
-            ),
-            (
-                "kubernetes.io/created-for/pvc/namespace".to_owned(),
-                "team".to_owned(),
-            ),
+            ("kubernetes.io/created-for/pv/name".to_owned(), "pvc-1".to_owned()),
+            ("kubernetes.io/created-for/pvc/name".to_owned(), "data".to_owned()),
+            ("kubernetes.io/created-for/pvc/namespace".to_owned(), "team".to_owned()),
         ]),
         created: ago(2 * HOUR),
         attached: None,

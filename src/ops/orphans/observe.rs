@@ -1,5 +1,5 @@
-//! Reads Kubernetes, then the cloud, then Kubernetes again, so that a volume that is created or deleted meanwhile is not
-//! reported as an orphan.
+//! Reads Kubernetes, then the cloud, then Kubernetes again, so that a volume that is created or deleted meanwhile is
+//! not reported as an orphan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,9 +57,7 @@ pub enum Presence {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
-    #[error(
-        "the volumes could not be listed completely from Kubernetes, so no disk is reported as unused"
-    )]
+    #[error("the volumes could not be listed completely from Kubernetes, so no disk is reported as unused")]
     Kubernetes(#[from] ListError),
     #[error("the disks and snapshots could not be listed completely from the cloud")]
     Cloud(#[from] disk::Error),
@@ -88,8 +86,7 @@ impl Observer {
         let at = self.clock.now();
         let disks = inventory.owned_disks(deadline).await?;
         let snapshots = inventory.owned_snapshots(deadline).await?;
-        let any_snapshot_visible =
-            !snapshots.is_empty() || inventory.sees_any_snapshot(deadline).await?;
+        let any_snapshot_visible = !snapshots.is_empty() || inventory.sees_any_snapshot(deadline).await?;
         let after = self.volumes().await?;
         let mut observed = Observed {
             at,
@@ -127,12 +124,7 @@ impl Observer {
         let contents = contents.filter(|content| content.kind == ContentKind::Snapshot);
         let snapshots = contents
             .filter_map(|content| content.handle.as_deref())
-            .filter(|handle| {
-                !observed
-                    .snapshots
-                    .iter()
-                    .any(|row| row.id.as_str() == *handle)
-            })
+            .filter(|handle| !observed.snapshots.iter().any(|row| row.id.as_str() == *handle))
             .map(|handle| (handle, handle.parse().ok().map(ResourceId::Snapshot)));
         let wanted: BTreeMap<_, _> = disks.chain(snapshots).collect();
         let read = join_all(wanted.into_iter().map(|(handle, id)| async move {

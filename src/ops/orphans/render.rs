@@ -51,11 +51,7 @@ fn findings(report: &Report) -> String {
             finding.class.to_string(),
             or_dash(finding.object.clone()),
             or_dash(finding.claim.clone()),
-            or_dash(
-                finding
-                    .created
-                    .map(|created| short(age(report.at, created))),
-            ),
+            or_dash(finding.created.map(|created| short(age(report.at, created)))),
             or_dash(finding.size.map(|size| size.to_string())),
             or_dash(finding.zone.clone()),
             or_dash(Some(instances(finding).join(" ")).filter(|text| !text.is_empty())),
@@ -71,11 +67,7 @@ pub fn deletions_table(deletions: &[Deletion]) -> String {
     let mut table = new_table(&["ID", "RESULT", "REASON"]);
     for deletion in deletions {
         let (result, reason) = words(&deletion.outcome);
-        table.add_row(vec![
-            deletion.id.to_string(),
-            result.to_owned(),
-            or_dash(reason),
-        ]);
+        table.add_row(vec![deletion.id.to_string(), result.to_owned(), or_dash(reason)]);
     }
     trimmed(&table)
 }
@@ -166,13 +158,7 @@ mod tests {
 
     #[test]
     fn ages_are_printed_in_their_largest_unit() {
-        for (seconds, text) in [
-            (59, "59s"),
-            (60, "1m"),
-            (7199, "1h"),
-            (DAY, "1d"),
-            (90 * DAY, "90d"),
-        ] {
+        for (seconds, text) in [(59, "59s"), (60, "1m"), (7199, "1h"), (DAY, "1d"), (90 * DAY, "90d")] {
             assert_eq!(short(Duration::from_secs(seconds)), text);
         }
     }

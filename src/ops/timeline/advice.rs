@@ -4,9 +4,7 @@ use crate::base::Phase;
 
 /// For a step that has been running for long.
 pub(super) fn for_step(step: &str) -> Option<&'static str> {
-    let phase = Phase::ALL
-        .into_iter()
-        .find(|phase| phase.as_str() == step)?;
+    let phase = Phase::ALL.into_iter().find(|phase| phase.as_str() == step)?;
     Some(match phase {
         Phase::RateLimit => {
             "The cloud throttles this action, or a configured rate limit (`rateLimits`) delays it; the driver continues by \
@@ -17,9 +15,7 @@ pub(super) fn for_step(step: &str) -> Option<&'static str> {
             "Another disk of the instance is being attached or detached. If this takes minutes, that disk is stuck: \
              `kubectl get volumeattachments` lists the volumes of the node."
         }
-        Phase::Poll => {
-            "If this takes minutes, check the state of the disk and of the instance in the console."
-        }
+        Phase::Poll => "If this takes minutes, check the state of the disk and of the instance in the console.",
         Phase::DeviceWait => {
             "Check in the console that the disk is attached to the instance, and with `lsblk -o NAME,SERIAL` on the node \
              that its device is there."

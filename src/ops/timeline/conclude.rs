@@ -54,9 +54,7 @@ impl Timeline {
     /// The failures, the running calls, or what Kubernetes waits for.
     fn pending(&self) -> Vec<String> {
         let failures = self.unresolved().into_iter();
-        let mut lines: Vec<_> = failures
-            .map(|(source, call)| failed(source, call))
-            .collect();
+        let mut lines: Vec<_> = failures.map(|(source, call)| failed(source, call)).collect();
         let running = self.calls().rev().filter(|(_, call)| call.is_running());
         lines.extend(running.map(|(source, call)| self.running(source, call)));
         if lines.is_empty() {
@@ -85,17 +83,14 @@ impl Timeline {
         });
         let advice = advice::for_step(name).filter(|_| seconds >= LONG);
         let advice = advice.map_or_else(String::new, |advice| format!(" {advice}"));
-        format!(
-            "{method} on {source} has been running for {seconds} s: {what} ({name}){refused}.{advice}"
-        )
+        format!("{method} on {source} has been running for {seconds} s: {what} ({name}){refused}.{advice}")
     }
 
     /// The last warning of the node plugin about the health of the volume, unless it has recovered or was unmounted.
     fn unhealthy(&self) -> Option<String> {
         let (source, note) = self.calls().rev().find_map(|(source, call)| {
             let is_unstaged = call.method == "NodeUnstageVolume" && !call.is_running();
-            let is_health =
-                |note: &&String| note.starts_with(UNHEALTHY) || note.starts_with(HEALTHY_AGAIN);
+            let is_health = |note: &&String| note.starts_with(UNHEALTHY) || note.starts_with(HEALTHY_AGAIN);
             let of_health = call.notes.iter().rfind(is_health);
             match of_health {
                 Some(note) => Some((source, note.as_str())),
@@ -133,12 +128,9 @@ impl Timeline {
                 format!("The last call, {} on {source}, succeeded.", call.method)
             }
             None if !self.unavailable.is_empty() => {
-                "No conclusion: not all sources could be read, and the others have no entry."
-                    .to_owned()
+                "No conclusion: not all sources could be read, and the others have no entry.".to_owned()
             }
-            None => {
-                "Nothing is recorded about the volume in the sources that were read.".to_owned()
-            }
+            None => "Nothing is recorded about the volume in the sources that were read.".to_owned(),
         }
     }
 }

@@ -72,8 +72,7 @@ impl Timeline {
     /// Adds what Kubernetes has recorded.
     pub fn add_kubernetes(&mut self, history: &VolumeHistory) {
         self.disk = self.disk.take().or_else(|| history.disk.clone());
-        self.persistent_volume
-            .clone_from(&history.persistent_volume);
+        self.persistent_volume.clone_from(&history.persistent_volume);
         self.zones.clone_from(&history.zones);
         self.pod_nodes.clone_from(&history.pod_nodes);
         if history.claim.is_none() && history.persistent_volume.is_none() {
@@ -84,11 +83,7 @@ impl Timeline {
         let events = history.events.iter().cloned().map(Entry::Event);
         self.entries.extend(events);
         for attachment in &history.attachments {
-            let state = match (
-                &attachment.error,
-                attachment.is_deleted,
-                attachment.is_attached,
-            ) {
+            let state = match (&attachment.error, attachment.is_deleted, attachment.is_attached) {
                 (Some(error), ..) => error.clone(),
                 (None, true, _) => "waits for the detach".to_owned(),
                 (None, false, true) => "attached".to_owned(),

@@ -29,9 +29,7 @@ pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -
             "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} is scaled to 0 replicas. Run \
              `kubectl -n {namespace} scale deployment {name} --replicas=2`."
         ),
-        Some(ControllerDeployment {
-            namespace, name, ..
-        }) => format!(
+        Some(ControllerDeployment { namespace, name, .. }) => format!(
             "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} has no pod. Run \
              `kubectl -n {namespace} describe replicasets`."
         ),
@@ -43,14 +41,10 @@ pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -
 }
 
 fn not_ready(pod: &PodStatus) -> String {
-    let PodStatus {
-        namespace, name, ..
-    } = pod;
+    let PodStatus { namespace, name, .. } = pod;
     let reason = pod.reason.as_deref().map(one_line);
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-    format!(
-        "the pod {namespace}/{name} is not ready{reason}. Run `kubectl -n {namespace} describe pod {name}`."
-    )
+    format!("the pod {namespace}/{name} is not ready{reason}. Run `kubectl -n {namespace} describe pod {name}`.")
 }
 
 /// If volumes cannot be attached to this node, or mounted or unmounted there.
@@ -151,11 +145,7 @@ mod tests {
                 vec![deployment(0)],
                 "`kubectl -n storage scale deployment controller --replicas=2`",
             ),
-            (
-                &[],
-                vec![deployment(2)],
-                "the Deployment storage/controller has no pod",
-            ),
+            (&[], vec![deployment(2)], "the Deployment storage/controller has no pod"),
             (&[], vec![], "no Deployment has the labels of the chart"),
         ] {
             let message = no_controller(pods, &deployments).unwrap();
@@ -196,11 +186,7 @@ mod tests {
                 "is not ready (Kubelet stopped posting node status), so",
             ),
             (&unregistered, &[], "no pod of its node plugin is there"),
-            (
-                &unregistered,
-                &plugin,
-                "although its node plugin storage/n-1 is ready",
-            ),
+            (&unregistered, &plugin, "although its node plugin storage/n-1 is ready"),
             (
                 &node,
                 &failing,

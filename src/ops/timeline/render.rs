@@ -102,10 +102,7 @@ fn summary(call: &Call) -> String {
     let message = call.message.as_deref();
     let message = message.map(|text| format!(": {}", one_line(text)));
     let message = message.unwrap_or_default();
-    format!(
-        "{}{node}  {duration}  {code}{repeated}{message}",
-        call.method
-    )
+    format!("{}{node}  {duration}  {code}{repeated}{message}", call.method)
 }
 
 fn steps(text: &mut String, call: &Call) {
@@ -113,10 +110,7 @@ fn steps(text: &mut String, call: &Call) {
         line(text, &format!("    {}", step_line(step)));
     }
     if call.omitted_steps > 0 {
-        line(
-            text,
-            &format!("    {} more steps are not kept", call.omitted_steps),
-        );
+        line(text, &format!("    {} more steps are not kept", call.omitted_steps));
     }
     for note in &call.notes {
         line(text, &format!("    warning: {note}"));

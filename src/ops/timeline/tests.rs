@@ -114,16 +114,9 @@ fn a_later_warning_of_kubernetes_is_the_conclusion_of_a_successful_call() {
         }],
         ..VolumeHistory::default()
     });
-    assert!(
-        timeline
-            .conclusion()
-            .contains("FailedScheduling for Pod/db-0")
-    );
+    assert!(timeline.conclusion().contains("FailedScheduling for Pod/db-0"));
     let text = text(&timeline);
-    assert!(
-        text.contains("FailedScheduling (3 times): node(s) had"),
-        "{text}"
-    );
+    assert!(text.contains("FailedScheduling (3 times): node(s) had"), "{text}");
     assert!(
         text.starts_with("disk d-1, PersistentVolume unknown, claim default/data\n"),
         "{text}"
@@ -136,9 +129,7 @@ fn nothing_is_not_success() {
     assert!(timeline.conclusion().starts_with("Nothing is recorded"));
     assert_eq!(json(&timeline)["entries"], serde_json::json!([]));
     let mut unread = timeline.clone();
-    unread
-        .unavailable
-        .push("node i-1: cannot connect".to_owned());
+    unread.unavailable.push("node i-1: cannot connect".to_owned());
     assert!(unread.conclusion().starts_with("No conclusion"));
 }
 
@@ -174,20 +165,11 @@ fn a_running_call_does_not_hide_the_failure_that_it_repeats() {
 
 #[test]
 fn events_that_only_wait_do_not_hide_the_warning_before_them() {
-    let warning = event(
-        10,
-        "FailedScheduling",
-        true,
-        "1 node(s) exceed max volume count",
-    );
+    let warning = event(10, "FailedScheduling", true, "1 node(s) exceed max volume count");
     let waiting = event(20, "WaitForPodScheduled", false, "waiting for pod db-0");
     let mut timeline = Timeline::new("default/data", at(100));
     timeline.add_kubernetes(&recorded(vec![waiting.clone()]));
-    assert!(
-        timeline
-            .conclusion()
-            .contains("WaitForPodScheduled for Pod/db-0")
-    );
+    assert!(timeline.conclusion().contains("WaitForPodScheduled for Pod/db-0"));
     timeline.obstacles = vec!["No controller runs.".to_owned()];
     assert_eq!(timeline.conclusion(), "No controller runs.");
     timeline.obstacles.clear();
@@ -224,18 +206,10 @@ fn an_unhealthy_volume_is_reported_until_it_recovers_or_is_unmounted() {
 #[test]
 fn a_message_without_advice_gets_it() {
     let message = "DEVICE_NOT_FOUND: volume d-1:\n no device with serial 1 appeared by the dead…";
-    let failed = call(
-        1,
-        "NodeStageVolume",
-        Some("DeadlineExceeded"),
-        Some(message),
-    );
+    let failed = call(1, "NodeStageVolume", Some("DeadlineExceeded"), Some(message));
     let advice = crate::model::Failure::DeviceNotFound.advice();
     let conclusion = timeline(vec![failed]).conclusion();
-    assert!(
-        conclusion.ends_with(&format!("by the dead…; {advice}")),
-        "{conclusion}"
-    );
+    assert!(conclusion.ends_with(&format!("by the dead…; {advice}")), "{conclusion}");
     assert_eq!(conclusion.lines().count(), 1);
 }
 
@@ -259,15 +233,9 @@ fn at_node(mut call: Call, node: &str) -> Call {
 fn another_call_does_not_hide_a_failure() {
     let expand = |second| {
         let message = Some("OUT_OF_RANGE: no size satisfies the request");
-        call(
-            second,
-            "ControllerExpandVolume",
-            Some("OutOfRange"),
-            message,
-        )
+        call(second, "ControllerExpandVolume", Some("OutOfRange"), message)
     };
-    let publish =
-        |second, code| at_node(call(second, "ControllerPublishVolume", code, None), "i-1");
+    let publish = |second, code| at_node(call(second, "ControllerPublishVolume", code, None), "i-1");
     let lines = |calls| {
         let conclusion = timeline(calls).conclusion();
         conclusion.lines().map(str::to_owned).collect::<Vec<_>>()
@@ -296,22 +264,10 @@ fn a_failure_is_over_once_its_purpose_is() {
     let unpublish = "ControllerUnpublishVolume";
     for (first, later, is_over) in [
         (failed("CreateVolume"), succeeded(publish), true),
-        (
-            failed("NodeStageVolume"),
-            succeeded("NodeUnstageVolume"),
-            true,
-        ),
+        (failed("NodeStageVolume"), succeeded("NodeUnstageVolume"), true),
         (failed("NodeStageVolume"), succeeded(unpublish), true),
-        (
-            failed("NodePublishVolume"),
-            succeeded("NodeUnpublishVolume"),
-            true,
-        ),
-        (
-            failed("NodePublishVolume"),
-            succeeded("NodeStageVolume"),
-            false,
-        ),
+        (failed("NodePublishVolume"), succeeded("NodeUnpublishVolume"), true),
+        (failed("NodePublishVolume"), succeeded("NodeStageVolume"), false),
         (failed("CreateSnapshot"), succeeded(publish), false),
         (failed("CreateSnapshot"), succeeded("DeleteVolume"), true),
         (
@@ -332,10 +288,6 @@ fn a_failure_is_over_once_its_purpose_is() {
     ] {
         let names = (first.method.clone(), later.method.clone());
         let conclusion = timeline(vec![first, later]).conclusion();
-        assert_eq!(
-            conclusion.ends_with("succeeded."),
-            is_over,
-            "{names:?}: {conclusion}"
-        );
+        assert_eq!(conclusion.ends_with("succeeded."), is_over, "{names:?}: {conclusion}");
     }
 }

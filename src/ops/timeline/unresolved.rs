@@ -5,8 +5,8 @@ use jiff::SignedDuration;
 use super::entry::Timeline;
 use super::history::Call;
 
-/// Sidecars and kubelet retry a call after at most 5 minutes. A call that failed longer ago, with other calls since, is not
-/// made anymore.
+/// Sidecars and kubelet retry a call after at most 5 minutes. A call that failed longer ago, with other calls since, is
+/// not made anymore.
 const RETRIED: SignedDuration = SignedDuration::from_mins(15);
 
 /// A call with its source.

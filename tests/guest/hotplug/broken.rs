@@ -16,9 +16,7 @@ async fn a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later(
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1failing0000000001", 64 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000001", 64 * MIB).await;
     guest.sh("udevadm settle").await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     attached.be(Mood::Fails).await;
@@ -38,9 +36,7 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.come().await;
     let file = format!("{}/file", volume.target);
@@ -74,9 +70,7 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
         let recorded = guest
             .try_sh("dumpe2fs -h /dev/vda 2> /dev/null | grep '^Filesystem state:.*with errors'")
             .await;
-        volume
-            .context
-            .insert("fsck".to_owned(), "journal".to_owned());
+        volume.context.insert("fsck".to_owned(), "journal".to_owned());
         let staged = volume.stage().await;
         if recorded.code == 0 {
             let error = staged.unwrap_err();
@@ -113,15 +107,9 @@ async fn a_disk_that_hangs_blocks_only_itself() {
         return;
     };
     let node = guest.node().await;
-    let hung = guest
-        .attach_new(Kind::Virtio, "bp1hanging0000000001", 64 * MIB)
-        .await;
-    let well = guest
-        .attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB)
-        .await;
-    let blank = guest
-        .attach_new(Kind::Virtio, "bp1hanging0000000002", 64 * MIB)
-        .await;
+    let hung = guest.attach_new(Kind::Virtio, "bp1hanging0000000001", 64 * MIB).await;
+    let well = guest.attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB).await;
+    let blank = guest.attach_new(Kind::Virtio, "bp1hanging0000000002", 64 * MIB).await;
     let stuck = node.volume(&hung.disk, filesystem("ext4"));
     let other = node.volume(&well.disk, filesystem("ext4"));
     stuck.come().await;
@@ -148,9 +136,7 @@ async fn a_disk_that_hangs_blocks_only_itself() {
         guest.write(&path, "beside a disk that hangs").await;
         third.leave().await;
         assert_ne!(attached.detach().await.count("beside a disk that hangs"), 0);
-        guest
-            .write(&format!("{}/file", other.target), "neighbour")
-            .await;
+        guest.write(&format!("{}/file", other.target), "neighbour").await;
         other.leave().await;
         assert_ne!(well.detach().await.count("neighbour"), 0);
     };
@@ -166,9 +152,7 @@ async fn a_disk_that_hangs_blocks_only_itself() {
     eprintln!("staging a disk that hangs: {}", staged.unwrap_err());
     hung.be(Mood::Well).await;
     blank.be(Mood::Well).await;
-    guest
-        .sh("until [[ -e /run/written ]]; do sleep 0.1; done")
-        .await;
+    guest.sh("until [[ -e /run/written ]]; do sleep 0.1; done").await;
     assert_eq!(guest.read(&file).await, "before it hung");
     stuck.leave().await;
     late.come().await;

@@ -13,9 +13,7 @@ async fn a_copy_of_a_mounted_btrfs_is_rejected_and_mounted_after_its_source_is_u
         return;
     };
     let node = guest.node().await;
-    let source = guest
-        .attach_new(Kind::Virtio, "btrfssource", 256 * MIB)
-        .await;
+    let source = guest.attach_new(Kind::Virtio, "btrfssource", 256 * MIB).await;
     let volume = node.volume(&source.disk, filesystem("btrfs"));
     volume.come().await;
     guest
@@ -32,9 +30,7 @@ async fn a_copy_of_a_mounted_btrfs_is_rejected_and_mounted_after_its_source_is_u
 
     let copy = guest.attach(&snapshot).await;
     let restored = node.volume(&copy.disk, filesystem("btrfs"));
-    let can_mount_both = guest
-        .try_sh("[ -e /sys/fs/btrfs/features/temp_fsid ]")
-        .await;
+    let can_mount_both = guest.try_sh("[ -e /sys/fs/btrfs/features/temp_fsid ]").await;
     if can_mount_both.code == 0 {
         restored.come().await;
         let name = guest.read(&format!("{}/name", volume.target)).await;

@@ -31,18 +31,13 @@ async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> V
 
 #[tokio::test]
 async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
-    let Some(guest) = Guest::fresh("each_of_twenty_disks_attached_at_once_is_the_right_one").await
-    else {
+    let Some(guest) = Guest::fresh("each_of_twenty_disks_attached_at_once_is_the_right_one").await else {
         return;
     };
     let node = guest.node().await;
     let disks: Vec<_> = (0..COUNT)
         .map(|number| {
-            let kind = if number % 5 == 4 {
-                Kind::Nvme
-            } else {
-                Kind::Virtio
-            };
+            let kind = if number % 5 == 4 { Kind::Nvme } else { Kind::Virtio };
             // The number comes first in the middle and last at the end: no prefix, no order is unique.
             guest.disk(
                 kind,
@@ -51,10 +46,7 @@ async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
             )
         })
         .collect();
-    let volumes: Vec<_> = disks
-        .iter()
-        .map(|disk| node.volume(disk, filesystem("ext4")))
-        .collect();
+    let volumes: Vec<_> = disks.iter().map(|disk| node.volume(disk, filesystem("ext4"))).collect();
     // kubelet does not wait for the last disk before it stages the first.
     let (attached, ()) = tokio::join!(all(disks.iter().map(|disk| guest.attach(disk))), async {
         all(volumes.iter().map(|volume| volume.come_at_last())).await;
@@ -66,16 +58,11 @@ async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
     let names = guest
         .sh("for f in /sys/block/vd*/serial; do n=${f#/sys/block/}; echo ${n%/serial} $(cat $f); done")
         .await;
-    let names: BTreeMap<_, _> = names
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .collect();
+    let names: BTreeMap<_, _> = names.lines().filter_map(|line| line.split_once(' ')).collect();
     let in_order = disks
         .iter()
         .filter(|disk| names.values().any(|serial| *serial == disk.serial));
-    let in_order = in_order
-        .map(|disk| disk.serial.as_str())
-        .eq(names.values().copied());
+    let in_order = in_order.map(|disk| disk.serial.as_str()).eq(names.values().copied());
     eprintln!("names in the order of attaching: {in_order}: {names:?}");
     all(volumes.iter().map(|volume| volume.leave())).await;
     guest.has_no_mounts().await;

@@ -13,9 +13,7 @@ async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stag
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1fserror0000000001", 64 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1fserror0000000001", 64 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.come().await;
     let file = format!("{}/file", volume.target);
@@ -43,9 +41,7 @@ async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stag
     assert!(is_named, "{error}");
     volume.leave().await;
 
-    volume
-        .context
-        .insert("fsck".to_owned(), "journal".to_owned());
+    volume.context.insert("fsck".to_owned(), "journal".to_owned());
     let error = volume.stage().await.unwrap_err();
     let is_named = error.message().starts_with("FILESYSTEM_DAMAGED");
     assert!(is_named, "{error}");

@@ -26,9 +26,7 @@ async fn is_formatted_and_expanded(fs_type: &str) {
     };
     eprintln!("{}", guest.sh("uname -r").await);
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.come().await;
     let file = format!("{}/file", volume.target);
@@ -70,9 +68,7 @@ async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1feature0000000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1feature0000000001", SIZE).await;
     guest.has_device("/dev/vda").await;
     let made = guest.try_sh(mkfs).await;
     if made.code != 0 {

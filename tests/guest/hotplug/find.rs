@@ -36,10 +36,7 @@ async fn a_disk_that_comes_late_is_waited_for() {
         staged.unwrap();
         volume.publish().await.unwrap();
         guest
-            .write(
-                &format!("{}/file", volume.target),
-                &format!("late {serial}"),
-            )
+            .write(&format!("{}/file", volume.target), &format!("late {serial}"))
             .await;
         volume.leave().await;
         assert_ne!(attached.detach().await.count(&format!("late {serial}")), 0);
@@ -90,13 +87,11 @@ async fn disks_with_one_serial_are_refused_until_one_is_left() {
         return;
     };
     let node = guest.node().await;
-    let first = guest
-        .attach_new(Kind::Virtio, "bp1double00000000001", SIZE)
+    let first = guest.attach_new(Kind::Virtio, "bp1double00000000001", SIZE).await;
+    let second = guest.attach_new(Kind::Nvme, "bp1double00000000001", SIZE).await;
+    guest
+        .sh("until [[ $(grep -ls bp1double /sys/block/*/{serial,device/serial} | wc -l) == 2 ]]; do sleep 0.1; done")
         .await;
-    let second = guest
-        .attach_new(Kind::Nvme, "bp1double00000000001", SIZE)
-        .await;
-    guest.sh("until [[ $(grep -ls bp1double /sys/block/*/{serial,device/serial} | wc -l) == 2 ]]; do sleep 0.1; done").await;
     let volume = node.volume(&first.disk, filesystem("ext4"));
     let error = volume.stage().await.unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
@@ -122,10 +117,7 @@ async fn a_disk_whose_serial_is_cut_or_missing_is_refused_and_not_written_to() {
     };
     let node = guest.node().await;
     for (serial, word) in [
-        (
-            "bp1longer0000000000001x",
-            "with serial bp1longer00000000000",
-        ),
+        ("bp1longer0000000000001x", "with serial bp1longer00000000000"),
         ("", "create a new disk from the snapshot"),
     ] {
         let disk = guest.disk(Kind::Virtio, serial, SIZE);

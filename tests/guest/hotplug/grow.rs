@@ -39,9 +39,7 @@ async fn grows_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1growing0000000001", sizes[0])
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000001", sizes[0]).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.come().await;
     let target = &volume.target;
@@ -101,7 +99,8 @@ async fn total(volume: &Volume) -> u64 {
 
 /// How often the load has written.
 async fn writings(guest: &Guest) -> u32 {
-    let script = "until ls /run/load.[0-9]* > /dev/null 2>&1; do sleep 0.1; done; cat /run/load.[0-9]* | sort -n | tail -n 1";
+    let script =
+        "until ls /run/load.[0-9]* > /dev/null 2>&1; do sleep 0.1; done; cat /run/load.[0-9]* | sort -n | tail -n 1";
     guest.sh(script).await.parse().unwrap()
 }
 
@@ -119,9 +118,7 @@ async fn an_nvme_disk_that_grew_while_it_was_away_is_grown_by_staging() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Nvme, "bp1growing0000000003", 64 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Nvme, "bp1growing0000000003", 64 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.come().await;
     let file = format!("{}/file", volume.target);
@@ -156,9 +153,7 @@ async fn a_raw_block_volume_grows_while_it_is_open() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1growing0000000002", 64 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
     volume.come().await;
     guest

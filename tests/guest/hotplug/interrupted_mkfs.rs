@@ -14,7 +14,8 @@ const REPEATED: &str = "mkfs was interrupted on this disk, which was blank befor
 /// Kills node plugin and mkfs after mkfs has written a part, which is on the disk afterwards.
 async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type: &str) {
     let volume = node.volume(&attached.disk, filesystem(fs_type));
-    // Writers wait for the disk as soon as this much is dirty. mkfs.btrfs writes 4 MiB of zeros and then, at once, the rest.
+    // Writers wait for the disk as soon as this much is dirty. mkfs.btrfs writes 4 MiB of zeros and then, at once, the
+    // rest.
     let (dirty, mood) = match fs_type {
         "btrfs" => (5 << 20, Mood::WritesHang),
         _ => (64 << 10, Mood::WritesSlowly(1 << 20)),
@@ -57,9 +58,7 @@ async fn is_completed(fs_type: &str) {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1interrupted000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1interrupted000001", SIZE).await;
     interrupt(&guest, &node, &attached, fs_type).await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
@@ -103,9 +102,7 @@ async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1interrupted000002", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1interrupted000002", SIZE).await;
     interrupt(&guest, &node, &attached, "xfs").await;
     let disk = attached.detach().await;
     let before = std::fs::read(&disk.image).unwrap();

@@ -75,9 +75,7 @@ async fn what_is_only_read_is_not_changed() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1readonly000000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1readonly000000001", SIZE).await;
     let writer = node.volume(&attached.disk, filesystem("ext4"));
     writer.come().await;
     let file = format!("{}/file", writer.target);
@@ -98,53 +96,37 @@ async fn what_is_only_read_is_not_changed() {
                 true => {
                     let found = format!("grep -aq 'to be read' {}", reader.target);
                     guest.sh(&found).await;
-                    let script = format!(
-                        "echo x | dd of={} conv=fsync,notrunc status=none",
-                        reader.target
-                    );
+                    let script = format!("echo x | dd of={} conv=fsync,notrunc status=none", reader.target);
                     guest.try_sh(&script).await
                 }
                 false => {
                     assert_eq!(guest.read(&file).await, "to be read");
-                    guest
-                        .try_sh(&format!("echo x > {}/other", reader.target))
-                        .await
+                    guest.try_sh(&format!("echo x > {}/other", reader.target)).await
                 }
             };
             assert_ne!(written.code, 0, "it could be written to: {}", written.text);
             reader.leave().await;
             attached.detach().await;
-            assert!(
-                std::fs::read(&disk.image).unwrap() == before,
-                "the disk was changed"
-            );
+            assert!(std::fs::read(&disk.image).unwrap() == before, "the disk was changed");
         }
     }
 }
 
 #[tokio::test]
 async fn a_killed_node_plugin_goes_on_with_what_is_mounted() {
-    let Some(guest) = Guest::fresh("a_killed_node_plugin_goes_on_with_what_is_mounted").await
-    else {
+    let Some(guest) = Guest::fresh("a_killed_node_plugin_goes_on_with_what_is_mounted").await else {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1killed00000000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1killed00000000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.come().await;
-    guest
-        .write(&format!("{}/file", volume.target), "before the kill")
-        .await;
+    guest.write(&format!("{}/file", volume.target), "before the kill").await;
     guest.sh("kill -9 $(cat /run/node.pid)").await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.come().await;
-    assert_eq!(
-        guest.read(&format!("{}/file", volume.target)).await,
-        "before the kill"
-    );
+    assert_eq!(guest.read(&format!("{}/file", volume.target)).await, "before the kill");
     volume.leave().await;
     guest.has_no_mounts().await;
 }

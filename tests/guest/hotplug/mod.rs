@@ -28,16 +28,13 @@ impl Guest {
 
     /// Waits until a device node exists and udev has finished with it.
     async fn has_device(&self, path: &str) {
-        self.sh(&format!(
-            "until [[ -b {path} ]]; do sleep 0.05; done; udevadm settle"
-        ))
-        .await;
+        self.sh(&format!("until [[ -b {path} ]]; do sleep 0.05; done; udevadm settle"))
+            .await;
     }
 
     /// Puts this text into a file, and has it on the disk.
     async fn write(&self, path: &str, text: &str) {
-        self.sh(&format!("echo '{text}' > {path}; sync {path}"))
-            .await;
+        self.sh(&format!("echo '{text}' > {path}; sync {path}")).await;
     }
 
     async fn read(&self, path: &str) -> String {

@@ -1,5 +1,5 @@
-//! NVMe disks that grow while they are mounted. QEMU's NVMe devices cannot grow, so the guest exports a virtio disk as a
-//! namespace of the kernel's NVMe target and connects to it over TCP on its loopback interface.
+//! NVMe disks that grow while they are mounted. QEMU's NVMe devices cannot grow, so the guest exports a virtio disk as
+//! a namespace of the kernel's NVMe target and connects to it over TCP on its loopback interface.
 
 use tonic::Status;
 
@@ -45,12 +45,7 @@ const DISCONNECT: &str = "echo 1 > /sys/class/nvme/nvme0/delete_controller
      rmdir subsystems/disk/namespaces/1 subsystems/disk ports/1";
 
 /// The cloud makes the disk larger while kubelet calls. The controller announces it with an asynchronous event.
-async fn grow(
-    guest: &Guest,
-    volume: &Volume,
-    attached: &Attached<'_>,
-    size: u64,
-) -> Result<i64, Status> {
+async fn grow(guest: &Guest, volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
     let announce = format!(
         "until [[ $(cat /sys/block/vda/size) == {} ]]; do sleep 0.02; done
          echo 1 > {TARGET}/subsystems/disk/namespaces/1/revalidate_size",
@@ -63,23 +58,11 @@ async fn grow(
     grown
 }
 
-async fn grows_under_load(
-    guest: &Guest,
-    node: &Node,
-    parent: &str,
-    fs_type: &str,
-    [size, larger]: [u64; 2],
-) {
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1backing0000000001", size)
-        .await;
-    guest
-        .sh("until [[ -b /dev/vda ]]; do sleep 0.02; done")
-        .await;
+async fn grows_under_load(guest: &Guest, node: &Node, parent: &str, fs_type: &str, [size, larger]: [u64; 2]) {
+    let attached = guest.attach_new(Kind::Virtio, "bp1backing0000000001", size).await;
+    guest.sh("until [[ -b /dev/vda ]]; do sleep 0.02; done").await;
     guest.sh(&connect()).await;
-    let found = guest
-        .sh("basename $(realpath /sys/block/nvme0n1/device)")
-        .await;
+    let found = guest.sh("basename $(realpath /sys/block/nvme0n1/device)").await;
     assert_eq!(found, parent);
     let mut disk = attached.disk.clone();
     SERIAL.clone_into(&mut disk.serial);
@@ -88,13 +71,7 @@ async fn grows_under_load(
     let source = format!("findmnt -rno SOURCE -M {}", volume.target);
     assert_eq!(guest.sh(&source).await, "/dev/nvme0n1");
     guest.sh(&load(&volume.target)).await;
-    assert_grows(
-        guest,
-        &volume,
-        larger,
-        grow(guest, &volume, &attached, larger),
-    )
-    .await;
+    assert_grows(guest, &volume, larger, grow(guest, &volume, &attached, larger)).await;
     end_load(guest, &volume.target).await;
     volume.leave().await;
     guest.sh(DISCONNECT).await;
@@ -110,10 +87,7 @@ async fn grows_under_load(
 /// Both filesystems, on a disk whose parent in sysfs is this.
 async fn filesystems_grow(guest: &Guest, parent: &str) {
     let node = guest.node().await;
-    for (fs_type, sizes) in [
-        ("ext4", [64 * MIB, 512 * MIB]),
-        ("xfs", [320 * MIB, 1024 * MIB]),
-    ] {
+    for (fs_type, sizes) in [("ext4", [64 * MIB, 512 * MIB]), ("xfs", [320 * MIB, 1024 * MIB])] {
         eprintln!("{fs_type}");
         grows_under_load(guest, &node, parent, fs_type, sizes).await;
     }

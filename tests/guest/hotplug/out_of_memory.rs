@@ -1,5 +1,5 @@
-//! A filesystem tool that exhausts the memory of the container. kubelet sets `memory.oom.group` on cgroup v2, with which the
-//! kernel terminates all processes of the container.
+//! A filesystem tool that exhausts the memory of the container. kubelet sets `memory.oom.group` on cgroup v2, with
+//! which the kernel terminates all processes of the container.
 
 use tonic::Code;
 
@@ -33,9 +33,7 @@ async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1outofmemory000001", SIZE)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1outofmemory000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.come().await;
     volume.leave().await;

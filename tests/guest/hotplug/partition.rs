@@ -13,9 +13,7 @@ async fn is_used_on_request(fs_type: &str) {
     };
     let size = 320 * MIB;
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1partition00000001", size)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1partition00000001", size).await;
     // The tools may be newer than the kernel.
     let mkfs = match fs_type {
         "xfs" => "mkfs.xfs -q -i nrext64=0",
@@ -37,9 +35,7 @@ async fn is_used_on_request(fs_type: &str) {
     let is_same = std::fs::read(&attached.disk.image).unwrap() == before;
     assert!(is_same, "the disk was changed");
 
-    volume
-        .context
-        .insert("partition".to_owned(), "1".to_owned());
+    volume.context.insert("partition".to_owned(), "1".to_owned());
     volume.come().await;
     let file = format!("{}/file", volume.target);
     assert_eq!(guest.read(&file).await, "from elsewhere");

@@ -17,8 +17,7 @@ async fn mount_node_disk(guest: &Guest) {
     guest.sh(mount).await;
 }
 
-const SECOND_EXISTS: &str =
-    "until [[ -e /sys/block/vdb/serial && -b /dev/vdb ]]; do sleep 0.05; done";
+const SECOND_EXISTS: &str = "until [[ -e /sys/block/vdb/serial && -b /dev/vdb ]]; do sleep 0.05; done";
 
 /// The names and UUIDs of the volumes' disks by serial.
 async fn describe(guest: &Guest, serial: &str) -> (String, String) {
@@ -88,9 +87,7 @@ async fn rebooted(test: &str) -> Option<World> {
     let boot_before = guest.sh(boot).await;
     guest.attach(&node_disk).await;
     guest.has_device("/dev/disk/by-id/virtio-nodedisk").await;
-    guest
-        .sh("mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk")
-        .await;
+    guest.sh("mkfs.ext4 -q /dev/disk/by-id/virtio-nodedisk").await;
     mount_node_disk(&guest).await;
     for disk in &disks {
         attach_and_wait(&guest, disk).await;
@@ -101,10 +98,7 @@ async fn rebooted(test: &str) -> Option<World> {
         volume.come().await;
         let text = text(volume);
         let write = match fs_type {
-            "block" => format!(
-                "echo '{text}' | dd of={} conv=fsync,notrunc status=none",
-                volume.target
-            ),
+            "block" => format!("echo '{text}' | dd of={} conv=fsync,notrunc status=none", volume.target),
             _ => format!("echo '{text}' > {0}/file; sync {0}/file", volume.target),
         };
         guest.sh(&write).await;
@@ -131,15 +125,9 @@ async fn rebooted(test: &str) -> Option<World> {
         moved += usize::from(now != *name);
     }
     assert!(moved >= 2, "the disks have the same names as before");
-    let records = guest
-        .sh("ls -R /var/lib/diskplugin | grep -c bp1reboot")
-        .await;
+    let records = guest.sh("ls -R /var/lib/diskplugin | grep -c bp1reboot").await;
     assert_eq!(records, KINDS.len().to_string());
-    Some(World {
-        guest,
-        disks,
-        stranger,
-    })
+    Some(World { guest, disks, stranger })
 }
 
 impl World {

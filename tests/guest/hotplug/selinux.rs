@@ -74,9 +74,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
         return;
     };
     let mut node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1selinux0000000001", size)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1selinux0000000001", size).await;
     for (requested, printed) in LEVELS {
         eprintln!("level {requested}");
         let volume = node.volume(&attached.disk, filesystem(fs_type));
@@ -89,9 +87,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
 
         guest.sh("kill -9 $(cat /run/node.pid)").await;
         node = guest.node().await;
-        let volume = node
-            .volume(&attached.disk, filesystem(fs_type))
-            .at_level(requested);
+        let volume = node.volume(&attached.disk, filesystem(fs_type)).at_level(requested);
         volume.come_twice(&guest).await;
 
         volume.unpublish().await.unwrap();
@@ -108,8 +104,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
         reader.leave().await;
         guest.has_no_mounts().await;
     }
-    a_container_needs_the_categories(&guest, &node.volume(&attached.disk, filesystem(fs_type)))
-        .await;
+    a_container_needs_the_categories(&guest, &node.volume(&attached.disk, filesystem(fs_type))).await;
 }
 
 /// The policy is enforced: only a container with the categories of the volume reads it.

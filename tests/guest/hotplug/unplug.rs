@@ -17,12 +17,8 @@ async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(kind, "bp1vanishing00000001", 320 * MIB)
-        .await;
-    let other = guest
-        .attach_new(kind, "bp1remaining00000001", 320 * MIB)
-        .await;
+    let attached = guest.attach_new(kind, "bp1vanishing00000001", 320 * MIB).await;
+    let other = guest.attach_new(kind, "bp1remaining00000001", 320 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     let remaining = node.volume(&other.disk, filesystem(fs_type));
     volume.come().await;
@@ -30,9 +26,7 @@ async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
     let file = format!("{}/file", volume.target);
     guest.write(&file, "it has reached the disk").await;
     // Never synced: the kernel has it when the disk goes.
-    guest
-        .sh(&format!("echo lost > {}/lost", volume.target))
-        .await;
+    guest.sh(&format!("echo lost > {}/lost", volume.target)).await;
     let disk = attached.detach().await;
     let mut second = volume.clone();
     second.target = volume.target.replace("/mount", "/second");
@@ -106,24 +100,17 @@ async fn a_raw_block_volume_whose_disk_vanished_is_cleaned_up_and_comes_back() {
         return;
     };
     let node = guest.node().await;
-    let attached = guest
-        .attach_new(Kind::Virtio, "bp1vanishing00000002", 64 * MIB)
-        .await;
+    let attached = guest.attach_new(Kind::Virtio, "bp1vanishing00000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
     volume.come().await;
     let disk = attached.detach().await;
     // Another disk takes its place, and the number of its device with it.
-    let stranger = guest
-        .attach_new(Kind::Virtio, "bp1stranger000000001", 64 * MIB)
-        .await;
+    let stranger = guest.attach_new(Kind::Virtio, "bp1stranger000000001", 64 * MIB).await;
     volume.leave().await;
     guest.has_no_mounts().await;
     let attached = guest.attach(&disk).await;
     volume.come().await;
-    let script = format!(
-        "echo returned | dd of={} conv=fsync,notrunc status=none",
-        volume.target
-    );
+    let script = format!("echo returned | dd of={} conv=fsync,notrunc status=none", volume.target);
     guest.sh(&script).await;
     volume.leave().await;
     assert_eq!(attached.detach().await.count("returned"), 1);

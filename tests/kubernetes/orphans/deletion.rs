@@ -33,10 +33,7 @@ async fn only_leaked_resources_of_the_cluster_are_deleted() {
     assert_eq!(fixture.kit.fake.count("DeleteDisk").await, 0);
     for id in [&lost, &snapshot] {
         let (code, result, reason) = fixture.delete(id, "0s").await;
-        assert_eq!(
-            (code, result.as_str(), reason.as_str()),
-            (NOTHING, "deleted", "")
-        );
+        assert_eq!((code, result.as_str(), reason.as_str()), (NOTHING, "deleted", ""));
     }
     assert!(!fixture.exists(&lost).await);
     assert_eq!(fixture.kit.fake.count("DeleteDisk").await, 1);
@@ -46,29 +43,16 @@ async fn only_leaked_resources_of_the_cluster_are_deleted() {
 #[tokio::test]
 async fn deletion_needs_an_age_a_confirmation_and_ids() {
     let fixture = Fixture::new().await;
-    let (used, lost) = (
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-    );
+    let (used, lost) = (fixture.disk(Some("c-test")).await, fixture.disk(Some("c-test")).await);
     fixture.volume("used", &used, "Bound");
     for (flags, named) in [
         (vec!["--delete", lost.as_str(), "--yes"], "--older-than"),
-        (
-            vec!["--delete", lost.as_str(), "--older-than=0s"],
-            "set --yes",
-        ),
+        (vec!["--delete", lost.as_str(), "--older-than=0s"], "set --yes"),
         (vec!["--older-than=0s"], "--delete"),
-        (
-            vec!["--delete", "i-one", "--older-than=0s", "--yes"],
-            "\"i-one\"",
-        ),
+        (vec!["--delete", "i-one", "--older-than=0s", "--yes"], "\"i-one\""),
     ] {
         let ended = fixture.run(&flags).await;
-        assert_eq!(
-            (ended.code, ended.stdout.as_str()),
-            (Some(64), ""),
-            "{flags:?}"
-        );
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(64), ""), "{flags:?}");
         assert!(ended.stderr.contains(named), "{flags:?}: {}", ended.stderr);
     }
     assert!(fixture.exists(&lost).await);

@@ -44,8 +44,7 @@ impl Fixture {
         });
         kit.api.change(|world| {
             world.store.put(GROUPS, json!({"groups": [group]}));
-            let resources =
-                json!({"groupVersion": "snapshot.storage.k8s.io/v1", "resources": [resource]});
+            let resources = json!({"groupVersion": "snapshot.storage.k8s.io/v1", "resources": [resource]});
             world.store.put(SNAPSHOT_RESOURCES, resources);
         });
         Self {
@@ -57,7 +56,8 @@ impl Fixture {
 
     /// Serves these versions of the group of snapshots, the preferred one first; only v1 has contents.
     pub(crate) fn serve_versions(&self, versions: &[&str]) {
-        let version = |version: &&str| json!({"groupVersion": format!("snapshot.storage.k8s.io/{version}"), "version": version});
+        let version =
+            |version: &&str| json!({"groupVersion": format!("snapshot.storage.k8s.io/{version}"), "version": version});
         let versions: Vec<_> = versions.iter().map(version).collect();
         let group = json!({
             "name": "snapshot.storage.k8s.io", "versions": versions, "preferredVersion": versions[0],
@@ -163,9 +163,7 @@ impl Fixture {
         let (code, document) = self.report(&[]).await;
         let rows = document["items"].as_array().unwrap().iter();
         let text = |row: &Value, field| row[field].as_str().unwrap().to_owned();
-        let rows: Vec<_> = rows
-            .map(|row| (text(row, "class"), text(row, "id")))
-            .collect();
+        let rows: Vec<_> = rows.map(|row| (text(row, "class"), text(row, "id"))).collect();
         assert_eq!(code, if rows.is_empty() { NOTHING } else { FOUND });
         rows
     }
@@ -181,12 +179,7 @@ impl Fixture {
     }
 
     pub(crate) async fn exists(&self, disk: &str) -> bool {
-        self.kit
-            .fake
-            .disks()
-            .await
-            .iter()
-            .any(|row| row["id"] == disk)
+        self.kit.fake.disks().await.iter().any(|row| row["id"] == disk)
     }
 }
 

@@ -12,17 +12,11 @@ const COUNTED: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn the_controller_counts_unused_disks_by_class_and_size() {
     let fixture = Fixture::new().await;
-    let (used, released) = (
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-    );
+    let (used, released) = (fixture.disk(Some("c-test")).await, fixture.disk(Some("c-test")).await);
     fixture.volume("used", &used, "Bound");
     fixture.volume("released", &released, "Released");
     fixture.volume("gone", "d-gone", "Bound");
-    let flags = [
-        "--metrics-orphans-interval=10s",
-        "--http-address=127.0.0.1:0",
-    ];
+    let flags = ["--metrics-orphans-interval=10s", "--http-address=127.0.0.1:0"];
     let (controller, _) = fixture.kit.ready(&flags).await;
     let url = format!("http://{}/metrics", address(&controller).await);
     let client = client().build().unwrap();

@@ -2,9 +2,7 @@
 
 use serde_json::json;
 
-use crate::orphans::fixture::{
-    ATTACHMENTS, CONTENTS, FOUND, Fixture, GROUPS, NOTHING, PVS, UNAVAILABLE,
-};
+use crate::orphans::fixture::{ATTACHMENTS, CONTENTS, FOUND, Fixture, GROUPS, NOTHING, PVS, UNAVAILABLE};
 
 fn row(class: &str, id: &str) -> (String, String) {
     (class.to_owned(), id.to_owned())
@@ -19,10 +17,7 @@ async fn each_class_is_reported_and_what_is_used_is_not() {
         fixture.disk(Some("c-test")).await,
         fixture.disk(Some("c-test")).await,
     );
-    let (foreign, untagged) = (
-        fixture.disk(Some("c-other")).await,
-        fixture.disk(None).await,
-    );
+    let (foreign, untagged) = (fixture.disk(Some("c-other")).await, fixture.disk(None).await);
     let (kept, leaked) = (fixture.snapshot(&used).await, fixture.snapshot(&used).await);
     fixture.volume("used", &used, "Bound");
     fixture.volume("released", &released, "Released");
@@ -54,9 +49,7 @@ async fn each_class_is_reported_and_what_is_used_is_not() {
     expected.sort();
     assert_eq!(found, expected);
 
-    let table = fixture
-        .run(&["--min-age=0s", "--class=released,leaked"])
-        .await;
+    let table = fixture.run(&["--min-age=0s", "--class=released,leaked"]).await;
     assert_eq!(table.code, FOUND);
     for part in [&lost, "team/claim-released", "20 GiB", "cn-beijing-b"] {
         assert!(table.stdout.contains(part), "{part}: {}", table.stdout);
@@ -74,9 +67,7 @@ async fn resources_in_use_and_young_ones_are_no_orphans() {
     let ended = fixture.run(&[]).await;
     assert_eq!(ended.code, NOTHING, "{ended:?}");
     assert!(
-        ended
-            .stdout
-            .contains("1 unreferenced resources are younger"),
+        ended.stdout.contains("1 unreferenced resources are younger"),
         "{}",
         ended.stdout
     );
@@ -101,26 +92,13 @@ async fn failed_list_of_kubernetes_is_an_error_and_no_disk_is_reported() {
     fixture.disk(Some("c-test")).await;
     fixture.volume("used", &used, "Bound");
     fixture.snapshot(&used).await;
-    for place in [
-        PVS,
-        ATTACHMENTS,
-        CONTENTS,
-        "/apis/storage.k8s.io/v1/csinodes",
-        GROUPS,
-    ] {
+    for place in [PVS, ATTACHMENTS, CONTENTS, "/apis/storage.k8s.io/v1/csinodes", GROUPS] {
         let forbidden = format!("GET {place}");
-        fixture
-            .kit
-            .api
-            .change(|world| world.forbidden = vec![forbidden]);
+        fixture.kit.api.change(|world| world.forbidden = vec![forbidden]);
         let ended = fixture.run(&["--min-age=0s"]).await;
         assert_eq!(ended.code, UNAVAILABLE, "{place}: {ended:?}");
         assert_eq!(ended.stdout, "", "{place}");
-        assert!(
-            ended.stderr.contains("cannot list"),
-            "{place}: {}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains("cannot list"), "{place}: {}", ended.stderr);
     }
     // If the CRD is not installed, contents cannot exist.
     fixture.kit.api.change(|world| {
@@ -152,18 +130,10 @@ async fn empty_list_of_the_cloud_is_an_error() {
     let fixture = Fixture::new().await;
     let used = fixture.disk(Some("c-test")).await;
     fixture.volume("used", &used, "Bound");
-    fixture
-        .kit
-        .fake
-        .configure(json!({"denied": ["DescribeDisks"]}))
-        .await;
+    fixture.kit.fake.configure(json!({"denied": ["DescribeDisks"]})).await;
     let ended = fixture.run(&["--min-age=0s"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
-    assert!(
-        ended.stderr.contains("ecs:DescribeDisks"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("ecs:DescribeDisks"), "{}", ended.stderr);
     fixture
         .kit
         .fake
@@ -178,17 +148,12 @@ async fn empty_list_of_the_cloud_is_an_error() {
 #[tokio::test]
 async fn api_server_of_another_cluster_is_an_error() {
     let fixture = Fixture::new().await;
-    let (disk, other) = (
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-other")).await,
-    );
+    let (disk, other) = (fixture.disk(Some("c-test")).await, fixture.disk(Some("c-other")).await);
     fixture.volume("other", &other, "Bound");
     let ended = fixture.run(&["--min-age=0s"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
     assert!(
-        ended
-            .stderr
-            .contains("the kubeconfig is of another cluster"),
+        ended.stderr.contains("the kubeconfig is of another cluster"),
         "{}",
         ended.stderr
     );

@@ -22,18 +22,9 @@ async fn hung_and_failed_reads_delay_few_volumes() {
         (30, json!("internal-error")),
         (10, json!({"delay-after": "30s"})),
     ] {
-        let setup = Setup::with_nodes(
-            60,
-            &[
-                "--create-delay=500ms",
-                "--attach-delay=2s",
-                "--detach-delay=2s",
-            ],
-        );
+        let setup = Setup::with_nodes(60, &["--create-delay=500ms", "--attach-delay=2s", "--detach-delay=2s"]);
         setup.configure(&json!({"rules": {"disk_quantity": 100_000}}));
-        setup.configure(
-            &json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}),
-        );
+        setup.configure(&json!({"faults": [{"action": "DescribeDisks", "percent": percent, "kind": kind}]}));
         let mut lifecycles = JoinSet::new();
         for n in 0..300 {
             let disks = Arc::clone(&setup.disks);
@@ -46,11 +37,7 @@ async fn hung_and_failed_reads_delay_few_volumes() {
                     .unwrap();
                 let created = start.elapsed();
                 let node = format!("i-{}", n % 60).parse().unwrap();
-                disks
-                    .attacher
-                    .attach(minutes(5), &disk.id, &node)
-                    .await
-                    .unwrap();
+                disks.attacher.attach(minutes(5), &disk.id, &node).await.unwrap();
                 (created, start.elapsed())
             });
         }
@@ -61,16 +48,9 @@ async fn hung_and_failed_reads_delay_few_volumes() {
         let describes = setup.calls("DescribeDisks");
         let bound = Duration::from_millis;
         // With 30 % faults, several consecutive ones may hit the same call.
-        let (max_last, max_describes) = if percent > 10 {
-            (17_000, 75)
-        } else {
-            (12_500, 45)
-        };
+        let (max_last, max_describes) = if percent > 10 { (17_000, 75) } else { (12_500, 45) };
         assert!(
-            median < bound(8500)
-                && last < bound(max_last)
-                && slow < bound(3000)
-                && describes < max_describes,
+            median < bound(8500) && last < bound(max_last) && slow < bound(3000) && describes < max_describes,
             "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, {describes} describes"
         );
     }
@@ -87,11 +67,7 @@ async fn ten_retries_of_an_out_of_stock_claim_cost_few_calls() {
             setup.configure(&json!({"rules": {"token_burn_percent": burn}}));
             sleep(30).await;
             let new = NewDisk {
-                categories: Category::CREATABLE
-                    .iter()
-                    .take(categories)
-                    .cloned()
-                    .collect(),
+                categories: Category::CREATABLE.iter().take(categories).cloned().collect(),
                 zones: places.iter().map(|letter| zone(letter).into()).collect(),
                 ..new_disk("pvc-1")
             };
@@ -101,11 +77,7 @@ async fn ten_retries_of_an_out_of_stock_claim_cost_few_calls() {
                 sleep(60).await;
             }
             let calls: u64 = setup.cloud.counts().values().map(|count| count.calls).sum();
-            assert!(
-                calls <= 70,
-                "{name}, burn {burn}: {:?}",
-                setup.cloud.counts()
-            );
+            assert!(calls <= 70, "{name}, burn {burn}: {:?}", setup.cloud.counts());
         }
     }
 }

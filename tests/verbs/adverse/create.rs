@@ -53,12 +53,7 @@ async fn a_standby_that_takes_over_returns_no_final_code_while_the_old_leaders_d
     let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": no_stock});
     setup.configure(&json!({"faults": [lost, rejected]}));
     let soon = Deadline::after(Duration::from_millis(100));
-    setup
-        .disks
-        .provisioner
-        .create(soon, &new)
-        .await
-        .unwrap_err();
+    setup.disks.provisioner.create(soon, &new).await.unwrap_err();
     let standby = setup.restarted();
     standby.provisioner.list_owned();
     let outcome = standby.provisioner.create(seconds(1), &new).await;
@@ -122,12 +117,7 @@ async fn after_rejected_calls_and_a_restart_no_later_token_is_used_while_reads_a
             }));
             let new = new_disk("pvc-1");
             for _ in 0..rejected_before {
-                setup
-                    .disks
-                    .provisioner
-                    .create(seconds(20), &new)
-                    .await
-                    .unwrap_err();
+                setup.disks.provisioner.create(seconds(20), &new).await.unwrap_err();
                 sleep(20).await;
             }
             setup.configure(&json!({"out_of_stock": []}));

@@ -51,11 +51,7 @@ fn requested(request: &Request<String>) -> Option<Vec<String>> {
 
 #[async_trait]
 impl Transport for FaultyTransport {
-    async fn send(
-        &self,
-        request: Request<String>,
-        deadline: Deadline,
-    ) -> Result<Response<Bytes>, Lost> {
+    async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost> {
         let is_disks = is_action(&request, "DescribeDisks");
         let is_list = is_disks || is_action(&request, "DescribeSnapshots");
         let ids = requested(&request).filter(|_| is_disks);
@@ -65,9 +61,7 @@ impl Transport for FaultyTransport {
             with_params(&request, &params, &self.cloud)
         };
         match (self.fault, ids) {
-            (Fault::IgnoresTagFilter, _) if is_list => {
-                self.transport.send(without("Tag."), deadline).await
-            }
+            (Fault::IgnoresTagFilter, _) if is_list => self.transport.send(without("Tag."), deadline).await,
             (Fault::IgnoresIdFilter, Some(ids)) => {
                 let response = self.transport.send(without("DiskIds"), deadline).await?;
                 let is_other = |row: &Value| ids.iter().all(|id| row["DiskId"] != id.as_str());
@@ -103,8 +97,5 @@ pub(super) fn faulty_services(setup: &Setup, fault: Fault) -> Arc<DiskServices> 
         transport: MemoryTransport::new(&setup.cloud),
         fault,
     };
-    disk_services(
-        Arc::new(client_over(&setup.cloud, Arc::new(transport))),
-        "test",
-    )
+    disk_services(Arc::new(client_over(&setup.cloud, Arc::new(transport))), "test")
 }

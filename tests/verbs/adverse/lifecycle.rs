@@ -51,18 +51,14 @@ async fn run_lifecycles(failover: Failover) {
         let flag = format!("--seed={seed}");
         let setup = Setup::with_nodes(
             4,
-            &[
-                &flag,
-                "--create-delay=1s",
-                "--attach-delay=1s",
-                "--detach-delay=1s",
-            ],
+            &[&flag, "--create-delay=1s", "--attach-delay=1s", "--detach-delay=1s"],
         );
         setup.disk("other").await;
         sleep(3600).await;
         setup.create(&new_disk("warm")).await;
         sleep(60).await;
-        let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
+        let percent =
+            |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "1s"},
             "rules": {"token_burn_percent": 20},
@@ -80,7 +76,8 @@ async fn run_lifecycles(failover: Failover) {
         let term = |n: u64| Duration::from_millis(1300 + (seed * 7919 + n * 104_729) % 5000);
         let mut call = 0_u64;
         let mut process = Arc::clone(&setup.disks);
-        // Ten processes are killed in their first call; the next one lives for 60 calls, so that it can prove an absence.
+        // Ten processes are killed in their first call; the next one lives for 60 calls, so that it can prove an
+        // absence.
         let mut next = |call: u64| {
             if failover == Failover::Restart && call % 70 <= 10 {
                 process = setup.restarted();
@@ -100,9 +97,7 @@ async fn run_lifecycles(failover: Failover) {
             let created = loop {
                 call += 1;
                 let leader = next(call);
-                match tokio::time::timeout(term(call), leader.provisioner.create(seconds(30), &new))
-                    .await
-                {
+                match tokio::time::timeout(term(call), leader.provisioner.create(seconds(30), &new)).await {
                     Ok(Ok(disk)) => break disk.id,
                     Ok(Err(error)) if is_final(&error) && count() > 0 => {
                         record("final code while the disk exists");
@@ -123,11 +118,8 @@ async fn run_lifecycles(failover: Failover) {
                 loop {
                     call += 1;
                     let leader = next(call);
-                    let outcome = tokio::time::timeout(
-                        term(call),
-                        leader.attacher.attach(seconds(60), &created, &node),
-                    )
-                    .await;
+                    let outcome =
+                        tokio::time::timeout(term(call), leader.attacher.attach(seconds(60), &created, &node)).await;
                     if matches!(outcome, Ok(Ok(_))) {
                         break;
                     }
@@ -143,11 +135,8 @@ async fn run_lifecycles(failover: Failover) {
                 loop {
                     call += 1;
                     let leader = next(call);
-                    let outcome = tokio::time::timeout(
-                        term(call),
-                        leader.attacher.detach(seconds(60), &created, &node),
-                    )
-                    .await;
+                    let outcome =
+                        tokio::time::timeout(term(call), leader.attacher.detach(seconds(60), &created, &node)).await;
                     if matches!(outcome, Ok(Ok(()))) {
                         break;
                     }
@@ -164,11 +153,7 @@ async fn run_lifecycles(failover: Failover) {
             loop {
                 call += 1;
                 let leader = next(call);
-                let outcome = tokio::time::timeout(
-                    term(call),
-                    leader.provisioner.delete(seconds(60), &created),
-                )
-                .await;
+                let outcome = tokio::time::timeout(term(call), leader.provisioner.delete(seconds(60), &created)).await;
                 if matches!(outcome, Ok(Ok(()))) {
                     break;
                 }

@@ -27,7 +27,8 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
         sleep(20).await;
         // The client's retries pass few losses, but not most of them.
         let lost = if seed % 4 < 2 { 15 } else { 70 };
-        let percent = |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
+        let percent =
+            |action: &str, percent: u8, kind: Value| json!({"action": action, "percent": percent, "kind": kind});
         setup.configure(&json!({
             "stale": {"lag": "0s..2s", "jumping": true, "tags": "2s"},
             "rules": {"token_burn_percent": 40},

@@ -17,11 +17,7 @@ async fn long_read_lag_creates_no_second_disk() {
         setup.disk("other").await;
         sleep(60).await;
         setup.configure(&json!({"stale": {"lag": lag}}));
-        let outcome = setup
-            .disks
-            .provisioner
-            .create(seconds(45), &new_disk("pvc-1"))
-            .await;
+        let outcome = setup.disks.provisioner.create(seconds(45), &new_disk("pvc-1")).await;
         drop(outcome);
         assert_eq!(setup.rows().len(), 2, "{lag}");
     }
@@ -116,28 +112,15 @@ async fn jumping_reads_create_no_second_disk_and_lose_none() {
     for seed in 0..20 {
         for lag in ["0s..2s", "0s..3s"] {
             let seed = format!("--seed={seed}");
-            let setup = Setup::new(&[
-                &seed,
-                "--create-delay=2s",
-                "--attach-delay=1s",
-                "--detach-delay=1s",
-            ]);
+            let setup = Setup::new(&[&seed, "--create-delay=2s", "--attach-delay=1s", "--detach-delay=1s"]);
             setup.disk("other").await;
             sleep(60).await;
             setup.configure(&json!({"stale": {"lag": lag, "jumping": true}}));
-            let outcome = setup
-                .disks
-                .provisioner
-                .create(minutes(2), &new_disk("pvc-1"))
-                .await;
+            let outcome = setup.disks.provisioner.create(minutes(2), &new_disk("pvc-1")).await;
             let created = outcome.unwrap_or_else(|error| panic!("{lag} {seed}: {}", text(&error)));
             assert_eq!(setup.rows().len(), 2, "{lag} {seed}");
             for node in [node_one(), node_two(), node_one()] {
-                let attached = setup
-                    .disks
-                    .attacher
-                    .attach(minutes(2), &created.id, &node)
-                    .await;
+                let attached = setup.disks.attacher.attach(minutes(2), &created.id, &node).await;
                 if let Err(error) = attached {
                     panic!("{lag} {seed}: {}", text(&error));
                 }
@@ -150,12 +133,7 @@ async fn jumping_reads_create_no_second_disk_and_lose_none() {
                     .unwrap();
                 assert_eq!(setup.attachments(&created.id), [], "{lag} {seed}");
             }
-            setup
-                .disks
-                .provisioner
-                .delete(minutes(2), &created.id)
-                .await
-                .unwrap();
+            setup.disks.provisioner.delete(minutes(2), &created.id).await.unwrap();
             assert_eq!(setup.rows().len(), 1, "{lag} {seed}");
         }
     }
@@ -175,21 +153,11 @@ async fn another_process_does_not_report_an_attachment_from_a_stale_row() {
         sleep(60).await;
         setup.detach(&disk, &node_one()).await;
         let restarted = setup.restarted();
-        setup.faults(
-            "AttachDisk",
-            1,
-            &error_code(403, "InvalidOperation.Conflict"),
-        );
-        let row = restarted
-            .attacher
-            .attach(seconds(60), &disk, &node_one())
-            .await;
+        setup.faults("AttachDisk", 1, &error_code(403, "InvalidOperation.Conflict"));
+        let row = restarted.attacher.attach(seconds(60), &disk, &node_one()).await;
         if row.is_ok() && setup.attachments(&disk).is_empty() {
             wrong.push(seed);
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "OK, but the disk is not attached: seeds {wrong:?}"
-    );
+    assert!(wrong.is_empty(), "OK, but the disk is not attached: seeds {wrong:?}");
 }

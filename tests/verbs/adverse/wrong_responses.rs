@@ -15,10 +15,7 @@ async fn no_second_disk_is_created_when_own_disks_are_not_returned() {
     let setup = Setup::new(&[]);
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     for _ in 0..2 {
-        let outcome = services
-            .provisioner
-            .create(seconds(45), &new_disk("pvc-1"))
-            .await;
+        let outcome = services.provisioner.create(seconds(45), &new_disk("pvc-1")).await;
         drop(outcome);
     }
     assert_eq!(setup.rows().len(), 1, "{:#?}", setup.rows());
@@ -30,10 +27,7 @@ async fn delete_succeeds_only_with_proof_when_own_disks_are_not_returned() {
     let disk = setup.disk("pvc-1").await;
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     let outcome = services.provisioner.delete(seconds(45), &disk).await;
-    assert!(
-        outcome.is_err() || setup.rows().is_empty(),
-        "OK, but the disk exists"
-    );
+    assert!(outcome.is_err() || setup.rows().is_empty(), "OK, but the disk exists");
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,10 +38,7 @@ async fn rows_that_were_not_requested_do_not_prove_absence() {
     sleep(5).await;
     let services = faulty_services(&setup, Fault::IgnoresIdFilter);
     let outcome = services.provisioner.delete(seconds(45), &disk).await;
-    assert!(
-        outcome.is_err() || setup.rows().len() == 1,
-        "OK, but the disk exists"
-    );
+    assert!(outcome.is_err() || setup.rows().len() == 1, "OK, but the disk exists");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,10 +51,7 @@ async fn a_truncated_page_does_not_prove_absence() {
     let services = faulty_services(&setup, Fault::TruncatesPages);
     services.inventory.disk(seconds(9), &other).await.unwrap();
     let outcome = services.provisioner.delete(seconds(45), &disk).await;
-    assert!(
-        outcome.is_err() || setup.rows().len() == 1,
-        "OK, but the disk exists"
-    );
+    assert!(outcome.is_err() || setup.rows().len() == 1, "OK, but the disk exists");
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,11 +62,7 @@ async fn an_ignored_tag_filter_does_not_return_the_disk_of_another_name() {
     let services = faulty_services(&setup, Fault::IgnoresTagFilter);
     setup.faults("CreateDisk", 1, &error_code(403, "OperationDenied.NoStock"));
     for _ in 0..2 {
-        if let Ok(disk) = services
-            .provisioner
-            .create(seconds(30), &new_disk("pvc-1"))
-            .await
-        {
+        if let Ok(disk) = services.provisioner.create(seconds(30), &new_disk("pvc-1")).await {
             assert_ne!(disk.id, other, "pvc-1 got the disk of \"other\"");
         }
     }
@@ -89,10 +73,7 @@ async fn an_ignored_tag_filter_does_not_delete_a_user_snapshot() {
     let setup = Setup::new(&[]);
     let source = setup.disk("source").await;
     let attacher = &setup.disks.attacher;
-    attacher
-        .attach(minutes(1), &source, &node_one())
-        .await
-        .unwrap();
+    attacher.attach(minutes(1), &source, &node_one()).await.unwrap();
     let kept = setup.snapshot("kept", &source).await;
     sleep(60).await;
     let clone = NewDisk {
@@ -122,17 +103,10 @@ async fn a_new_process_does_not_list_zero_disks_from_an_empty_response() {
     setup.attach(&disk, &node_one()).await;
     let restarted = setup.restarted();
     restarted.inventory.disk(seconds(9), &disk).await.unwrap();
-    restarted
-        .attacher
-        .attach(minutes(1), &disk, &node_one())
-        .await
-        .unwrap();
+    restarted.attacher.attach(minutes(1), &disk, &node_one()).await.unwrap();
     sleep(60).await;
     setup.hide_disks(100);
-    let listed = restarted
-        .inventory
-        .list(seconds(45), |row| row.id.clone())
-        .await;
+    let listed = restarted.inventory.list(seconds(45), |row| row.id.clone()).await;
     assert!(
         listed.is_err(),
         "OK with {listed:?}, though this process has attached {disk}"
@@ -153,9 +127,7 @@ async fn malformed_ids_do_not_fail_requests_for_other_ids() {
         let mut lookups = JoinSet::new();
         // Distributed evenly in the order of IDs.
         for n in 0..bad {
-            let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3])
-                .parse()
-                .unwrap();
+            let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3]).parse().unwrap();
             let services = Arc::clone(&services);
             lookups.spawn(async move {
                 let _ = services.inventory.disk(seconds(30), &id).await;
@@ -164,8 +136,7 @@ async fn malformed_ids_do_not_fail_requests_for_other_ids() {
         }
         for id in good {
             let services = Arc::clone(&services);
-            lookups
-                .spawn(async move { services.inventory.disk(seconds(30), &id).await.map(|_| ()) });
+            lookups.spawn(async move { services.inventory.disk(seconds(30), &id).await.map(|_| ()) });
         }
         let failed: Vec<_> = lookups
             .join_all()

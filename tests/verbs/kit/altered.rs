@@ -32,9 +32,7 @@ pub(crate) fn is_action(request: &Request<String>, action: &str) -> bool {
 pub(crate) fn params(request: &Request<String>) -> BTreeMap<String, String> {
     let url: url::Url = request.uri().to_string().parse().unwrap();
     let pairs = url.query_pairs().into_owned();
-    pairs
-        .filter(|(name, _)| !SIGNED.contains(&name.as_str()))
-        .collect()
+    pairs.filter(|(name, _)| !SIGNED.contains(&name.as_str())).collect()
 }
 
 /// The request with other parameters, signed for this cloud.
@@ -61,18 +59,12 @@ pub(crate) fn with_params(
 }
 
 /// Changes the rows of a response to `DescribeDisks`; other responses stay as they are.
-pub(crate) fn change_rows(
-    response: Response<Bytes>,
-    change: impl FnOnce(&mut Vec<Value>),
-) -> Response<Bytes> {
+pub(crate) fn change_rows(response: Response<Bytes>, change: impl FnOnce(&mut Vec<Value>)) -> Response<Bytes> {
     response.map(|body| {
         let Ok(mut json) = serde_json::from_slice::<Value>(&body) else {
             return body;
         };
-        match json
-            .pointer_mut("/Disks/Disk")
-            .and_then(Value::as_array_mut)
-        {
+        match json.pointer_mut("/Disks/Disk").and_then(Value::as_array_mut) {
             Some(rows) => change(rows),
             None => return body,
         }

@@ -18,10 +18,7 @@ pub(crate) async fn sleep(seconds: u64) {
 }
 
 /// Repeats a call as a sidecar does, for at most this time: what is not proven is `UNAVAILABLE` for a while.
-pub(crate) async fn retry<T>(
-    seconds: u64,
-    mut call: impl AsyncFnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
+pub(crate) async fn retry<T>(seconds: u64, mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     let end = Instant::now() + Duration::from_secs(seconds);
     loop {
         match call().await {

@@ -35,10 +35,7 @@ pub(crate) async fn two_disks(setup: &Setup) -> (DiskId, DiskId) {
     (setup.disk("pvc-1").await, setup.disk("pvc-2").await)
 }
 
-pub(crate) async fn create_group(
-    disks: &Arc<DiskServices>,
-    new: &NewGroupSnapshot,
-) -> GroupSnapshot {
+pub(crate) async fn create_group(disks: &Arc<DiskServices>, new: &NewGroupSnapshot) -> GroupSnapshot {
     let created = disks.snapshotter.create_group(minutes(2), new).await;
     created.unwrap_or_else(|error| panic!("create group: {}", text(&error)))
 }

@@ -19,9 +19,7 @@ use tokio::time::Instant;
 use diskplugin::base::{Deadline, Tasks};
 use diskplugin::cloud::{AttachDisk, Client};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
-use diskplugin::model::{
-    Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId,
-};
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
 use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
@@ -100,8 +98,8 @@ impl Setup {
         self.configure(&json!({"faults": [fault]}));
     }
 
-    /// Makes a call while each request of the action has the fault, so that the client's retries fail too. Its error must
-    /// not be final.
+    /// Makes a call while each request of the action has the fault, so that the client's retries fail too. Its error
+    /// must not be final.
     pub(crate) async fn lose<T: std::fmt::Debug>(
         &self,
         action: &str,
@@ -114,20 +112,13 @@ impl Setup {
         assert!(self.calls(action) > before, "{action} was not called");
         // The deadline can pass during the pause before a retry.
         let expected = [FailureKind::Unavailable, FailureKind::DeadlineExceeded];
-        assert!(
-            expected.contains(&error.failure_kind()),
-            "{kind}: {}",
-            text(&error)
-        );
+        assert!(expected.contains(&error.failure_kind()), "{kind}: {}", text(&error));
         self.configure(&json!({"faults": []}));
     }
 
     /// Number of calls of the action.
     pub(crate) fn calls(&self, action: &str) -> u64 {
-        self.cloud
-            .counts()
-            .get(action)
-            .map_or(0, |count| count.calls)
+        self.cloud.counts().get(action).map_or(0, |count| count.calls)
     }
 
     /// The current state of all data disks, regardless of stale reads.
@@ -137,7 +128,8 @@ impl Setup {
         rows.filter(|row| row["system"] != true).cloned().collect()
     }
 
-    /// Adds the system disk of a node, which every account with nodes has: a response that contains it proves something.
+    /// Adds the system disk of a node, which every account with nodes has: a response that contains it proves
+    /// something.
     fn with_system_disk(self) -> Self {
         self.cloud.add_disk(&ExistingDisk {
             category: "cloud_essd".to_owned(),
@@ -168,9 +160,7 @@ impl Setup {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let row = self.row(disk);
         let attachments = row["attachments"].as_array().into_iter().flatten();
-        attachments
-            .map(|a| (text(&a["instance"]), text(&a["state"])))
-            .collect()
+        attachments.map(|a| (text(&a["instance"]), text(&a["state"]))).collect()
     }
 
     /// Creates an ESSD of 20 GiB in zone a through the disk services.
@@ -329,8 +319,8 @@ fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
     Cloud::in_memory(&options.unwrap(), Arc::new(clock))
 }
 
-/// The services of a process that has been active for ten minutes, so that requests of an earlier one have no effect any
-/// longer.
+/// The services of a process that has been active for ten minutes, so that requests of an earlier one have no effect
+/// any longer.
 pub(crate) fn established(ecs: Arc<Client>) -> Arc<DiskServices> {
     let since = Instant::now() - Duration::from_secs(600);
     let cluster = "test".parse().unwrap();

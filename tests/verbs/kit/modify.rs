@@ -64,10 +64,7 @@ pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> Dis
         tags: Tags::new(),
         token: ClientToken::derive("test", ["external"]),
     };
-    client(&setup.cloud)
-        .create_disk(minutes(1), &request)
-        .await
-        .unwrap()
+    client(&setup.cloud).create_disk(minutes(1), &request).await.unwrap()
 }
 
 pub(crate) async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
@@ -79,9 +76,7 @@ pub(crate) async fn modify(setup: &Setup, disk: &DiskId, change: &Change) {
 /// Number of calls that change the disk, without dry runs.
 pub(crate) fn writes(setup: &Setup) -> u64 {
     let calls = setup.cloud.calls().into_iter();
-    let dry_runs = calls
-        .filter(|call| call.params.contains_key("DryRun"))
-        .count();
+    let dry_runs = calls.filter(|call| call.params.contains_key("DryRun")).count();
     setup.calls("ModifyDiskSpec") - u64::try_from(dry_runs).unwrap()
         + setup.calls("ModifyDiskAttribute")
         + setup.calls("TagResources")

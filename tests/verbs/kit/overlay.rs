@@ -86,11 +86,7 @@ impl CredentialProvider for SelectedKey {
 
 #[async_trait]
 impl Transport for SelectedAccount {
-    async fn send(
-        &self,
-        request: Request<String>,
-        deadline: Deadline,
-    ) -> Result<Response<Bytes>, Lost> {
+    async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost> {
         let is_list = is_action(&request, "DescribeDisks");
         let response = self.0.account().0.send(request, deadline).await?;
         let statuses = self.0.statuses.lock().unwrap().clone();

@@ -61,12 +61,7 @@ impl Gateway {
         }))
     }
 
-    fn reject(
-        &self,
-        request: &HttpRequest<'_>,
-        parsed: &ParsedRequest,
-        error: &ApiError,
-    ) -> HttpOutcome {
+    fn reject(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest, error: &ApiError) -> HttpOutcome {
         let now = self.shared.now();
         let nonce = parsed.nonce.clone();
         let mut world = self.shared.world();
@@ -78,11 +73,7 @@ impl Gateway {
         response::finish(error.status, &value, root, Delivery::default())
     }
 
-    fn authenticate(
-        &self,
-        request: &HttpRequest<'_>,
-        parsed: &ParsedRequest,
-    ) -> Result<Action, ApiError> {
+    fn authenticate(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest) -> Result<Action, ApiError> {
         let config = self.shared.world().config.clone();
         let authenticator = Authenticator {
             keys: &self.keys,

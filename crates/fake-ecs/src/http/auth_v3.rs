@@ -22,10 +22,7 @@ impl<'a> Authorization<'a> {
     /// Parses the header; none if the algorithm differs or a part is missing.
     pub(super) fn parse(header: &'a str) -> Option<Self> {
         let rest = header.strip_prefix(ALGORITHM)?.strip_prefix(' ')?;
-        let parts: BTreeMap<&str, &str> = rest
-            .split(',')
-            .filter_map(|part| part.trim().split_once('='))
-            .collect();
+        let parts: BTreeMap<&str, &str> = rest.split(',').filter_map(|part| part.trim().split_once('=')).collect();
         Some(Self {
             key_id: parts.get("Credential")?,
             signed_headers: parts.get("SignedHeaders")?.split(';').collect(),
@@ -66,8 +63,7 @@ impl Signed<'_> {
             self.body_hash,
         );
         let string_to_sign = format!("{ALGORITHM}\n{}", hash(request.as_bytes()));
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .expect("HMAC takes keys of any length");
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
         mac.update(string_to_sign.as_bytes());
         Expected {
             signature: hex(&mac.finalize().into_bytes()),

@@ -57,9 +57,7 @@ impl ParsedRequest {
             .header("authorization")
             .is_some_and(|header| header.starts_with("ACS3-"));
         let (via, action, nonce, json) = if v3 {
-            let xml = request
-                .header("accept")
-                .is_some_and(|kind| kind.contains("xml"));
+            let xml = request.header("accept").is_some_and(|kind| kind.contains("xml"));
             (
                 Via::V3,
                 request.header("x-acs-action").map(str::to_owned),
@@ -67,9 +65,7 @@ impl ParsedRequest {
                 !xml,
             )
         } else {
-            let json = all
-                .get("Format")
-                .is_some_and(|f| f.eq_ignore_ascii_case("json"));
+            let json = all.get("Format").is_some_and(|f| f.eq_ignore_ascii_case("json"));
             let nonce = all.get("SignatureNonce").cloned();
             (Via::V1, all.get("Action").cloned(), nonce, json)
         };
@@ -88,8 +84,7 @@ impl ParsedRequest {
     /// The access key ID in a request.
     pub(super) fn key_of(request: &HttpRequest<'_>) -> Option<String> {
         if let Some(header) = request.header("authorization") {
-            return Authorization::parse(header)
-                .map(|authorization| authorization.key_id.to_owned());
+            return Authorization::parse(header).map(|authorization| authorization.key_id.to_owned());
         }
         let mut all = request.query.clone();
         all.extend(request.form());
@@ -123,8 +118,9 @@ impl Authenticator<'_> {
         }
         let nonce = parsed.nonce.as_deref().unwrap_or_default();
         if !state.nonces.take(nonce, self.now) {
-            return Err(ApiError::new(400, "SignatureNonceUsed")
-                .with_message("Specified signature nonce was used already."));
+            return Err(
+                ApiError::new(400, "SignatureNonceUsed").with_message("Specified signature nonce was used already.")
+            );
         }
         Ok(())
     }
@@ -186,11 +182,7 @@ impl Authenticator<'_> {
         };
         let expected = signed.expected(&authorization.signed_headers, &secret);
         let claimed = get("x-acs-content-sha256")?;
-        let right = if claimed == body_hash {
-            &expected.signature
-        } else {
-            ""
-        };
+        let right = if claimed == body_hash { &expected.signature } else { "" };
         compare_signatures(authorization.signature, right, &expected.string_to_sign)
     }
 
@@ -212,18 +204,8 @@ impl Authenticator<'_> {
         Ok(())
     }
 
-    fn secret(
-        &self,
-        key: &str,
-        token: Option<&str>,
-        issued: &Sessions,
-    ) -> Result<String, ApiError> {
-        if self
-            .config
-            .inactive_keys
-            .iter()
-            .any(|inactive| inactive == key)
-        {
+    fn secret(&self, key: &str, token: Option<&str>, issued: &Sessions) -> Result<String, ApiError> {
+        if self.config.inactive_keys.iter().any(|inactive| inactive == key) {
             return Err(ApiError::new(400, "InvalidAccessKeyId.Inactive"));
         }
         let lifetime = self.config.metadata.credential_lifetime;
@@ -234,20 +216,14 @@ impl Authenticator<'_> {
     }
 }
 
-fn compare_signatures(
-    signature: &str,
-    expected: &str,
-    string_to_sign: &str,
-) -> Result<(), ApiError> {
+fn compare_signatures(signature: &str, expected: &str, string_to_sign: &str) -> Result<(), ApiError> {
     if signature == expected {
         return Ok(());
     }
-    Err(
-        ApiError::new(400, "SignatureDoesNotMatch").with_message(format!(
-            "Specified signature is not matched with our calculation. server string to sign \
+    Err(ApiError::new(400, "SignatureDoesNotMatch").with_message(format!(
+        "Specified signature is not matched with our calculation. server string to sign \
          is:{string_to_sign}"
-        )),
-    )
+    )))
 }
 
 #[cfg(test)]

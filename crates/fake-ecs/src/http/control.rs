@@ -185,9 +185,7 @@ fn disks(world: &mut World, body: &[u8]) -> Response {
 
 fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
     match serde_json::from_slice(body) {
-        Ok(SessionOrder {
-            op: SessionOp::Expire,
-        }) => response::json(200, &json!({"expired": issued.expire(now)})),
+        Ok(SessionOrder { op: SessionOp::Expire }) => response::json(200, &json!({"expired": issued.expire(now)})),
         Err(error) => failure(400, &error.to_string()),
     }
 }

@@ -52,15 +52,15 @@ impl HttpHandler {
         }
     }
 
-    /// Handles a request without waiting. A call takes effect immediately, also with the fault `delay-before`, which then
-    /// delays only the response. The body of a slow response is sent as a whole at the end of its period.
+    /// Handles a request without waiting. A call takes effect immediately, also with the fault `delay-before`, which
+    /// then delays only the response. The body of a slow response is sent as a whole at the end of its period.
     #[must_use]
     pub fn answer(&self, request: &Request<Vec<u8>>) -> Exchange {
         self.gateway.handle_now(&parse(request)).into()
     }
 
-    /// Handles a request in tokio's time, which may be paused: waits for the delays of the request and of the response. As
-    /// in the real cloud, a call completes even if its caller stops waiting.
+    /// Handles a request in tokio's time, which may be paused: waits for the delays of the request and of the response.
+    /// As in the real cloud, a call completes even if its caller stops waiting.
     ///
     /// # Errors
     /// The connection ended without a response.
@@ -79,12 +79,7 @@ impl HttpHandler {
 }
 
 fn parse(request: &Request<Vec<u8>>) -> HttpRequest<'_> {
-    HttpRequest::new(
-        request.method(),
-        request.uri(),
-        request.headers(),
-        request.body(),
-    )
+    HttpRequest::new(request.method(), request.uri(), request.headers(), request.body())
 }
 
 impl From<HttpOutcome> for Exchange {

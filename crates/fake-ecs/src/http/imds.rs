@@ -32,9 +32,7 @@ impl Gateway {
         };
         let mut state = self.state();
         let sessions = &mut state.sessions;
-        let busy = config
-            .rate
-            .is_some_and(|rate| sessions.is_over(instance, rate, now));
+        let busy = config.rate.is_some_and(|rate| sessions.is_over(instance, rate, now));
         let response = if busy {
             response::text(429, "too many requests")
         } else if !world.instances.contains_key(instance) {
@@ -43,9 +41,7 @@ impl Gateway {
             response::text(404, "not found")
         } else if path == "api/token" {
             issue(request, sessions, &mut world, instance, now)
-        } else if let Some(refused) =
-            refused(request, sessions, instance, now, config.token_required)
-        {
+        } else if let Some(refused) = refused(request, sessions, instance, now, config.token_required) {
             refused
         } else if request.method != "GET" {
             response::text(405, "only GET")
@@ -119,14 +115,8 @@ impl Gateway {
     }
 }
 
-fn attached<'a>(
-    world: &'a World,
-    instance: &'a str,
-) -> impl Iterator<Item = &'a crate::disk::DiskRow> {
-    let rows = world
-        .disks
-        .ids_on(instance)
-        .filter_map(|id| world.disks.get(id));
+fn attached<'a>(world: &'a World, instance: &'a str) -> impl Iterator<Item = &'a crate::disk::DiskRow> {
+    let rows = world.disks.ids_on(instance).filter_map(|id| world.disks.get(id));
     rows.filter(move |row| row.shown().any(|a| a.instance == instance))
 }
 

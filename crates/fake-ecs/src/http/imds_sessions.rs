@@ -24,8 +24,6 @@ impl Sessions {
 
     pub(super) fn is_good(&mut self, token: &str, instance: &str, now: Timestamp) -> bool {
         self.tokens.retain(|_, (_, expires)| *expires > now);
-        self.tokens
-            .get(token)
-            .is_some_and(|(owner, _)| owner == instance)
+        self.tokens.get(token).is_some_and(|(owner, _)| owner == instance)
     }
 }

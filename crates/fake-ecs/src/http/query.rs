@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Everything but letters, digits and `-_.~` is encoded.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 pub(super) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
@@ -50,9 +46,6 @@ mod tests {
     #[test]
     fn empty_values_are_kept_and_names_are_in_byte_order() {
         let pairs = decode("Tag.2.Key=b&Tag.10.Key=c&Tag.1.Key=a&SignatureType=&Signature=x");
-        assert_eq!(
-            canonical(&pairs),
-            "SignatureType=&Tag.1.Key=a&Tag.10.Key=c&Tag.2.Key=b"
-        );
+        assert_eq!(canonical(&pairs), "SignatureType=&Tag.1.Key=a&Tag.10.Key=c&Tag.2.Key=b");
     }
 }

@@ -24,15 +24,11 @@ pub(super) struct Renderer<'a> {
 }
 
 fn time(at: Option<Timestamp>) -> String {
-    at.map_or(String::new(), |at| {
-        at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-    })
+    at.map_or(String::new(), |at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 fn tags(tags: &std::collections::BTreeMap<String, String>) -> Value {
-    let tags = tags
-        .iter()
-        .map(|(k, v)| json!({"TagKey": k, "TagValue": v}));
+    let tags = tags.iter().map(|(k, v)| json!({"TagKey": k, "TagValue": v}));
     json!({"Tag": tags.collect::<Vec<_>>()})
 }
 
@@ -77,9 +73,7 @@ impl Renderer<'_> {
                 without(value, &["PageNumber", "PageSize", "TotalCount"])
             }
             ApiResponse::Disks(page) => listing(page, "Disks", "Disk", |row| self.disk(&row)),
-            ApiResponse::Snapshots(page) => {
-                listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row))
-            }
+            ApiResponse::Snapshots(page) => listing(page, "Snapshots", "Snapshot", |row| self.snapshot(&row)),
             ApiResponse::Group(id) => json!({"SnapshotGroupId": id}),
             ApiResponse::Groups(page) => {
                 let view = |view: GroupView| self.group(&view);
@@ -89,9 +83,7 @@ impl Renderer<'_> {
                 let remaining: Vec<Value> = remaining.iter().map(left).collect();
                 json!({"OperationProgressSet": {"OperationProgress": remaining}})
             }
-            ApiResponse::Instances(page) => {
-                listing(page, "Instances", "Instance", |row| self.instance(&row))
-            }
+            ApiResponse::Instances(page) => listing(page, "Instances", "Instance", |row| self.instance(&row)),
             ApiResponse::Types(types) => {
                 let types: Vec<Value> = types.iter().map(machine).collect();
                 json!({"InstanceTypes": {"InstanceType": types}, "NextToken": ""})
@@ -101,9 +93,9 @@ impl Renderer<'_> {
                 json!({"AvailableZones": {"AvailableZone": zones}})
             }
             ApiResponse::Regions(regions) => {
-                let regions = regions.iter().map(|region| {
-                    json!({"RegionId": region, "LocalName": region, "Status": "available"})
-                });
+                let regions = regions
+                    .iter()
+                    .map(|region| json!({"RegionId": region, "LocalName": region, "Status": "available"}));
                 json!({"Regions": {"Region": regions.collect::<Vec<_>>()}})
             }
         }
@@ -111,9 +103,9 @@ impl Renderer<'_> {
 
     fn disk(&self, row: &DiskRow) -> Value {
         let holder = row.holder();
-        let attachments = row.shown().map(|a| {
-            json!({"InstanceId": a.instance, "Device": a.device, "AttachedTime": time(Some(a.since))})
-        });
+        let attachments = row
+            .shown()
+            .map(|a| json!({"InstanceId": a.instance, "Device": a.device, "AttachedTime": time(Some(a.since))}));
         let attachments: Vec<Value> = attachments.collect();
         let (iops, rate) = size::performance(&row.category, row.level.as_deref(), row.size);
         let held = row.is_held();
@@ -218,11 +210,7 @@ impl Renderer<'_> {
     fn zone(&self, zone: &ZoneAvailability) -> Value {
         let word = |available| if available { "Available" } else { "OutOfStock" };
         let stock = |available| {
-            if available {
-                "WithStock"
-            } else {
-                "WithoutStock"
-            }
+            if available { "WithStock" } else { "WithoutStock" }
         };
         let any = zone.offers.iter().any(|offer| offer.available);
         let offers = zone.offers.iter().map(|offer| {

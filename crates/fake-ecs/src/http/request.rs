@@ -16,12 +16,7 @@ pub(super) struct HttpRequest<'a> {
 }
 
 impl<'a> HttpRequest<'a> {
-    pub(super) fn new(
-        method: &'a Method,
-        uri: &'a Uri,
-        headers: &HeaderMap,
-        body: &'a [u8],
-    ) -> Self {
+    pub(super) fn new(method: &'a Method, uri: &'a Uri, headers: &HeaderMap, body: &'a [u8]) -> Self {
         let headers = headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), value)

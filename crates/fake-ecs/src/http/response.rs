@@ -83,8 +83,8 @@ impl Response {
             drip(self.body, self.drip, tasks)
         };
         let mut response = hyper::Response::new(body);
-        *response.status_mut() = hyper::StatusCode::from_u16(self.status)
-            .unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            hyper::StatusCode::from_u16(self.status).unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
         for (name, value) in self.headers {
             if let Ok(value) = value.parse() {
                 response.headers_mut().insert(name, value);
@@ -97,10 +97,7 @@ impl Response {
 /// A body that is sent in parts. It ends when the client disconnects.
 fn drip(body: Vec<u8>, whole: Duration, tasks: &TaskTracker) -> Body {
     let (sender, receiver) = mpsc::channel(1);
-    let size = body
-        .len()
-        .div_ceil(usize::try_from(BITS).unwrap_or(1))
-        .max(1);
+    let size = body.len().div_ceil(usize::try_from(BITS).unwrap_or(1)).max(1);
     tasks.spawn(async move {
         for bit in body.chunks(size) {
             if sender.send(Bytes::copy_from_slice(bit)).await.is_err() {
@@ -134,12 +131,7 @@ pub(super) struct Delivery {
 }
 
 /// The response of an action, with its faults and delays.
-pub(super) fn finish(
-    status: u16,
-    value: &Value,
-    xml_root: Option<&str>,
-    delivery: Delivery,
-) -> HttpOutcome {
+pub(super) fn finish(status: u16, value: &Value, xml_root: Option<&str>, delivery: Delivery) -> HttpOutcome {
     let whole = match xml_root {
         None => json(status, value),
         Some(root) => xml(status, super::xml::document(root, value)),

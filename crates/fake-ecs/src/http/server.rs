@@ -51,18 +51,12 @@ impl Drop for Server {
 
 impl Server {
     /// Serves the listener until it is dropped.
-    pub(crate) fn start(
-        listener: TcpListener,
-        shared: Arc<Shared>,
-        keys: Keys,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>, keys: Keys) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let gateway = Arc::new(Gateway::new(shared, keys, address.ip().is_loopback()));
         let tasks = TaskTracker::new();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = CancellationToken::new();
         let until = stop.clone();
         let serve = move || {

@@ -33,9 +33,7 @@ impl Gateway {
         if action == Some(StsAction::AssumeRoleWithOidc) {
             parsed.via = Via::Unsigned;
         }
-        let error = config
-            .error
-            .map(|told| ApiError::new(told.status, told.code));
+        let error = config.error.map(|told| ApiError::new(told.status, told.code));
         let outcome = match (error, action) {
             (Some(error), _) => Err(error),
             (None, Some(action)) => self.serve_sts(request, &parsed, action),
@@ -90,12 +88,9 @@ impl Gateway {
         }
         let issued = &mut state.issued;
         Ok(match action {
-            StsAction::AssumeRole => {
-                answer(&sts::assume_role(&mut world, now, &parsed.params, issued)?)
-            }
+            StsAction::AssumeRole => answer(&sts::assume_role(&mut world, now, &parsed.params, issued)?),
             StsAction::AssumeRoleWithOidc => {
-                let (session, claims) =
-                    sts::assume_role_with_oidc(&mut world, now, &parsed.params, issued)?;
+                let (session, claims) = sts::assume_role_with_oidc(&mut world, now, &parsed.params, issued)?;
                 let mut value = answer(&session);
                 value["OIDCTokenInfo"] = json!({
                     "Subject": claims["sub"],

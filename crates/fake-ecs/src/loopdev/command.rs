@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 pub type CommandError = Box<dyn Error + Send + Sync>;
 
-/// Runs commands. A program that must start no process while it opens a device exclusively implements this itself: a new
-/// process has a copy of every open file until it executes its program.
+/// Runs commands. A program that must start no process while it opens a device exclusively implements this itself: a
+/// new process has a copy of every open file until it executes its program.
 #[async_trait]
 pub trait RunCommand: Debug + Send + Sync {
     /// Returns the standard output. The command ends if the future is dropped: the caller has a timeout.

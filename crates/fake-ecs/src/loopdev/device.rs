@@ -19,8 +19,7 @@ pub(super) async fn run(
     arguments: &[&OsStr],
 ) -> Result<String, LoopError> {
     let output = tokio::time::timeout(COMMAND_TIME, commands.run(program, arguments)).await;
-    let late =
-        |_| LoopError::Command(format!("{program} has not ended after {COMMAND_TIME:?}").into());
+    let late = |_| LoopError::Command(format!("{program} has not ended after {COMMAND_TIME:?}").into());
     output.map_err(late)?.map_err(LoopError::Command)
 }
 
@@ -55,12 +54,9 @@ async fn backing_file(sys: &Path) -> Option<PathBuf> {
 }
 
 /// Sets up a loop device, or returns the existing one of the file.
-pub(super) async fn attach(
-    commands: &Arc<dyn RunCommand>,
-    file: &Path,
-) -> Result<PathBuf, LoopError> {
-    // losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device, and
-    // the slower one would make the other's mkfs fail.
+pub(super) async fn attach(commands: &Arc<dyn RunCommand>, file: &Path) -> Result<PathBuf, LoopError> {
+    // losetup determines a free device and then opens it exclusively. Two at the same time may choose the same device,
+    // and the slower one would make the other's mkfs fail.
     let arguments = ["/dev", "losetup", "--find", "--show", "--nooverlap"].map(OsStr::new);
     let arguments = [&arguments[..], &[file.as_os_str()]].concat();
     let device = PathBuf::from(run(commands, "flock", &arguments).await?.trim());
@@ -77,11 +73,7 @@ pub(super) async fn attach(
 /// Whether the device is open exclusively, such as by a mount.
 pub(super) async fn is_busy(device: &Path) -> bool {
     let mut options = tokio::fs::OpenOptions::new();
-    let opened = options
-        .read(true)
-        .custom_flags(OFlag::O_EXCL.bits())
-        .open(device)
-        .await;
+    let opened = options.read(true).custom_flags(OFlag::O_EXCL.bits()).open(device).await;
     let busy = nix::errno::Errno::EBUSY as i32;
     opened.is_err_and(|error| error.raw_os_error() == Some(busy))
 }

@@ -56,9 +56,7 @@ impl Dir {
     pub(super) async fn take(path: &Path) -> Result<Self, LoopError> {
         let made = !path.exists();
         let at = |step| move |error| LoopError::io(step, path, error);
-        tokio::fs::create_dir_all(path)
-            .await
-            .map_err(at("create"))?;
+        tokio::fs::create_dir_all(path).await.map_err(at("create"))?;
         let path = tokio::fs::canonicalize(path).await.map_err(at("resolve"))?;
         let mark = path.join(MARKER);
         if !mark.exists() {
@@ -71,8 +69,7 @@ impl Dir {
             wrote.map_err(|error| LoopError::io("write", &mark, error))?;
         }
         let file = File::open(&mark).map_err(|error| LoopError::io("open", &mark, error))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| LoopError::InUse(path.clone()))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| LoopError::InUse(path.clone()))?;
         Ok(Self { path, _lock: lock })
     }
 
@@ -103,11 +100,8 @@ impl Dir {
         }
         self.clear().await?;
         let mark = self.path.join(MARKER);
-        let made = tokio::fs::read(&mark)
-            .await
-            .is_ok_and(|word| word == b"made");
-        ignore_missing(tokio::fs::remove_file(&mark).await)
-            .map_err(|error| LoopError::io("remove", &mark, error))?;
+        let made = tokio::fs::read(&mark).await.is_ok_and(|word| word == b"made");
+        ignore_missing(tokio::fs::remove_file(&mark).await).map_err(|error| LoopError::io("remove", &mark, error))?;
         if made {
             ignore_missing(tokio::fs::remove_dir(&self.path).await)
                 .map_err(|error| LoopError::io("remove", &self.path, error))?;
@@ -170,10 +164,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_directory_that_was_created_is_removed() {
         let home = tempfile::tempdir().unwrap();
-        for (path, there) in [
-            (home.path().join("new"), false),
-            (home.path().to_owned(), true),
-        ] {
+        for (path, there) in [(home.path().join("new"), false), (home.path().to_owned(), true)] {
             let dir = Dir::take(&path).await.unwrap();
             dir.recreate().await.unwrap();
             dir.leave().await.unwrap();

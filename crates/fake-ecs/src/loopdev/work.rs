@@ -36,10 +36,7 @@ const BYTES_PER_GIB: u64 = 1 << 30;
 
 impl LoopDevices {
     /// Claims the directory and frees the devices of a crashed fake cloud.
-    pub(crate) async fn open(
-        path: &Path,
-        commands: Arc<dyn RunCommand>,
-    ) -> Result<Self, LoopError> {
+    pub(crate) async fn open(path: &Path, commands: Arc<dyn RunCommand>) -> Result<Self, LoopError> {
         let loops = Self {
             dir: Dir::take(path).await?,
             commands,
@@ -98,34 +95,20 @@ impl LoopDevices {
 
     pub(crate) async fn perform(&self, work: &Work) -> Result<Progress, LoopError> {
         match work {
-            Work::CreateDisk {
-                serial,
-                gib,
-                snapshot,
-            } => self.create(serial, *gib, snapshot.as_deref()).await?,
+            Work::CreateDisk { serial, gib, snapshot } => self.create(serial, *gib, snapshot.as_deref()).await?,
             Work::RemoveDisk { serial } => remove(&self.dir.disk(serial)).await?,
             Work::Attach { serial, instance } => self.attach(serial, instance).await?,
             Work::Detach { serial, instance } => return self.detach(serial, instance).await,
-            Work::Resize {
-                serial,
-                gib,
-                visible,
-            } => self.resize(serial, *gib, *visible).await?,
+            Work::Resize { serial, gib, visible } => self.resize(serial, *gib, *visible).await?,
             Work::Cut { serial, snapshot } => {
-                self.copy(&self.dir.disk(serial), &self.dir.snapshot(snapshot))
-                    .await?;
+                self.copy(&self.dir.disk(serial), &self.dir.snapshot(snapshot)).await?;
             }
             Work::RemoveSnapshot { snapshot } => remove(&self.dir.snapshot(snapshot)).await?,
         }
         Ok(Progress::Done)
     }
 
-    async fn create(
-        &self,
-        serial: &str,
-        gib: u32,
-        snapshot: Option<&str>,
-    ) -> Result<(), LoopError> {
+    async fn create(&self, serial: &str, gib: u32, snapshot: Option<&str>) -> Result<(), LoopError> {
         let file = self.dir.disk(serial);
         if let Some(snapshot) = snapshot {
             self.copy(&self.dir.snapshot(snapshot), &file).await?;
@@ -136,9 +119,7 @@ impl LoopDevices {
     async fn copy(&self, from: &Path, to: &Path) -> Result<(), LoopError> {
         let options = ["--sparse=auto", "--reflink=auto", "--"].map(OsStr::new);
         let arguments = [&options[..], &[from.as_os_str(), to.as_os_str()]].concat();
-        device::run(&self.commands, "cp", &arguments)
-            .await
-            .map(drop)
+        device::run(&self.commands, "cp", &arguments).await.map(drop)
     }
 
     async fn attach(&self, serial: &str, instance: &str) -> Result<(), LoopError> {
@@ -199,6 +180,5 @@ async fn truncate(path: &Path, gib: u32) -> Result<(), LoopError> {
 }
 
 async fn remove(path: &Path) -> Result<(), LoopError> {
-    ignore_missing(tokio::fs::remove_file(path).await)
-        .map_err(|error| LoopError::io("remove", path, error))
+    ignore_missing(tokio::fs::remove_file(path).await).map_err(|error| LoopError::io("remove", path, error))
 }

@@ -21,12 +21,7 @@ fn a_repeated_call_creates_nothing_and_another_token_creates_a_duplicate() {
     let one = sandbox.create(named("pvc-1", "a"));
     assert_eq!(sandbox.create(named("pvc-1", "a")), one);
     assert_eq!(audit(&sandbox).duplicates().len(), 0);
-    let created: Vec<_> = sandbox
-        .world
-        .log
-        .entries()
-        .map(|e| e.created.clone())
-        .collect();
+    let created: Vec<_> = sandbox.world.log.entries().map(|e| e.created.clone()).collect();
     assert_eq!(created, [Some(one.clone()), None]);
 
     let two = sandbox.create(named("pvc-1", "b"));

@@ -82,10 +82,7 @@ impl Sandbox {
     }
 
     pub(super) fn snapshot(&mut self, disk: &str) -> String {
-        match self.call(
-            Action::CreateSnapshot,
-            Params::default().with("DiskId", disk),
-        ) {
+        match self.call(Action::CreateSnapshot, Params::default().with("DiskId", disk)) {
             Ok(ApiResponse::Snapshot(id)) => id,
             other => panic!("{other:?}"),
         }
@@ -122,8 +119,7 @@ impl Sandbox {
     pub(super) fn status(&mut self, disk: &str) -> String {
         let params = region().with("DiskIds", format!("[{disk:?}]"));
         let rows = self.disks(params).rows;
-        rows.first()
-            .map_or("gone".to_owned(), |row| row.status().to_owned())
+        rows.first().map_or("gone".to_owned(), |row| row.status().to_owned())
     }
 }
 
@@ -145,7 +141,5 @@ pub(super) fn legacy() -> Params {
 }
 
 fn pair(disk: &str, instance: &str) -> Params {
-    Params::default()
-        .with("DiskId", disk)
-        .with("InstanceId", instance)
+    Params::default().with("DiskId", disk).with("InstanceId", instance)
 }

@@ -7,11 +7,7 @@ use crate::instance::NodeSpec;
 
 #[test]
 fn state_changes_take_the_configured_time() {
-    let mut sandbox = Sandbox::new(&[
-        "--create-delay=2s",
-        "--attach-delay=3s",
-        "--detach-delay=4s",
-    ]);
+    let mut sandbox = Sandbox::new(&["--create-delay=2s", "--attach-delay=3s", "--detach-delay=4s"]);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.status(&disk), "Creating");
     sandbox.pass(2);
@@ -98,8 +94,7 @@ fn one_attach_at_a_time_unless_the_instance_is_tagged() {
     assert_eq!(sandbox.attach(&a, NODE), "ok");
     let refused = sandbox.attach(&b, NODE);
     assert!(
-        refused == "403 InvalidOperation.Conflict"
-            || refused == "400 OperationConflict.DisksAttachingParallellyExceed",
+        refused == "403 InvalidOperation.Conflict" || refused == "400 OperationConflict.DisksAttachingParallellyExceed",
         "{refused}"
     );
     assert_eq!(sandbox.attach(&b, OTHER), "ok");
@@ -123,14 +118,8 @@ fn a_tagged_instance_detaches_five_disks_at_a_time() {
     let disks: Vec<String> = (0..6).map(|_| sandbox.create(essd())).collect();
     let mut attach = |disk: &String| sandbox.attach(disk, "i-tagged");
     assert!(disks.iter().all(|disk| attach(disk) == "ok"));
-    let outcomes: Vec<String> = disks
-        .iter()
-        .map(|disk| sandbox.detach(disk, "i-tagged"))
-        .collect();
-    assert!(
-        outcomes[..5].iter().all(|outcome| outcome == "ok"),
-        "{outcomes:?}"
-    );
+    let outcomes: Vec<String> = disks.iter().map(|disk| sandbox.detach(disk, "i-tagged")).collect();
+    assert!(outcomes[..5].iter().all(|outcome| outcome == "ok"), "{outcomes:?}");
     assert_ne!(outcomes[5], "ok");
 }
 
@@ -150,10 +139,7 @@ fn a_disk_attaches_only_in_its_zone() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.attach(&disk, "i-far"), "403 ResourcesNotInSameZone");
-    assert_eq!(
-        sandbox.attach(&disk, "i-none"),
-        "404 InvalidInstanceId.NotFound"
-    );
+    assert_eq!(sandbox.attach(&disk, "i-none"), "404 InvalidInstanceId.NotFound");
 }
 
 #[test]
@@ -174,11 +160,7 @@ fn a_shared_disk_attaches_to_sixteen_instances() {
     for n in 0..17 {
         let spec = format!("i-nvme{n}=cn-beijing-a=ecs.g8i.large");
         crate::instance_changes::add_running_instance(&mut sandbox.world, spec.parse().unwrap());
-        let wanted = if n < 16 {
-            "ok"
-        } else {
-            "403 DiskAttachedNumberExceeded"
-        };
+        let wanted = if n < 16 { "ok" } else { "403 DiskAttachedNumberExceeded" };
         assert_eq!(sandbox.attach(&disk, &format!("i-nvme{n}")), wanted);
     }
     assert_eq!(sandbox.detach(&disk, "i-nvme0"), "ok");
@@ -218,10 +200,7 @@ fn a_resize_completes_late_and_blocks_the_next() {
     let disk = sandbox.create(essd());
     assert_eq!(sandbox.resize(&disk, 40, "offline"), "ok");
     assert_eq!(sandbox.world.disks.get(&disk).unwrap().size, 20);
-    assert_eq!(
-        sandbox.resize(&disk, 50, "offline"),
-        "400 LastOrderProcessing"
-    );
+    assert_eq!(sandbox.resize(&disk, 50, "offline"), "400 LastOrderProcessing");
     sandbox.pass(5);
     assert_eq!(sandbox.world.disks.get(&disk).unwrap().size, 40);
 }
@@ -236,10 +215,7 @@ fn a_disk_only_grows_and_within_its_category() {
     }
     let refused = sandbox.resize(&disk, 32769, "offline");
     assert!(refused.contains("TooLarge") || refused.contains("ValueNotSupported"));
-    assert_eq!(
-        sandbox.resize(&disk, 40, "sideways"),
-        "400 InvalidParam.Type"
-    );
+    assert_eq!(sandbox.resize(&disk, 40, "sideways"), "400 InvalidParam.Type");
 }
 
 #[test]
@@ -247,10 +223,7 @@ fn disks_of_a_removed_instance_are_detached_and_kept() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
-    assert!(crate::instance_changes::remove_instance(
-        &mut sandbox.world,
-        NODE
-    ));
+    assert!(crate::instance_changes::remove_instance(&mut sandbox.world, NODE));
     assert_eq!(sandbox.status(&disk), "Available");
 }
 

@@ -62,10 +62,7 @@ fn ask(sandbox: &mut Sandbox, call: &str, disk: &str) -> String {
         "delete" => sandbox.delete(disk),
         "resize offline" => sandbox.resize(disk, 40, "offline"),
         "resize online" => sandbox.resize(disk, 40, "online"),
-        _ => sandbox.outcome(
-            Action::CreateSnapshot,
-            Params::default().with("DiskId", disk),
-        ),
+        _ => sandbox.outcome(Action::CreateSnapshot, Params::default().with("DiskId", disk)),
     }
 }
 
@@ -120,29 +117,11 @@ fn table() -> Vec<(&'static str, [Vec<&'static str>; 8])> {
         ),
         (
             "resize offline",
-            [
-                status(),
-                ok(),
-                status(),
-                ok(),
-                ok(),
-                status(),
-                vec![BUSY],
-                gone(),
-            ],
+            [status(), ok(), status(), ok(), ok(), status(), vec![BUSY], gone()],
         ),
         (
             "resize online",
-            [
-                status(),
-                status(),
-                status(),
-                ok(),
-                ok(),
-                status(),
-                status(),
-                gone(),
-            ],
+            [status(), status(), status(), ok(), ok(), status(), status(), gone()],
         ),
         (
             "snapshot",
@@ -194,9 +173,7 @@ fn the_seed_determines_the_choice_between_documented_errors() {
 #[test]
 fn a_conflict_has_no_message() {
     let (mut sandbox, disk) = reach("Attaching", "last");
-    let params = Params::default()
-        .with("DiskId", disk)
-        .with("InstanceId", NODE);
+    let params = Params::default().with("DiskId", disk).with("InstanceId", NODE);
     let error = sandbox.call(Action::AttachDisk, params).unwrap_err();
     assert_eq!(
         (error.code.as_str(), error.message),

@@ -47,19 +47,11 @@ fn a_page_token_expires_and_is_valid_only_for_its_query() {
     }
     let query = || region().with("MaxResults", "10");
     let token = sandbox.disks(query()).next.unwrap();
-    let other = query()
-        .with("NextToken", &token)
-        .with("Category", "cloud_essd");
-    assert_eq!(
-        sandbox.outcome(Action::DescribeDisks, other),
-        "400 InvalidParameter"
-    );
+    let other = query().with("NextToken", &token).with("Category", "cloud_essd");
+    assert_eq!(sandbox.outcome(Action::DescribeDisks, other), "400 InvalidParameter");
     sandbox.pass(3600);
     let late = query().with("NextToken", token);
-    assert_eq!(
-        sandbox.outcome(Action::DescribeDisks, late),
-        "400 InvalidParameter"
-    );
+    assert_eq!(sandbox.outcome(Action::DescribeDisks, late), "400 InvalidParameter");
 }
 
 #[test]
@@ -165,8 +157,6 @@ fn a_jumping_replica_returns_old_values_after_new_ones() {
     sandbox.attach(&disk, NODE);
     sandbox.pass(5);
     let seen: Vec<String> = (0..40).map(|_| sandbox.status(&disk)).collect();
-    let backwards = seen
-        .windows(2)
-        .any(|w| w[0] == "In_use" && w[1] == "Available");
+    let backwards = seen.windows(2).any(|w| w[0] == "In_use" && w[1] == "Available");
     assert!(backwards, "{seen:?}");
 }

@@ -24,8 +24,7 @@ fn the_same_token_with_another_request_is_a_mismatch() {
     let tag = |n: u32, key: &str| (format!("Tag.{n}.Key"), key.to_owned());
     let request = |tags: [(String, String); 2]| {
         let mut params = essd().with("ClientToken", "t");
-        tags.into_iter()
-            .for_each(|(name, value)| params.set(name, value));
+        tags.into_iter().for_each(|(name, value)| params.set(name, value));
         params
     };
     sandbox.create(request([tag(1, "a"), tag(2, "b")]));
@@ -73,12 +72,7 @@ fn a_size_out_of_range_is_refused() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
     for (category, level, size, wanted) in [
-        (
-            "cloud_essd",
-            "PL1",
-            "19",
-            "400 InvalidDiskSize.NotSupported",
-        ),
+        ("cloud_essd", "PL1", "19", "400 InvalidDiskSize.NotSupported"),
         ("cloud_essd", "PL0", "1", "ok"),
         (
             "cloud_essd",
@@ -87,24 +81,9 @@ fn a_size_out_of_range_is_refused() {
             "403 OperationDenied.PerformanceLevelNotMatch",
         ),
         ("cloud_essd", "PL2", "461", "ok"),
-        (
-            "cloud_essd",
-            "PL9",
-            "461",
-            "400 InvalidPerformanceLevel.Malformed",
-        ),
-        (
-            "cloud_efficiency",
-            "",
-            "32769",
-            "400 InvalidDiskSize.NotSupported",
-        ),
-        (
-            "cloud_gold",
-            "",
-            "20",
-            "400 InvalidDiskCategory.NotSupported",
-        ),
+        ("cloud_essd", "PL9", "461", "400 InvalidPerformanceLevel.Malformed"),
+        ("cloud_efficiency", "", "32769", "400 InvalidDiskSize.NotSupported"),
+        ("cloud_gold", "", "20", "400 InvalidDiskCategory.NotSupported"),
         ("cloud_ssd", "", "", "400 MissingParameter"),
     ] {
         let params = essd()
@@ -125,14 +104,10 @@ fn out_of_stock_disks_cannot_be_created_and_are_reported_unavailable() {
     let elsewhere = essd().with("ZoneId", "cn-beijing-b");
     assert_eq!(sandbox.outcome(Action::CreateDisk, elsewhere), "ok");
     let query = region().with("DestinationResource", "DataDisk");
-    let Ok(ApiResponse::Stock(zones)) = sandbox.call(Action::DescribeAvailableResource, query)
-    else {
+    let Ok(ApiResponse::Stock(zones)) = sandbox.call(Action::DescribeAvailableResource, query) else {
         panic!("no stock");
     };
-    let offers = zones
-        .iter()
-        .find(|zone| zone.zone == "cn-beijing-a")
-        .unwrap();
+    let offers = zones.iter().find(|zone| zone.zone == "cn-beijing-a").unwrap();
     let essd = offers.offers.iter().find(|o| o.category == "cloud_essd");
     assert!(!essd.unwrap().available);
 }
@@ -142,18 +117,9 @@ fn quotas_and_an_empty_account_refuse_disks() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.create(essd());
     for (limits, wanted) in [
-        (
-            json!({"zone_category_gib": 39}),
-            "400 QuotaExceed.DiskCapacity",
-        ),
-        (
-            json!({"total_gib": 39}),
-            "403 QuotaExceeded.PostpaidDataDiskCapacity",
-        ),
-        (
-            json!({"no_balance": true}),
-            "403 InvalidAccountStatus.NotEnoughBalance",
-        ),
+        (json!({"zone_category_gib": 39}), "400 QuotaExceed.DiskCapacity"),
+        (json!({"total_gib": 39}), "403 QuotaExceeded.PostpaidDataDiskCapacity"),
+        (json!({"no_balance": true}), "403 InvalidAccountStatus.NotEnoughBalance"),
         (json!({"total_gib": 40}), "ok"),
     ] {
         sandbox.configure(&json!({"limits": null}));
@@ -228,9 +194,7 @@ fn snapshots_and_instances_are_tagged_and_untagged() {
     let snapshot = sandbox.snapshot(&disk);
     for (kind, id) in [("snapshot", snapshot.as_str()), ("instance", NODE)] {
         let resource = |kind: &str| region().with("ResourceType", kind).with("ResourceId.1", id);
-        let tag = resource(kind)
-            .with("Tag.1.Key", "k")
-            .with("Tag.1.Value", "v");
+        let tag = resource(kind).with("Tag.1.Key", "k").with("Tag.1.Value", "v");
         let untag = resource(kind).with("TagKey.1", "k");
         assert_eq!(sandbox.outcome(Action::TagResources, tag), "ok");
         let tags = |sandbox: &Sandbox| match kind {

@@ -28,23 +28,13 @@ fn day(seed: &str) -> (Vec<String>, Value) {
     let mut told = Vec::new();
     let mut disks = Vec::new();
     for n in 0..60 {
-        let zone = if n % 7 == 0 {
-            "cn-beijing-b"
-        } else {
-            "cn-beijing-a"
-        };
+        let zone = if n % 7 == 0 { "cn-beijing-b" } else { "cn-beijing-a" };
         let order = essd()
             .with("ZoneId", zone)
             .with("DiskName", format!("pvc-{n}"))
             .with("ClientToken", format!("token-{}", n / 2));
         told.push(format!("{:?}", sandbox.call(Action::CreateDisk, order)));
-        disks = sandbox
-            .world
-            .disks
-            .rows()
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>();
+        disks = sandbox.world.disks.rows().keys().cloned().collect::<Vec<_>>();
         let node = if n % 2 == 0 { NODE } else { OTHER };
         if let Some(disk) = disks.get(n % disks.len().max(1)) {
             told.push(sandbox.attach(disk, node));
@@ -52,10 +42,7 @@ fn day(seed: &str) -> (Vec<String>, Value) {
             let cut = Params::default().with("DiskId", disk);
             told.push(sandbox.outcome(Action::CreateSnapshot, cut));
         }
-        told.push(format!(
-            "{:?}",
-            sandbox.call(Action::DescribeDisks, region())
-        ));
+        told.push(format!("{:?}", sandbox.call(Action::DescribeDisks, region())));
         sandbox.pass(u64::try_from(n % 5).unwrap());
     }
     for disk in &disks {
@@ -70,10 +57,7 @@ fn day(seed: &str) -> (Vec<String>, Value) {
 fn the_same_seed_and_calls_have_the_same_outcome() {
     let (told, state) = day("7");
     assert!(told.len() > 200, "{}", told.len());
-    assert!(
-        told.iter()
-            .any(|answer| answer.contains("500 InternalError"))
-    );
+    assert!(told.iter().any(|answer| answer.contains("500 InternalError")));
     assert_eq!((told, state), day("7"));
 }
 

@@ -46,10 +46,7 @@ fn a_disk_that_is_loading_from_its_snapshot_cannot_be_deleted() {
     let snapshot = sandbox.snapshot(&source);
     let disk = sandbox.create(essd().with("SnapshotId", snapshot));
     assert_eq!(sandbox.status(&disk), "Available");
-    assert_eq!(
-        sandbox.delete(&disk),
-        "403 IncorrectDiskStatus.Initializing"
-    );
+    assert_eq!(sandbox.delete(&disk), "403 IncorrectDiskStatus.Initializing");
     sandbox.pass(10);
     assert_eq!(sandbox.delete(&disk), "ok");
 }

@@ -6,10 +6,7 @@ use super::*;
 async fn an_error_has_code_words_and_request_id() {
     let lab = Lab::new(&["--missing-is-error"]).await;
     let (status, body) = lab.v1("DeleteDisk", &[("DiskId", "d-none")]).await;
-    assert_eq!(
-        (status, &body["Code"]),
-        (404, &json!("InvalidDiskId.NotFound"))
-    );
+    assert_eq!((status, &body["Code"]), (404, &json!("InvalidDiskId.NotFound")));
     for field in ["RequestId", "HostId", "Message", "Recommend"] {
         assert!(body[field].is_string(), "{field}: {body}");
     }
@@ -84,11 +81,7 @@ async fn a_success_without_a_format_is_xml_with_all_its_fields() {
     let lab = Lab::new(&[]).await;
     let disk = lab.create().await;
     let signer = signer();
-    let mut all = signer.v1(
-        "POST",
-        "DescribeDisks",
-        params(&[("RegionId", "cn-beijing")]),
-    );
+    let mut all = signer.v1("POST", "DescribeDisks", params(&[("RegionId", "cn-beijing")]));
     all.remove("Format");
     let (status, body) = lab.send_v1(&signer.resign("POST", all)).await;
     let text = body.as_str().unwrap();
@@ -117,11 +110,7 @@ async fn create_snapshot_is_throttled_with_403_and_the_account_by_its_own_header
     let response = lab.client.post(url).send().await.unwrap();
     let headers = response.headers();
     assert!(headers.contains_key("x-ratelimit-user"));
-    let millis: u64 = headers["x-acs-retry-after"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let millis: u64 = headers["x-acs-retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60_000).contains(&millis), "{millis}");
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["Code"], "Throttling.User");
@@ -138,10 +127,7 @@ async fn a_shared_disk_names_its_holders_only_in_its_attachments() {
     assert_eq!(lab.v1("AttachDisk", &pair).await.0, 200);
     let (_, body) = lab.v1("DescribeDisks", &[("RegionId", "cn-beijing")]).await;
     let row = &body["Disks"]["Disk"][0];
-    assert_eq!(
-        (&row["InstanceId"], &row["Device"]),
-        (&json!(""), &json!(""))
-    );
+    assert_eq!((&row["InstanceId"], &row["Device"]), (&json!(""), &json!("")));
     assert_eq!(row["Attachments"]["Attachment"][0]["InstanceId"], "i-one");
 }
 

@@ -15,11 +15,7 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 const SECRET: &str = "fake-cloud-secret";
 
@@ -65,9 +61,7 @@ fn encode(text: &str) -> String {
 }
 
 fn query(params: &Params) -> String {
-    let pairs = params
-        .iter()
-        .map(|(k, v)| format!("{}={}", encode(k), encode(v)));
+    let pairs = params.iter().map(|(k, v)| format!("{}={}", encode(k), encode(v)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
@@ -170,8 +164,7 @@ impl Lab {
     }
 
     async fn v1(&self, action: &str, pairs: &[(&str, &str)]) -> (u16, Value) {
-        self.send_v1(&signer().v1("POST", action, params(pairs)))
-            .await
+        self.send_v1(&signer().v1("POST", action, params(pairs))).await
     }
 
     async fn v3(&self, signer: &Signer, action: &str, pairs: &[(&str, &str)]) -> (u16, Value) {
@@ -193,10 +186,7 @@ impl Lab {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
-        (
-            status,
-            serde_json::from_str(&text).unwrap_or(Value::String(text)),
-        )
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
@@ -255,12 +245,7 @@ async fn the_control_path_shows_and_changes_the_world() {
     let order = json!({"op": "add", "id": "i-new", "zone": "cn-beijing-b"});
     let request = lab.client.post(lab.url("/_control/instances")).json(&order);
     assert_eq!(lab.read(request).await.0, 200);
-    assert!(
-        lab.cloud
-            .nodes()
-            .iter()
-            .any(|node| node.id.as_str() == "i-new")
-    );
+    assert!(lab.cloud.nodes().iter().any(|node| node.id.as_str() == "i-new"));
     let request = lab.client.delete(lab.url("/_control/calls"));
     assert_eq!(lab.read(request).await.0, 200);
     assert_eq!(lab.get("/_control/calls").await.1["calls"], json!([]));
@@ -278,7 +263,5 @@ async fn nothing_is_served_after_shutdown() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), closed)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(5), closed).await.unwrap();
 }

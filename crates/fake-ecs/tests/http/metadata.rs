@@ -18,18 +18,13 @@ async fn an_instance_finds_its_metadata() {
 #[tokio::test]
 async fn metadata_tokens_follow_their_rules() {
     let lab = Lab::new(&["--metadata-token-required"]).await;
-    let base = lab
-        .cloud
-        .metadata_endpoint(&lab.cloud.nodes()[0].id)
-        .unwrap();
+    let base = lab.cloud.metadata_endpoint(&lab.cloud.nodes()[0].id).unwrap();
     let issue = |ttl: &'static str| {
         let request = lab.client.put(format!("{base}/latest/api/token"));
         request.header("X-aliyun-ecs-metadata-token-ttl-seconds", ttl)
     };
     let item = |token: Option<&str>| {
-        let request = lab
-            .client
-            .get(format!("{base}/latest/meta-data/instance-id"));
+        let request = lab.client.get(format!("{base}/latest/meta-data/instance-id"));
         match token {
             Some(token) => request.header("X-aliyun-ecs-metadata-token", token),
             None => request,

@@ -15,10 +15,7 @@ async fn a_disk_lives_its_life_under_both_signatures() {
     assert_eq!(row["Status"], "In_use");
     assert_eq!(row["Attachments"]["Attachment"][0]["InstanceId"], "i-one");
     assert_eq!(row["SerialNumber"], disk[2..]);
-    assert_eq!(
-        row["Tags"]["Tag"][0],
-        json!({"TagKey": "测试 a&b=c", "TagValue": ""})
-    );
+    assert_eq!(row["Tags"]["Tag"][0], json!({"TagKey": "测试 a&b=c", "TagValue": ""}));
     assert_eq!(row["IOPS"], 2800);
     assert_eq!(lab.v3(&signer(), "DetachDisk", &pair).await.0, 200);
     assert_eq!(lab.v1("DeleteDisk", &[("DiskId", &disk)]).await.0, 200);
@@ -102,11 +99,7 @@ async fn a_request_that_is_not_whole_is_refused_before_its_action() {
     let signer = signer();
     for (name, value, wanted) in [
         ("Version", Some("2099-01-01"), "400 InvalidVersion"),
-        (
-            "SignatureMethod",
-            Some("HMAC-MD5"),
-            "400 InvalidSignatureMethod",
-        ),
+        ("SignatureMethod", Some("HMAC-MD5"), "400 InvalidSignatureMethod"),
         ("SignatureVersion", Some("2.0"), "400 IncompleteSignature"),
         ("Action", None, "400 MissingParameter"),
         ("Version", None, "400 MissingParameter"),

@@ -10,10 +10,7 @@ async fn a_tampered_request_is_refused_with_the_servers_string_to_sign() {
     let answer = lab.send_v1(&all).await;
     assert_eq!(code(&answer), "400 SignatureDoesNotMatch");
     let message = answer.1["Message"].as_str().unwrap();
-    assert!(
-        message.contains("server string to sign is:POST&%2F&"),
-        "{message}"
-    );
+    assert!(message.contains("server string to sign is:POST&%2F&"), "{message}");
     // The method is signed, too.
     let all = signer().v1("GET", "DescribeRegions", Params::new());
     assert_eq!(code(&lab.send_v1(&all).await), "400 SignatureDoesNotMatch");
@@ -39,10 +36,7 @@ async fn a_tampered_v3_request_is_refused() {
     // A header of the signature that is not signed.
     let mut more = headers();
     more.insert("x-acs-extra".to_owned(), "1".to_owned());
-    assert_eq!(
-        code(&lab.send_v3(&own, &more).await),
-        "400 IncompleteSignature"
-    );
+    assert_eq!(code(&lab.send_v3(&own, &more).await), "400 IncompleteSignature");
 }
 
 #[tokio::test]
@@ -76,9 +70,7 @@ async fn unknown_and_inactive_keys_are_refused() {
     stranger.key = "LTAI5tSTRANGER".to_owned();
     let answer = lab.v3(&stranger, "DescribeRegions", &[]).await;
     assert_eq!(code(&answer), "404 InvalidAccessKeyId.NotFound");
-    lab.cloud
-        .configure(&json!({"inactive_keys": [KEY]}))
-        .unwrap();
+    lab.cloud.configure(&json!({"inactive_keys": [KEY]})).unwrap();
     let answer = lab.v1("DescribeRegions", &[]).await;
     assert_eq!(code(&answer), "400 InvalidAccessKeyId.Inactive");
 }

@@ -95,10 +95,7 @@ async fn a_token_assumes_a_role_without_a_signature_and_is_not_logged() {
         answer["OIDCTokenInfo"]["Subject"],
         "system:serviceaccount:kube-system:csi"
     );
-    assert_eq!(
-        lab.v3(&holder(&answer), "DescribeRegions", &[]).await.0,
-        200
-    );
+    assert_eq!(lab.v3(&holder(&answer), "DescribeRegions", &[]).await.0, 200);
     let (_, calls) = lab.get("/_control/calls").await;
     assert_eq!(calls["counts"]["AssumeRoleWithOIDC"]["calls"], 1);
     assert_eq!(calls["calls"][0]["via"], "unsigned");
@@ -114,33 +111,17 @@ async fn what_is_wrong_with_a_token_or_a_role_has_its_code() {
     let lab = Lab::new(&[]).await;
     let (good, late) = (jwt(60), jwt(-1));
     for (token, more, wanted) in [
-        (
-            late.as_str(),
-            vec![],
-            "401 AuthenticationFail.OIDCToken.Expired",
-        ),
+        (late.as_str(), vec![], "401 AuthenticationFail.OIDCToken.Expired"),
         ("a.b", vec![], "401 AuthenticationFail.OIDCToken.Invalid"),
-        (
-            "e30.e30.x",
-            vec![],
-            "401 AuthenticationFail.OIDCToken.Invalid",
-        ),
+        ("e30.e30.x", vec![], "401 AuthenticationFail.OIDCToken.Invalid"),
         ("", vec![], "400 MissingParameter"),
         (
             &good,
             vec![("OIDCProviderArn", "acs:ram::1:oidc-provider/x")],
             "401 AuthenticationFail.NoPermission",
         ),
-        (
-            &good,
-            vec![("RoleArn", "acs:ram::1:role/x")],
-            "404 EntityNotExist.Role",
-        ),
-        (
-            &good,
-            vec![("RoleArn", "x")],
-            "400 InvalidParameter.RoleArn",
-        ),
+        (&good, vec![("RoleArn", "acs:ram::1:role/x")], "404 EntityNotExist.Role"),
+        (&good, vec![("RoleArn", "x")], "400 InvalidParameter.RoleArn"),
         (
             &good,
             vec![("RoleSessionName", "a b")],
@@ -159,10 +140,7 @@ async fn what_is_wrong_with_a_token_or_a_role_has_its_code() {
     lab.cloud.configure(&patch).unwrap();
     let answer = lab.v3(&sts(), "AssumeRole", &session()).await;
     assert_eq!(code(&answer), "403 NoPermission");
-    let given: Vec<_> = session()
-        .into_iter()
-        .chain([("ExternalId", "wanted")])
-        .collect();
+    let given: Vec<_> = session().into_iter().chain([("ExternalId", "wanted")]).collect();
     assert_eq!(lab.v3(&sts(), "AssumeRole", &given).await.0, 200);
 }
 
@@ -195,10 +173,7 @@ async fn a_temporary_key_goes_with_its_token_and_ends() {
     let order = json!({"op": "expire"});
     let request = lab.client.post(lab.url("/_control/sessions")).json(&order);
     assert_eq!(lab.read(request).await.1["expired"], 2);
-    assert_eq!(
-        asked(&holder(&first)).await,
-        "400 InvalidSecurityToken.Expired"
-    );
+    assert_eq!(asked(&holder(&first)).await, "400 InvalidSecurityToken.Expired");
     let mut unknown = holder(&first);
     unknown.key = "STS.unknown".to_owned();
     assert_eq!(asked(&unknown).await, "404 InvalidAccessKeyId.NotFound");

@@ -21,12 +21,7 @@ fn make_call(method: &str, disk: &str, code: &str) {
     let phase = tracing::info_span!(target: phase::TARGET, "phase", phase = "poll");
     drop(phase.entered());
     let attempt = phase::cloud_call("AttachDisk");
-    phase::record_failure(
-        &attempt,
-        code,
-        Some(&format!("R-{disk}")),
-        code == "Throttling",
-    );
+    phase::record_failure(&attempt, code, Some(&format!("R-{disk}")), code == "Throttling");
     drop(attempt);
     rpc.record(rpc::CODE_FIELD, "Unavailable");
 }

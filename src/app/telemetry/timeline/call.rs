@@ -111,10 +111,7 @@ impl Step {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -157,8 +154,8 @@ impl Call {
         self.lock().name.clone()
     }
 
-    /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace other
-    /// calls.
+    /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace
+    /// other calls.
     pub(super) fn is_routine(&self) -> bool {
         let record = self.lock();
         record.code.as_deref() == Some(crate::csi::layer::OK)
@@ -189,14 +186,8 @@ impl Call {
     pub(super) fn recovers(&self, before: &Self) -> bool {
         let record = self.lock();
         let before = before.lock();
-        let has_failed = before
-            .code
-            .as_deref()
-            .is_some_and(|code| code != crate::csi::layer::OK);
-        has_failed
-            && before.notes.is_empty()
-            && record.method == before.method
-            && record.node == before.node
+        let has_failed = before.code.as_deref().is_some_and(|code| code != crate::csi::layer::OK);
+        has_failed && before.notes.is_empty() && record.method == before.method && record.node == before.node
     }
 
     /// Counts an earlier call with the same failure, which it replaces.
@@ -207,8 +198,7 @@ impl Call {
             && record.node == before.node
             && record.code == before.code
             && record.code.as_deref() != Some(crate::csi::layer::OK)
-            && without_digits(record.message.as_deref())
-                == without_digits(before.message.as_deref());
+            && without_digits(record.message.as_deref()) == without_digits(before.message.as_deref());
         if is_same {
             record.repeated = before.repeated + 1;
             record.first_started = Some(before.first_started.unwrap_or(before.started));

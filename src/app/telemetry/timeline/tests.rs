@@ -40,10 +40,7 @@ async fn a_call_with_name_and_disk_connects_both() {
     }
     // A later call with the name only.
     finished(&timelines, "CreateVolume", "pvc-1", "OK", "");
-    assert_eq!(
-        json(&timelines, "d-1")["calls"].as_array().unwrap().len(),
-        3
-    );
+    assert_eq!(json(&timelines, "d-1")["calls"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,10 +50,7 @@ async fn a_running_call_shows_its_running_step() {
     timelines.assign_disk(&call, "d-1");
     call.start_step("device_wait").unwrap();
     let shown = &json(&timelines, "d-1")["calls"][0];
-    assert!(
-        shown["seconds"].is_null() && shown["code"].is_null(),
-        "{shown}"
-    );
+    assert!(shown["seconds"].is_null() && shown["code"].is_null(), "{shown}");
     assert_eq!(shown["steps"][0]["name"], "device_wait");
     assert!(shown["steps"][0]["seconds"].is_null(), "{shown}");
 }
@@ -66,21 +60,9 @@ async fn retries_with_the_same_failure_are_counted_and_others_are_kept() {
     let timelines = timelines();
     for id in 0..100 {
         let message = format!("no stock (RequestId {id:X}-AB)");
-        finished(
-            &timelines,
-            "CreateVolume",
-            "pvc-1",
-            "ResourceExhausted",
-            &message,
-        );
+        finished(&timelines, "CreateVolume", "pvc-1", "ResourceExhausted", &message);
     }
-    finished(
-        &timelines,
-        "CreateVolume",
-        "pvc-1",
-        "Unavailable",
-        "no response",
-    );
+    finished(&timelines, "CreateVolume", "pvc-1", "Unavailable", "no response");
     let calls = &json(&timelines, "pvc-1")["calls"];
     assert_eq!(calls.as_array().unwrap().len(), 2);
     assert_eq!(calls[0]["repeated"], 99);
@@ -95,25 +77,13 @@ async fn histories_are_bounded_per_volume_and_in_total() {
         finished(&timelines, "NodePublishVolume", "d-busy", "OK", "");
     }
     let busy = json(&timelines, "d-busy");
-    assert_eq!(
-        busy["calls"].as_array().unwrap().len(),
-        MAX_CALLS_PER_VOLUME
-    );
+    assert_eq!(busy["calls"].as_array().unwrap().len(), MAX_CALLS_PER_VOLUME);
     for disk in 0..10_000 {
-        finished(
-            &timelines,
-            "ControllerPublishVolume",
-            &format!("d-{disk}"),
-            "OK",
-            "",
-        );
+        finished(&timelines, "ControllerPublishVolume", &format!("d-{disk}"), "OK", "");
     }
     let volumes = timelines.lock();
     let total: usize = volumes.calls.values().map(VecDeque::len).sum();
-    assert!(
-        total <= MAX_CALLS && volumes.order.len() <= MAX_CALLS,
-        "{total}"
-    );
+    assert!(total <= MAX_CALLS && volumes.order.len() <= MAX_CALLS, "{total}");
     assert!(!volumes.calls.contains_key("d-busy"));
     assert!(volumes.calls.contains_key("d-9999"));
 }
@@ -127,10 +97,7 @@ async fn many_steps_keep_the_first_and_the_last() {
     }
     let shown = serde_json::to_value(&call).unwrap();
     let steps = shown["steps"].as_array().unwrap();
-    assert_eq!(
-        (steps[0]["name"].as_str(), steps.len()),
-        (Some("step-0"), 24)
-    );
+    assert_eq!((steps[0]["name"].as_str(), steps.len()), (Some("step-0"), 24));
     assert_eq!(steps[23]["name"], "step-199");
     assert_eq!(shown["omitted_steps"], 176);
 }
@@ -172,14 +139,7 @@ async fn routine_calls_are_kept_only_with_a_failure_or_a_warning() {
         .iter()
         .map(|call| &call["method"])
         .collect();
-    assert_eq!(
-        methods,
-        [
-            "NodeStageVolume",
-            "NodeGetVolumeStats",
-            "NodeGetVolumeStats"
-        ]
-    );
+    assert_eq!(methods, ["NodeStageVolume", "NodeGetVolumeStats", "NodeGetVolumeStats"]);
     assert_eq!(timelines.lock().order.len(), 3);
 }
 
@@ -187,13 +147,7 @@ async fn routine_calls_are_kept_only_with_a_failure_or_a_warning() {
 async fn a_routine_call_that_succeeds_removes_its_failure() {
     let timelines = timelines();
     finished(&timelines, "CreateVolume", "d-1", "OK", "");
-    finished(
-        &timelines,
-        "ControllerGetVolume",
-        "d-1",
-        "Unavailable",
-        "no",
-    );
+    finished(&timelines, "ControllerGetVolume", "d-1", "Unavailable", "no");
     finished(&timelines, "NodeGetVolumeStats", "d-1", "Internal", "hangs");
     let warned = timelines.start("ControllerGetVolume");
     timelines.assign_disk(&warned, "d-1");
@@ -203,9 +157,6 @@ async fn a_routine_call_that_succeeds_removes_its_failure() {
     let history = json(&timelines, "d-1");
     let calls = history["calls"].as_array().unwrap();
     let methods: Vec<_> = calls.iter().map(|call| &call["method"]).collect();
-    assert_eq!(
-        methods,
-        ["CreateVolume", "NodeGetVolumeStats", "ControllerGetVolume"]
-    );
+    assert_eq!(methods, ["CreateVolume", "NodeGetVolumeStats", "ControllerGetVolume"]);
     assert_eq!(timelines.lock().order.len(), 3);
 }

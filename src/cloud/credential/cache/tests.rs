@@ -79,11 +79,7 @@ impl Setup {
     }
 
     async fn name(&self) -> String {
-        self.credentials()
-            .await
-            .access_key_id
-            .expose_secret()
-            .to_owned()
+        self.credentials().await.access_key_id.expose_secret().to_owned()
     }
 }
 
@@ -110,20 +106,14 @@ async fn cached_credentials_are_renewed_fifteen_minutes_before_their_expiration(
     let setup = Setup::new(3600);
     setup.credentials().await;
     pass(2690).await;
-    assert_eq!(
-        (setup.name().await.as_str(), setup.requests()),
-        ("STS.1", 1)
-    );
+    assert_eq!((setup.name().await.as_str(), setup.requests()), ("STS.1", 1));
     pass(20).await;
     // The current credentials are still valid: callers do not wait.
     let begun = Instant::now();
     assert_eq!(setup.name().await, "STS.1");
     assert!(begun.elapsed().is_zero());
     pass(1).await;
-    assert_eq!(
-        (setup.name().await.as_str(), setup.requests()),
-        ("STS.2", 2)
-    );
+    assert_eq!((setup.name().await.as_str(), setup.requests()), ("STS.2", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,10 +125,7 @@ async fn many_callers_start_a_single_renewal() {
         assert_eq!(setup.name().await, "STS.1");
     }
     pass(1).await;
-    assert_eq!(
-        (setup.name().await.as_str(), setup.requests()),
-        ("STS.2", 2)
-    );
+    assert_eq!((setup.name().await.as_str(), setup.requests()), ("STS.2", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,10 +133,7 @@ async fn a_canceled_caller_does_not_cancel_the_renewal() {
     let setup = Setup::new(3600);
     let canceled = tokio::time::timeout(Duration::from_millis(10), setup.cache.provide());
     assert!(canceled.await.is_err());
-    assert_eq!(
-        (setup.name().await.as_str(), setup.requests()),
-        ("STS.1", 1)
-    );
+    assert_eq!((setup.name().await.as_str(), setup.requests()), ("STS.1", 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,11 +147,7 @@ async fn a_failed_renewal_keeps_valid_credentials_and_is_retried_with_backoff() 
         assert_eq!(setup.name().await, "STS.1");
         pass(1).await;
     }
-    assert!(
-        (10..=25).contains(&setup.requests()),
-        "{}",
-        setup.requests()
-    );
+    assert!((10..=25).contains(&setup.requests()), "{}", setup.requests());
     setup.set_broken(false);
     pass(60).await;
     assert_ne!(setup.name().await, "STS.1");
@@ -231,12 +211,7 @@ async fn a_service_that_returns_the_same_credentials_is_called_again_later() {
 async fn expired_new_credentials_are_an_error_that_names_the_clock() {
     let setup = Setup::new(0);
     let error = setup.cache.provide().await.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("check the clock of this machine"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("check the clock of this machine"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! The rate of a limit that opens again, and its growth.
 //!
-//! Windows of quotas are not recognized. The rate is the highest one at which the cloud has accepted calls, the time that
-//! the limit was closed included: that is the quota's, whatever its window.
+//! Windows of quotas are not recognized. The rate is the highest one at which the cloud has accepted calls, the time
+//! that the limit was closed included: that is the quota's, whatever its window.
 
 use std::collections::VecDeque;
 
@@ -19,8 +19,8 @@ const MARGIN: f64 = 0.99;
 const GROWTH: f64 = 0.01;
 const DOUBLING: f64 = 1.0;
 
-/// The lowest pace, in calls per second. A measurement of a few calls in minutes results in a rate far below the quota, and
-/// would delay the next calls for minutes. A quota below this pace throttles calls in each of its windows.
+/// The lowest pace, in calls per second. A measurement of a few calls in minutes results in a rate far below the quota,
+/// and would delay the next calls for minutes. A quota below this pace throttles calls in each of its windows.
 const MIN_RATE: f64 = 1.0;
 
 /// In seconds.
@@ -125,9 +125,7 @@ impl Sent {
             self.calls.pop_front();
         }
         self.calls.push_back(now);
-        let earlier = self
-            .calls
-            .partition_point(|sent| seconds(*sent, now) >= 1.0);
+        let earlier = self.calls.partition_point(|sent| seconds(*sent, now) >= 1.0);
         self.peak = self.peak.max(self.calls.len() - earlier);
     }
 

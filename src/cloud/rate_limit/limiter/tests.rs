@@ -24,18 +24,14 @@ fn throttling_error(action: &'static str, code: &str) -> Error {
 
 async fn pass(limiter: &RateLimiter, action: &'static str, deadline: Deadline) -> Result<()> {
     let call = || async { Ok(()) };
-    limiter
-        .run(action, Priority::for_action(action), deadline, call)
-        .await
+    limiter.run(action, Priority::for_action(action), deadline, call).await
 }
 
 /// Makes one call that the cloud throttles with this wait.
 async fn throttle(limiter: &RateLimiter, action: &'static str, code: &str, wait: Option<u64>) {
     let error = || throttling_error(action, code).with_retry_after(wait.map(Duration::from_secs));
     let call = || async { Err::<(), _>(error()) };
-    let result = limiter
-        .run(action, Priority::for_action(action), soon(600), call)
-        .await;
+    let result = limiter.run(action, Priority::for_action(action), soon(600), call).await;
     assert!(result.is_err());
 }
 
@@ -44,26 +40,14 @@ async fn sixteen_calls_are_sent_at_once_and_more_without_a_response() {
     let limiter = limiter();
     let mut permits = Vec::new();
     for _ in 0..16 {
-        permits.push(
-            limiter
-                .acquire("CreateDisk", Priority::Write, soon(1))
-                .await,
-        );
+        permits.push(limiter.acquire("CreateDisk", Priority::Write, soon(1)).await);
     }
     let begun = Instant::now();
-    permits.push(
-        limiter
-            .acquire("CreateDisk", Priority::Write, soon(1))
-            .await,
-    );
+    permits.push(limiter.acquire("CreateDisk", Priority::Write, soon(1)).await);
     assert!(permits.iter().all(Result::is_ok));
     assert!(begun.elapsed() > Duration::ZERO);
     for _ in 0..13 {
-        permits.push(
-            limiter
-                .acquire("CreateDisk", Priority::Write, soon(2))
-                .await,
-        );
+        permits.push(limiter.acquire("CreateDisk", Priority::Write, soon(2)).await);
     }
     assert!(permits.iter().all(Result::is_ok));
     let took = begun.elapsed();
@@ -84,11 +68,7 @@ async fn a_long_closure_of_one_api_delays_neither_its_next_calls_nor_those_of_an
             pass(&limiter, action, soon(60)).await.unwrap();
         }
     }
-    assert!(
-        begun.elapsed() <= Duration::from_secs(6),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() <= Duration::from_secs(6), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +132,7 @@ async fn throttled_calls_in_flight_and_throttled_probes_are_sent_once() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     Err::<(), _>(throttling_error("CreateDisk", "Throttling"))
                 };
-                let _ = limiter
-                    .run("CreateDisk", Priority::Write, soon(600), call)
-                    .await;
+                let _ = limiter.run("CreateDisk", Priority::Write, soon(600), call).await;
             }
         });
     }
@@ -200,10 +178,7 @@ async fn calls_of_an_account_are_ordered_by_priority_and_deadline() {
         ("DetachDisk", Priority::Detach, 903),
     ])
     .await;
-    let actions: Vec<_> = sent
-        .iter()
-        .map(|(action, seconds)| (*action, *seconds))
-        .collect();
+    let actions: Vec<_> = sent.iter().map(|(action, seconds)| (*action, *seconds)).collect();
     assert_eq!(actions[0], ("DetachDisk", 903));
     assert_eq!(actions[1], ("AttachDisk", 900));
     assert_eq!(actions[2], ("AttachDisk", 902));
@@ -219,9 +194,7 @@ async fn no_priority_starves() {
     ];
     actions.extend(urgent.into_iter().cycle().take(40));
     let sent = order_of(actions).await;
-    let turn = sent
-        .iter()
-        .position(|(action, _)| *action == "DescribeDisks");
+    let turn = sent.iter().position(|(action, _)| *action == "DescribeDisks");
     assert!((2..12).contains(&turn.unwrap()), "{sent:?}");
 }
 
@@ -242,12 +215,7 @@ async fn canceled_calls_in_flight_free_their_slots() {
     for _ in 0..1000 {
         let hang = std::future::pending::<Result<()>>;
         let call = limiter.run("CreateDisk", Priority::Write, soon(600), hang);
-        assert!(
-            Deadline::after(Duration::from_millis(20))
-                .bound(call)
-                .await
-                .is_err()
-        );
+        assert!(Deadline::after(Duration::from_millis(20)).bound(call).await.is_err());
     }
     assert!(pass(&limiter, "CreateDisk", soon(1)).await.is_ok());
 }
@@ -264,11 +232,7 @@ async fn a_hung_probe_delays_others_by_at_most_two_seconds() {
         result = hanging => panic!("{result:?}"),
         result = next => assert!(result.is_ok()),
     }
-    assert!(
-        begun.elapsed() <= Duration::from_millis(5_500),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() <= Duration::from_millis(5_500), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,10 +251,7 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     running.fetch_sub(1, Ordering::SeqCst);
                     if now > 10 {
-                        return Err(throttling_error(
-                            "ModifyDiskSpec",
-                            "Throttling.ConcurrentLimitExceeded",
-                        ));
+                        return Err(throttling_error("ModifyDiskSpec", "Throttling.ConcurrentLimitExceeded"));
                     }
                     Ok(())
                 };
@@ -309,36 +270,24 @@ async fn errors_about_concurrency_reduce_calls_in_flight_and_do_not_close_the_li
     let begun = Instant::now();
     calls.join_all().await;
     assert!(most.load(Ordering::SeqCst) <= 40, "{most:?}");
-    assert!(
-        begun.elapsed() <= Duration::from_secs(15),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() <= Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn ready_resolves_when_a_call_would_be_sent_and_at_the_deadline() {
     let limiter = limiter();
     let begun = Instant::now();
-    let ready = limiter
-        .ready("DescribeDisks", Priority::Poll, soon(10))
-        .await;
+    let ready = limiter.ready("DescribeDisks", Priority::Poll, soon(10)).await;
     assert_eq!(ready, Some(Duration::ZERO));
     assert_eq!(begun.elapsed(), Duration::ZERO);
     throttle(&limiter, "DescribeDisks", "Throttling", Some(7)).await;
-    let ready = limiter
-        .ready("DescribeDisks", Priority::Poll, soon(20))
-        .await;
+    let ready = limiter.ready("DescribeDisks", Priority::Poll, soon(20)).await;
     assert!(ready.is_some());
     assert!(begun.elapsed() >= Duration::from_secs(7));
     assert!(
-        pass(
-            &limiter,
-            "DescribeDisks",
-            Deadline::after(Duration::from_millis(1))
-        )
-        .await
-        .is_ok()
+        pass(&limiter, "DescribeDisks", Deadline::after(Duration::from_millis(1)))
+            .await
+            .is_ok()
     );
     throttle(&limiter, "DescribeDisks", "Throttling", None).await;
     let begun = Instant::now();

@@ -56,10 +56,7 @@ async fn a_late_response_is_used_without_a_newer_one() {
     });
     let start = Instant::now();
     let row = poller.observe(&1, deadline()).await.unwrap().row().unwrap();
-    assert_eq!(
-        (row.state, start.elapsed()),
-        (1, Duration::from_millis(3020))
-    );
+    assert_eq!((row.state, start.elapsed()), (1, Duration::from_millis(3020)));
     assert_eq!(calls.lock().unwrap().len(), 2);
 }
 
@@ -68,11 +65,7 @@ async fn a_failed_call_affects_only_its_ids_and_is_repeated_at_growing_intervals
     let (poller, calls) = responding(|_, keys| {
         Box::pin(async move {
             if keys.contains(&1) {
-                return Err(Error::from_response(
-                    "DescribeDisks",
-                    503,
-                    "ServiceUnavailable",
-                ));
+                return Err(Error::from_response("DescribeDisks", 503, "ServiceUnavailable"));
             }
             Ok(rows(keys, 1))
         })
@@ -87,10 +80,7 @@ async fn a_failed_call_affects_only_its_ids_and_is_repeated_at_growing_intervals
     let calls = calls.lock().unwrap();
     let failed = calls.iter().filter(|(_, keys)| keys.contains(&1));
     let at: Vec<Duration> = failed.map(|(at, _)| *at).collect();
-    let pauses: Vec<u128> = at
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).as_millis())
-        .collect();
+    let pauses: Vec<u128> = at.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
     assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000]);
 }
 
@@ -118,9 +108,8 @@ async fn a_code_that_no_id_causes_does_not_split_the_batch() {
         "InvalidRegionId.NotFound",
         "InvalidAccessKeyId.NotFound",
     ] {
-        let (poller, calls) = responding(move |_, _| {
-            Box::pin(async move { Err(Error::from_response("DescribeDisks", 404, code)) })
-        });
+        let (poller, calls) =
+            responding(move |_, _| Box::pin(async move { Err(Error::from_response("DescribeDisks", 404, code)) }));
         let observed = timeout(Duration::from_millis(200), observe_all(&poller, 0..100));
         let _ = observed.await;
         assert_eq!(calls.lock().unwrap().len(), 1, "{code}");
@@ -135,9 +124,7 @@ async fn an_absence_has_a_canary_only_if_the_same_response_contains_one() {
         move |_, keys| {
             let is_hidden = hidden.load(std::sync::atomic::Ordering::Relaxed);
             Box::pin(async move {
-                let keys = keys
-                    .into_iter()
-                    .filter(|key| !(20..1000).contains(key) && !is_hidden);
+                let keys = keys.into_iter().filter(|key| !(20..1000).contains(key) && !is_hidden);
                 Ok(rows(keys, 1))
             })
         }
@@ -197,14 +184,7 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
                 ),
             }
         }
-        assert!(
-            poller
-                .observe(&3, deadline())
-                .await
-                .unwrap()
-                .row()
-                .is_some()
-        );
+        assert!(poller.observe(&3, deadline()).await.unwrap().row().is_some());
     }
 }
 
@@ -219,15 +199,10 @@ async fn the_deadline_error_contains_the_last_observation() {
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
     for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
-        let (poller, _) = responding(move |_, _| {
-            Box::pin(async move { Err(Error::from_response("DescribeDisks", 403, code)) })
-        });
+        let (poller, _) =
+            responding(move |_, _| Box::pin(async move { Err(Error::from_response("DescribeDisks", 403, code)) }));
         let soon = Deadline::after(Duration::from_secs(5));
         let error = poller.wait_until(&1, soon, at_least(1)).await.unwrap_err();
-        assert_eq!(
-            matches!(error, WaitError::Cloud(_)),
-            ends,
-            "{code}: {error}"
-        );
+        assert_eq!(matches!(error, WaitError::Cloud(_)), ends, "{code}: {error}");
     }
 }

@@ -92,12 +92,7 @@ fn at_least(n: usize) -> impl FnMut(Observation<Row<usize>>) -> Option<usize> {
 }
 
 fn sizes(calls: &Calls) -> Vec<usize> {
-    calls
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|(_, keys)| keys.len())
-        .collect()
+    calls.lock().unwrap().iter().map(|(_, keys)| keys.len()).collect()
 }
 
 fn times(calls: &Calls) -> Vec<u128> {
@@ -105,10 +100,7 @@ fn times(calls: &Calls) -> Vec<u128> {
     calls.iter().map(|(at, _)| at.as_millis()).collect()
 }
 
-async fn observe_all(
-    poller: &Arc<Poller<u32, Row<usize>>>,
-    keys: std::ops::Range<u32>,
-) -> Vec<bool> {
+async fn observe_all(poller: &Arc<Poller<u32, Row<usize>>>, keys: std::ops::Range<u32>) -> Vec<bool> {
     let mut observations = JoinSet::new();
     for key in keys {
         let poller = Arc::clone(poller);

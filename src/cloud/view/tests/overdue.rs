@@ -18,9 +18,7 @@ async fn a_wait_ends_once_its_operation_is_overdue_and_later_ones_after_one_obse
             sleep(Duration::from_secs(expected).saturating_sub(begun.elapsed())).await;
         }
         let begun_call = Instant::now();
-        let outcome = poller
-            .wait_until_done(&1, deadline(), Operation::Detach, never)
-            .await;
+        let outcome = poller.wait_until_done(&1, deadline(), Operation::Detach, never).await;
         assert!(
             matches!(&outcome, Err(WaitError::Overdue { running, .. }) if running.as_secs() == expected),
             "{outcome:?}"
@@ -66,9 +64,7 @@ async fn a_resource_that_is_missing_is_not_known_to_be_in_progress() {
     let (poller, _) = responding(|_, _| Box::pin(async { Ok(rows([], 0)) }));
     for _ in 0..2 {
         let begun = Instant::now();
-        let outcome = poller
-            .wait_until_done(&1, deadline(), Operation::Create, never)
-            .await;
+        let outcome = poller.wait_until_done(&1, deadline(), Operation::Create, never).await;
         assert!(matches!(outcome, Err(WaitError::Overdue { .. })));
         assert_eq!(begun.elapsed().as_secs(), 25);
     }

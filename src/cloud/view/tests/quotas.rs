@@ -117,17 +117,10 @@ impl Cloud {
             let radius = (-2.0 * (1.0 - state.uniform()).ln()).sqrt();
             radius * (std::f64::consts::TAU * state.uniform()).cos()
         };
-        sleep(Duration::from_secs_f64(
-            median / 2.0 * (sigma * normal).exp(),
-        ))
-        .await;
+        sleep(Duration::from_secs_f64(median / 2.0 * (sigma * normal).exp())).await;
     }
 
-    async fn call<T>(
-        &self,
-        action: &'static str,
-        effect: impl FnOnce(&mut State) -> T,
-    ) -> crate::cloud::Result<T> {
+    async fn call<T>(&self, action: &'static str, effect: impl FnOnce(&mut State) -> T) -> crate::cloud::Result<T> {
         self.travel().await;
         let outcome = {
             let mut state = self.state.lock().unwrap();
@@ -174,9 +167,7 @@ impl Cloud {
         };
         let call = || self.call("DescribeDisks", read);
         let limiter = &self.limiter;
-        limiter
-            .run("DescribeDisks", Priority::Poll, hours(), call)
-            .await
+        limiter.run("DescribeDisks", Priority::Poll, hours(), call).await
     }
 }
 
@@ -205,9 +196,7 @@ async fn life(model: Model) -> (f64, usize, f64) {
                 let cloud = Arc::clone(&ready);
                 Box::pin(async move {
                     let limiter = &cloud.limiter;
-                    limiter
-                        .ready("DescribeDisks", Priority::Poll, deadline)
-                        .await
+                    limiter.ready("DescribeDisks", Priority::Poll, deadline).await
                 })
             }),
             ..source(move |ids| {
@@ -233,9 +222,7 @@ async fn life(model: Model) -> (f64, usize, f64) {
                 let done = poller.wait_until_done(&volume, hours(), operation, at_least(1));
                 done.await.unwrap();
             }
-            cloud
-                .order("DeleteDisk", Priority::Write, volume, 0.0)
-                .await;
+            cloud.order("DeleteDisk", Priority::Write, volume, 0.0).await;
         });
     }
     volumes.join_all().await;

@@ -15,10 +15,7 @@ use crate::cloud::view::{Operation, Poller, WaitError};
 #[tokio::test(start_paused = true)]
 async fn no_call_is_made_without_waiters() {
     let (poller, calls) = counting();
-    poller
-        .wait_until(&1, deadline(), at_least(2))
-        .await
-        .unwrap();
+    poller.wait_until(&1, deadline(), at_least(2)).await.unwrap();
     let waited = poller.wait_until_done(&1, deadline(), Operation::Attach, at_least(5));
     waited.await.unwrap();
     sleep(Duration::from_secs(600)).await;
@@ -29,10 +26,7 @@ async fn no_call_is_made_without_waiters() {
 #[tokio::test(start_paused = true)]
 async fn polls_for_a_change_of_unknown_duration_become_rarer_up_to_two_seconds() {
     let (poller, calls) = counting();
-    poller
-        .wait_until(&1, deadline(), at_least(30))
-        .await
-        .unwrap();
+    poller.wait_until(&1, deadline(), at_least(30)).await.unwrap();
     let times = times(&calls);
     let gaps: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!((times[0], gaps[0], gaps[28]), (400, 400, 2000));
@@ -84,10 +78,7 @@ async fn a_waiter_for_a_change_keeps_its_interval_when_others_poll_often() {
     poller.wait_until(&1, deadline(), note).await.unwrap();
     drop(others);
     let apart = observed.windows(2).map(|pair| pair[1] - pair[0]);
-    assert!(
-        apart.clone().all(|apart| apart >= seconds(0.4)),
-        "{observed:?}"
-    );
+    assert!(apart.clone().all(|apart| apart >= seconds(0.4)), "{observed:?}");
     // Each shares the call of another waiter.
     assert!(calls.lock().unwrap().iter().all(|(_, keys)| keys != &[1]));
 }
@@ -95,14 +86,7 @@ async fn a_waiter_for_a_change_keeps_its_interval_when_others_poll_often() {
 #[tokio::test(start_paused = true)]
 async fn a_single_observation_waits_twenty_milliseconds_for_others() {
     let (poller, calls) = counting();
-    assert!(
-        poller
-            .observe(&1, deadline())
-            .await
-            .unwrap()
-            .row()
-            .is_some()
-    );
+    assert!(poller.observe(&1, deadline()).await.unwrap().row().is_some());
     assert_eq!(times(&calls), [20]);
 }
 
@@ -137,8 +121,5 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
     assert!(matches!(outcomes.1, Err(WaitError::Deadline { .. })));
     assert_eq!(*deadlines.lock().unwrap(), [second, first, second]);
     // No separate call is made for the waiter that has left.
-    assert_eq!(
-        calls.lock().unwrap()[..],
-        [(Duration::from_secs(8), vec![1, 3])]
-    );
+    assert_eq!(calls.lock().unwrap()[..], [(Duration::from_secs(8), vec![1, 3])]);
 }

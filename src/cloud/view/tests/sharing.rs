@@ -17,12 +17,7 @@ async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
     let mut waits = JoinSet::new();
     for key in 0..250 {
         let poller = Arc::clone(&poller);
-        waits.spawn(async move {
-            poller
-                .wait_until(&key, deadline(), at_least(4))
-                .await
-                .is_ok()
-        });
+        waits.spawn(async move { poller.wait_until(&key, deadline(), at_least(4)).await.is_ok() });
     }
     assert!(waits.join_all().await.into_iter().all(|ok| ok));
     assert_eq!(sizes(&calls), [100, 100, 50, 100, 100, 50]);

@@ -122,26 +122,15 @@ async fn run(model: Model) -> Report {
     let start = Instant::now();
     let mut volumes = JoinSet::new();
     for volume in 0..model.volumes {
-        let (cloud, poller, permits) = (
-            Arc::clone(&cloud),
-            Arc::clone(&poller),
-            Arc::clone(&permits),
-        );
+        let (cloud, poller, permits) = (Arc::clone(&cloud), Arc::clone(&poller), Arc::clone(&permits));
         volumes.spawn(async move {
             let _permit = permits.acquire().await.unwrap();
             let (begun, mut needed) = (Instant::now(), Duration::ZERO);
             let operations = [Operation::Create, Operation::Attach, Operation::Detach];
             for (operation, delay) in operations.into_iter().zip(model.delays) {
-                let factor =
-                    1.0 + model.spread * (2.0 * cloud.random.lock().unwrap().uniform() - 1.0);
+                let factor = 1.0 + model.spread * (2.0 * cloud.random.lock().unwrap().uniform() - 1.0);
                 let delay = Duration::from_secs_f64(delay * factor);
-                let order = || {
-                    cloud
-                        .ends
-                        .lock()
-                        .unwrap()
-                        .insert(volume, Instant::now() + delay)
-                };
+                let order = || cloud.ends.lock().unwrap().insert(volume, Instant::now() + delay);
                 let (_, latency) = cloud.call(order).await;
                 needed += latency + delay;
                 let done = |observation: Observation<Row<bool>>| {
@@ -151,9 +140,7 @@ async fn run(model: Model) -> Report {
                 waited.await.unwrap();
             }
             let late = begun.elapsed().saturating_sub(needed);
-            let (_, latency) = cloud
-                .call(|| cloud.ends.lock().unwrap().remove(&volume))
-                .await;
+            let (_, latency) = cloud.call(|| cloud.ends.lock().unwrap().remove(&volume)).await;
             let _ = latency;
             late.as_secs_f64()
         });
@@ -200,11 +187,7 @@ async fn a_single_volume_in_a_fresh_process_needs_five_describes() {
 
 #[tokio::test(start_paused = true)]
 async fn volumes_in_sequence_need_four_describes_each() {
-    let report = run(Model {
-        volumes: 20,
-        ..FAST
-    })
-    .await;
+    let report = run(Model { volumes: 20, ..FAST }).await;
     assert!(report.describes <= 4.0 && report.late <= 0.2, "{report:?}");
 }
 
@@ -232,10 +215,7 @@ async fn slow_calls_are_in_flight_when_operations_end() {
             ..FAST
         };
         let report = run(model).await;
-        assert!(
-            report.latest <= 0.9 && report.describes <= 1.0,
-            "{report:?}"
-        );
+        assert!(report.latest <= 0.9 && report.describes <= 1.0, "{report:?}");
     }
 }
 
@@ -250,19 +230,9 @@ async fn varying_latency_and_delays_cost_few_describes() {
             ..FAST
         };
         let report = run(model).await;
-        assert!(
-            report.seconds <= 11.0 && report.describes <= 0.6,
-            "{report:?}"
-        );
-        let report = run(Model {
-            spread: 0.5,
-            ..model
-        })
-        .await;
-        assert!(
-            report.seconds <= 14.5 && report.describes <= 0.8,
-            "{report:?}"
-        );
+        assert!(report.seconds <= 11.0 && report.describes <= 0.6, "{report:?}");
+        let report = run(Model { spread: 0.5, ..model }).await;
+        assert!(report.seconds <= 14.5 && report.describes <= 0.8, "{report:?}");
     }
 }
 
@@ -278,10 +248,7 @@ async fn durations_that_are_not_round_are_learned() {
         })
         .await;
         let describes = if parallel == 1 { 5.0 } else { 0.6 };
-        assert!(
-            report.describes <= describes && report.late <= 0.6,
-            "{report:?}"
-        );
+        assert!(report.describes <= describes && report.late <= 0.6, "{report:?}");
     }
 }
 

@@ -61,8 +61,7 @@ impl ApiServer {
 
     /// Writes the Lease as somebody else.
     pub(super) fn write(&self, spec: &Value) {
-        self.state()
-            .put(json!({"metadata": {"name": NAME}, "spec": spec}));
+        self.state().put(json!({"metadata": {"name": NAME}, "spec": spec}));
     }
 
     pub(super) fn holder(&self) -> Option<String> {

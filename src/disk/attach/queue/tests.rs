@@ -16,34 +16,22 @@ fn second() -> Deadline {
 #[tokio::test(start_paused = true)]
 async fn each_instance_has_one_permit_per_operation() {
     let queues = AttachQueues::default();
-    let held = queues
-        .acquire(&node("i-1"), Operation::Attach, second())
-        .await;
+    let held = queues.acquire(&node("i-1"), Operation::Attach, second()).await;
     assert!(held.is_ok());
     for (id, operation) in [("i-2", Operation::Attach), ("i-1", Operation::Detach)] {
         let permit = queues.acquire(&node(id), operation, second()).await;
         assert!(permit.is_ok());
     }
     assert!(try_acquire(&queues, &node("i-1"), Operation::Attach).is_none());
-    let late = queues
-        .acquire(&node("i-1"), Operation::Attach, second())
-        .await;
+    let late = queues.acquire(&node("i-1"), Operation::Attach, second()).await;
     assert!(late.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unused_queue_is_removed() {
     let (queues, n) = (AttachQueues::default(), node("i-1"));
-    let held = queues
-        .acquire(&n, Operation::Attach, second())
-        .await
-        .unwrap();
-    assert!(
-        queues
-            .acquire(&n, Operation::Attach, second())
-            .await
-            .is_err()
-    );
+    let held = queues.acquire(&n, Operation::Attach, second()).await.unwrap();
+    assert!(queues.acquire(&n, Operation::Attach, second()).await.is_err());
     drop(held);
     assert!(queues.lock().is_empty());
 }
@@ -95,10 +83,7 @@ async fn only_conflicts_with_own_operations_reduce_the_parallelism() {
     let alone = try_acquire(&queues, &n, Operation::Attach).unwrap();
     assert!(!alone.record_conflict());
     let second = try_acquire(&queues, &n, Operation::Attach).unwrap();
-    assert!(
-        !second.record_conflict(),
-        "an external operation is possible"
-    );
+    assert!(!second.record_conflict(), "an external operation is possible");
     second.record_accepted();
     assert!(!second.record_conflict());
     assert!(second.record_conflict(), "two in a row");
@@ -122,11 +107,7 @@ async fn queued_detach_precedes_attach_if_they_exclude_each_other() {
         drop(permit);
     };
     let released = async { drop(attach) };
-    tokio::join!(
-        acquire(Operation::Attach),
-        acquire(Operation::Detach),
-        released
-    );
+    tokio::join!(acquire(Operation::Attach), acquire(Operation::Detach), released);
     let order = order.into_inner().unwrap();
     assert_eq!(order, [Operation::Detach, Operation::Attach]);
 }

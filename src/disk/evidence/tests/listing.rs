@@ -28,8 +28,7 @@ fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<Atom
         })
     };
     let tags = Tags::from([("cluster".to_owned(), "test".to_owned())]);
-    let listing =
-        OwnershipListing::new(Tasks::default(), tags, Box::new(page), Box::new(|| 0), None);
+    let listing = OwnershipListing::new(Tasks::default(), tags, Box::new(page), Box::new(|| 0), None);
     (listing, calls)
 }
 
@@ -57,10 +56,7 @@ async fn truncated_list_is_repeated_without_a_filter() {
     let (listing, calls) = listing(1700, &[]);
     assert_eq!(find(&listing, "pvc-1699").await, Listed::Unknown);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(
-        find(&listing, "pvc-1699").await,
-        Listed::Found("d-1699".to_owned())
-    );
+    assert_eq!(find(&listing, "pvc-1699").await, Listed::Found("d-1699".to_owned()));
     assert_eq!(calls.load(Ordering::SeqCst), 6);
 }
 
@@ -94,9 +90,7 @@ async fn only_a_later_listing_with_a_canary_proves_that_a_name_is_free() {
         let deadline = Deadline::after(Duration::from_secs(600));
         let excludes = async |name| {
             let is_gone = |_: &str| false;
-            listing
-                .excludes(deadline, name, since, is_unresolved, is_gone)
-                .await
+            listing.excludes(deadline, name, since, is_unresolved, is_gone).await
         };
         assert!(!excludes("pvc-9").await);
         tokio::time::advance(EFFECT_DELAY).await;
@@ -128,9 +122,7 @@ async fn a_listing_with_a_resource_that_is_gone_by_now_is_followed_by_another_on
         find(&listing, "pvc-0").await;
         let excludes = async |is_gone| {
             let is_gone = move |_: &str| is_gone;
-            listing
-                .excludes(deadline, "pvc-1", since, true, is_gone)
-                .await
+            listing.excludes(deadline, "pvc-1", since, true, is_gone).await
         };
         // Which of several resources are gone is not known: the next listing decides in any case.
         let is_single = listed.len() == 1;
@@ -152,17 +144,8 @@ async fn unreadable_row_does_not_hide_other_names() {
         page.unreadable.push(cloud::Unreadable { id, reason });
         Box::pin(async { Ok(page) })
     };
-    let listing = OwnershipListing::new(
-        Tasks::default(),
-        Tags::new(),
-        Box::new(page),
-        Box::new(|| 0),
-        None,
-    );
-    assert_eq!(
-        find(&listing, "pvc-0").await,
-        Listed::Found("d-0".to_owned())
-    );
+    let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page), Box::new(|| 0), None);
+    assert_eq!(find(&listing, "pvc-0").await, Listed::Found("d-0".to_owned()));
     // The unreadable row may have the name, so its tags must be queried.
     assert_eq!(find(&listing, "pvc-9").await, Listed::Unknown);
     let since = Instant::now();

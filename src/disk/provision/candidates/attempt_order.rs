@@ -1,5 +1,5 @@
-//! The order in which the candidates of one call are attempted: the caller's, but those that the cloud reports as out of
-//! stock come last, because the report can be outdated. Candidates that are out of stock according to a creation are
+//! The order in which the candidates of one call are attempted: the caller's, but those that the cloud reports as out
+//! of stock come last, because the report can be outdated. Candidates that are out of stock according to a creation are
 //! skipped, except for a probe. After a probe, a call skips those to which both apply.
 
 use std::time::Duration;
@@ -53,8 +53,8 @@ impl StockView {
         }
     }
 
-    /// Whether the candidate is in stock according to the cloud and recent creates. Without permission for the query, only
-    /// recent stock-outs count.
+    /// Whether the candidate is in stock according to the cloud and recent creates. Without permission for the query,
+    /// only recent stock-outs count.
     pub(in crate::disk) async fn is_in_stock(
         &self,
         ecs: &Client,
@@ -99,12 +99,9 @@ impl StockView {
 }
 
 impl<'a> AttemptOrder<'a> {
-    /// The next candidate to attempt, once the rate limit permits its request; `None` if all remaining ones are out of stock.
-    pub(in crate::disk) async fn next(
-        &mut self,
-        ecs: &Client,
-        deadline: Deadline,
-    ) -> Option<&'a Candidate> {
+    /// The next candidate to attempt, once the rate limit permits its request; `None` if all remaining ones are out of
+    /// stock.
+    pub(in crate::disk) async fn next(&mut self, ecs: &Client, deadline: Deadline) -> Option<&'a Candidate> {
         let stockouts = &self.view.stockouts;
         self.view.sort(&mut self.remaining);
         let next = match self.first.take() {
@@ -128,8 +125,8 @@ impl<'a> AttemptOrder<'a> {
         Some(next)
     }
 
-    /// Adds the rejection of a candidate. False if no other candidate can succeed. If several candidates remain, the stock is
-    /// queried once, to avoid further rejections.
+    /// Adds the rejection of a candidate. False if no other candidate can succeed. If several candidates remain, the
+    /// stock is queried once, to avoid further rejections.
     pub(in crate::disk) async fn add_rejection(
         &mut self,
         candidate: &Candidate,
@@ -140,8 +137,7 @@ impl<'a> AttemptOrder<'a> {
         let Some(rejection) = Rejection::from_error(error) else {
             return false;
         };
-        self.rejections
-            .push(format!("{candidate}: {}", error_chain(error)));
+        self.rejections.push(format!("{candidate}: {}", error_chain(error)));
         self.is_size_only &= rejection == Rejection::Size;
         for regional in [false, true] {
             let (stock, remaining) = (&self.view.stock, self.remaining.iter());

@@ -52,8 +52,8 @@ pub struct Selection {
 /// next zone. Each has the smallest size that the category and the request allow.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] if no category supports the size; [`Error::OutOfStock`] if no node in the allowed zones supports
-/// those that do.
+/// [`Error::OutOfRange`] if no category supports the size; [`Error::OutOfStock`] if no node in the allowed zones
+/// supports those that do.
 pub fn select_candidates(new: &NewDisk) -> Result<Selection> {
     let mut selection = Selection::default();
     let mut sized = Vec::new();
@@ -124,10 +124,7 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
     if category.has_levels() && !new.levels.is_empty() {
         return levels(new);
     }
-    let size = new
-        .size
-        .resolve(sizes)
-        .map_err(|rejected| rejected.to_string())?;
+    let size = new.size.resolve(sizes).map_err(|rejected| rejected.to_string())?;
     if category.has_burst() {
         let most = category.most_provisioned_iops(size);
         if new.provisioned_iops > most {
@@ -137,9 +134,7 @@ fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, Str
             ));
         }
         if new.bursting && !category.may_burst(size) {
-            return Err(format!(
-                "a disk of {size} cannot burst, only larger ones than 3 GiB"
-            ));
+            return Err(format!("a disk of {size} cannot burst, only larger ones than 3 GiB"));
         }
     }
     Ok(vec![(None, size)])

@@ -13,10 +13,7 @@ pub struct RegionStock {
 
 /// The candidates in the order of attempts while this stock is cached, and whether each is in stock.
 #[must_use]
-pub fn attempts_with_stock(
-    selection: &Selection,
-    stock: &RegionStock,
-) -> Vec<(Candidate, Option<bool>)> {
+pub fn attempts_with_stock(selection: &Selection, stock: &RegionStock) -> Vec<(Candidate, Option<bool>)> {
     let view = StockView::default();
     for (regional, zones) in [(false, &stock.zonal), (true, &stock.regional)] {
         if let Some(zones) = zones {

@@ -24,9 +24,7 @@ impl Rejection {
         match (error.condition(), error.kind()) {
             (Condition::ZoneClosed, _) => Some(Self::Zone),
             (Condition::AccountQuota, _) => Some(Self::Quota),
-            (IncompatibleOptions | CategoryDenied | EncryptionUnsupported, _) => {
-                Some(Self::Incompatible)
-            }
+            (IncompatibleOptions | CategoryDenied | EncryptionUnsupported, _) => Some(Self::Incompatible),
             (_, Kind::OutOfStock) => Some(Self::Stock),
             (_, Kind::OutOfRange) => Some(Self::Size),
             _ => None,
@@ -43,20 +41,11 @@ mod tests {
         for (code, scope) in [
             ("Zone.NotOnSale", Some(Rejection::Zone)),
             ("OperationDenied.NoStock", Some(Rejection::Stock)),
-            (
-                "InvalidDataDiskCategory.NotSupported",
-                Some(Rejection::Stock),
-            ),
+            ("InvalidDataDiskCategory.NotSupported", Some(Rejection::Stock)),
             ("InvalidDiskCategory.NotSupported", Some(Rejection::Stock)),
-            (
-                "InvalidPerformanceLevel.ValueNotSupported",
-                Some(Rejection::Stock),
-            ),
+            ("InvalidPerformanceLevel.ValueNotSupported", Some(Rejection::Stock)),
             ("QuotaExceed.DiskCapacity", Some(Rejection::Quota)),
-            (
-                "QuotaExceeded.PostpaidDataDiskCapacity",
-                Some(Rejection::Quota),
-            ),
+            ("QuotaExceeded.PostpaidDataDiskCapacity", Some(Rejection::Quota)),
             ("InvalidDiskSize.NotSupported", Some(Rejection::Size)),
             (
                 "OperationDenied.ZoneNotSupportMultiAttachDisk",

@@ -54,18 +54,15 @@ impl StockCache {
         self.last.get(&regional).is_none()
     }
 
-    /// The stock, from the cache or a call; `None` if the cloud rejects the query because of the key, its permissions or the
-    /// region, which is logged once.
+    /// The stock, from the cache or a call; `None` if the cloud rejects the query because of the key, its permissions
+    /// or the region, which is logged once.
     pub(super) async fn query(
         &self,
         ecs: &Client,
         deadline: Deadline,
         regional: bool,
     ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
-        let Ok(_guard) = deadline
-            .bound(self.in_flight[usize::from(regional)].lock())
-            .await
-        else {
+        let Ok(_guard) = deadline.bound(self.in_flight[usize::from(regional)].lock()).await else {
             let action = "DescribeAvailableResource";
             return Err(cloud::Error::new(Kind::Deadline, action));
         };
@@ -88,14 +85,9 @@ impl StockCache {
             }
             Err(error) if is_rejection(&error) => {
                 self.last.insert(&regional, TTL, StockResponse::Rejected);
-                if self
-                    .log_once
-                    .should_log(QUERY, error.code().unwrap_or("rejected"))
-                {
+                if self.log_once.should_log(QUERY, error.code().unwrap_or("rejected")) {
                     let error = error_chain(&error);
-                    tracing::warn!(
-                        "cannot query the stock, and assuming that disks are in stock: {error}"
-                    );
+                    tracing::warn!("cannot query the stock, and assuming that disks are in stock: {error}");
                 }
                 Ok(None)
             }
@@ -109,10 +101,7 @@ impl StockCache {
 
 /// Whether the query will be rejected again until the operator changes the configuration.
 fn is_rejection(error: &cloud::Error) -> bool {
-    matches!(
-        error.kind(),
-        Kind::Denied | Kind::Credentials | Kind::Precondition
-    )
+    matches!(error.kind(), Kind::Denied | Kind::Credentials | Kind::Precondition)
 }
 
 pub(super) fn is_in_stock(zones: &[ZoneStock], candidate: &Candidate) -> bool {

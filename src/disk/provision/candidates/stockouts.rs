@@ -1,8 +1,8 @@
 //! Pairs of zone and category that are out of stock, shared by all calls.
 //!
 //! The rule: a pair is out of stock from the rejection of a creation until one succeeds, or is denied because of
-//! the permissions of the account. Meanwhile one attempt is made every [`PROBE_INTERVAL`], by whichever call comes first; other
-//! calls get the last rejection without a request.
+//! the permissions of the account. Meanwhile one attempt is made every [`PROBE_INTERVAL`], by whichever call comes
+//! first; other calls get the last rejection without a request.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,8 @@ use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a rejection is reported as a stock-out: stock changes within minutes.
 const RECENT: Duration = Duration::from_secs(180);
-/// How long a pair without attempts stays out of stock: longer than the maximum pause between retries of the provisioner.
+/// How long a pair without attempts stays out of stock: longer than the maximum pause between retries of the
+/// provisioner.
 const MEMORY: Duration = Duration::from_secs(900);
 
 #[derive(Debug, Default)]
@@ -124,10 +125,7 @@ impl Stockouts {
         let reasons = self.with(candidate, |out| {
             let next = out.next_probe.saturating_duration_since(Instant::now());
             let (ago, next) = (out.at.elapsed().as_secs(), next.as_secs());
-            format!(
-                "{} ({ago} s ago; the next attempt is due in {next} s)",
-                out.why
-            )
+            format!("{} ({ago} s ago; the next attempt is due in {next} s)", out.why)
         });
         reasons.flatten().next()
     }
@@ -135,15 +133,11 @@ impl Stockouts {
     /// The zones and categories that were rejected recently; without a category, the whole zone.
     pub(in crate::disk) fn current(&self) -> Vec<(Option<ZoneId>, Option<Category>)> {
         let stockouts = self.lock();
-        let recent = stockouts
-            .iter()
-            .filter(|(_, out)| out.at.elapsed() < RECENT);
+        let recent = stockouts.iter().filter(|(_, out)| out.at.elapsed() < RECENT);
         let mut current: Vec<_> = recent
             .map(|(scope, _)| match scope.clone() {
                 Scope::Zone(zone) => (zone, None),
-                Scope::Pair(zone, category, _) | Scope::Quota(zone, category, _) => {
-                    (zone, Some(category))
-                }
+                Scope::Pair(zone, category, _) | Scope::Quota(zone, category, _) => (zone, Some(category)),
             })
             .collect();
         current.sort();
@@ -152,11 +146,7 @@ impl Stockouts {
     }
 
     /// A property of each stock-out that applies to the candidate.
-    fn with<T>(
-        &self,
-        candidate: &Candidate,
-        read: impl Fn(&Stockout) -> T,
-    ) -> std::array::IntoIter<Option<T>, 3> {
+    fn with<T>(&self, candidate: &Candidate, read: impl Fn(&Stockout) -> T) -> std::array::IntoIter<Option<T>, 3> {
         let stockouts = self.lock();
         let applies = |out: &&Stockout| candidate.size >= out.size && out.at.elapsed() < MEMORY;
         let found = Scope::all(candidate).map(|scope| {

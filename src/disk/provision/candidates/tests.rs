@@ -55,11 +55,7 @@ fn all_categories_of_the_first_zone_come_before_the_next_zone() {
 
 #[test]
 fn category_without_the_size_is_excluded_with_its_reason() {
-    let new = new_disk(
-        &[Category::CloudSsd, Category::Cloud],
-        10 << 30,
-        Some(10 << 30),
-    );
+    let new = new_disk(&[Category::CloudSsd, Category::Cloud], 10 << 30, Some(10 << 30));
     assert_eq!(candidates(&new).len(), 2);
     let excluded = select_candidates(&new).unwrap().excluded;
     assert!(
@@ -82,11 +78,7 @@ fn essd(levels: &[PerformanceLevel], gib: u64, limit: Option<u64>) -> NewDisk {
     NewDisk {
         levels: levels.to_vec(),
         zones: vec![allowed("cn-a")],
-        ..new_disk(
-            &[Category::CloudEssd],
-            gib << 30,
-            limit.map(|gib| gib << 30),
-        )
+        ..new_disk(&[Category::CloudEssd], gib << 30, limit.map(|gib| gib << 30))
     }
 }
 
@@ -94,36 +86,22 @@ fn essd(levels: &[PerformanceLevel], gib: u64, limit: Option<u64>) -> NewDisk {
 fn levels_are_selected_by_size_with_the_smallest_enlargement() {
     use PerformanceLevel::{Pl0, Pl1, Pl2, Pl3};
     for (levels, gib, wanted) in [
-        (
-            &[Pl3, Pl2, Pl1][..],
-            100,
-            &["cloud_essd PL1 in cn-a, 100 GiB"][..],
-        ),
+        (&[Pl3, Pl2, Pl1][..], 100, &["cloud_essd PL1 in cn-a, 100 GiB"][..]),
         (
             &[Pl3, Pl2, Pl1],
             500,
-            &[
-                "cloud_essd PL2 in cn-a, 500 GiB",
-                "cloud_essd PL1 in cn-a, 500 GiB",
-            ],
+            &["cloud_essd PL2 in cn-a, 500 GiB", "cloud_essd PL1 in cn-a, 500 GiB"],
         ),
         (&[Pl0], 5, &["cloud_essd PL0 in cn-a, 5 GiB"]),
         (&[Pl1, Pl0], 5, &["cloud_essd PL0 in cn-a, 5 GiB"]),
         (
             &[Pl3, Pl2],
             100,
-            &[
-                "cloud_essd PL2 in cn-a, 461 GiB",
-                "cloud_essd PL3 in cn-a, 1261 GiB",
-            ],
+            &["cloud_essd PL2 in cn-a, 461 GiB", "cloud_essd PL3 in cn-a, 1261 GiB"],
         ),
         (&[], 5, &["cloud_essd in cn-a, 20 GiB"]),
     ] {
-        assert_eq!(
-            candidates(&essd(levels, gib, None)),
-            wanted,
-            "{levels:?} {gib}"
-        );
+        assert_eq!(candidates(&essd(levels, gib, None)), wanted, "{levels:?} {gib}");
     }
 }
 
@@ -147,16 +125,12 @@ fn iops_and_bursting_are_limited_by_the_size() {
         ..new_disk(&[Category::CloudAuto], gib << 30, None)
     };
     assert_eq!(candidates(&auto(10, 7000, true)).len(), 1);
-    let rejected = select_candidates(&auto(10, 7001, false))
-        .unwrap_err()
-        .to_string();
+    let rejected = select_candidates(&auto(10, 7001, false)).unwrap_err().to_string();
     assert!(
         rejected.contains("a disk of 10 GiB supports 0 to 7000 provisionedIops"),
         "{rejected}"
     );
-    let rejected = select_candidates(&auto(3, 0, true))
-        .unwrap_err()
-        .to_string();
+    let rejected = select_candidates(&auto(3, 0, true)).unwrap_err().to_string();
     assert!(rejected.contains("cannot burst"), "{rejected}");
 }
 

@@ -100,10 +100,7 @@ fn a_removed_device_node_is_dead_even_if_its_number_is_reused() {
     let mut mount = node_of(&successor);
     mount.root = "/vdb//deleted".into();
     let entry = Entry::BlockDevice(successor.number);
-    assert_eq!(
-        owner(entry, &mount, Some(&successor), true),
-        MountOwner::Dead
-    );
+    assert_eq!(owner(entry, &mount, Some(&successor), true), MountOwner::Dead);
 }
 
 #[test]
@@ -123,17 +120,8 @@ fn mounts_of_other_sources_are_foreign() {
     let mut tmpfs = mount_of(&disk("vdc", 32, "bp2"), "/target", "rw");
     tmpfs.number.major = 0;
     tmpfs.kind = "tmpfs".to_owned();
-    assert_eq!(
-        owner(Entry::Directory, &tmpfs, None, true),
-        MountOwner::Foreign
-    );
-    for source in [
-        "/dev/root",
-        "/dev/mapper/root",
-        "overlay",
-        "/dev/sda1",
-        "server:/x",
-    ] {
+    assert_eq!(owner(Entry::Directory, &tmpfs, None, true), MountOwner::Foreign);
+    for source in ["/dev/root", "/dev/mapper/root", "overlay", "/dev/sda1", "server:/x"] {
         for kind in ["ext4", "btrfs"] {
             let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/target", "rw");
             mount.source = source.into();

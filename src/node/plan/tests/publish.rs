@@ -13,10 +13,7 @@ fn publishing_a_block_device_fails_while_its_filesystem_is_mounted() {
     assert!(publish(requested, false, &observed).is_ok());
     observed.filesystem_mounts = vec![mount_of(&observed.device, "/staging", "rw")];
     let error = publish(requested, false, &observed).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "/dev/vdb (254:16) is mounted at /staging"
-    );
+    assert_eq!(error.to_string(), "/dev/vdb (254:16) is mounted at /staging");
 }
 
 #[test]
@@ -24,20 +21,13 @@ fn publish_creates_binds_and_remounts_the_target() {
     let observed = publish_observation(path_state("/target", Entry::Missing, None), Some("rw"));
     let plan = |read_only| publish(requested(&ext4(), read_only), false, &observed).unwrap();
     assert_eq!(step_names(&plan(false)), ["make-directory", "bind"]);
-    assert_eq!(
-        step_names(&plan(true)),
-        ["make-directory", "bind", "remount-ro"]
-    );
+    assert_eq!(step_names(&plan(true)), ["make-directory", "bind", "remount-ro"]);
 }
 
 #[test]
 fn publishing_fails_if_not_staged_or_staged_read_only() {
     let target = || path_state("/target", Entry::Missing, None);
-    let not_staged = publish(
-        requested(&ext4(), false),
-        false,
-        &publish_observation(target(), None),
-    );
+    let not_staged = publish(requested(&ext4(), false), false, &publish_observation(target(), None));
     assert!(matches!(not_staged, Err(PlanError::NotStaged { .. })));
     let staged_ro = publish_observation(target(), Some("ro"));
     let writable = publish(requested(&ext4(), false), false, &staged_ro);
@@ -95,27 +85,20 @@ fn publishing_again_completes_an_interrupted_read_only_remount() {
     let device = disk("vdb", 16, "bp1");
     let at = |options| {
         let mount = mount_of(&device, "/target", options);
-        publish_observation(
-            path_state("/target", Entry::Directory, Some(mount)),
-            Some("rw"),
-        )
+        publish_observation(path_state("/target", Entry::Directory, Some(mount)), Some("rw"))
     };
     let plan = |options, read_only| publish(requested(&ext4(), read_only), false, &at(options));
     assert_eq!(step_names(&plan("rw", true).unwrap()), ["remount-ro"]);
     assert_eq!(plan("rw", false), Ok(Vec::new()));
     assert_eq!(plan("ro", true), Ok(Vec::new()));
-    assert!(matches!(
-        plan("ro", false),
-        Err(PlanError::Incompatible { .. })
-    ));
+    assert!(matches!(plan("ro", false), Err(PlanError::Incompatible { .. })));
 }
 
 #[test]
 fn all_targets_of_a_block_device_share_its_access() {
     let target = path_state("/target", Entry::Missing, None);
     let mut observed = publish_observation(target, None);
-    let plan =
-        |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
+    let plan = |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
     assert_eq!(
         step_names(&plan(&observed, true).unwrap()),
         ["setro", "make-file", "bind-device", "remount-ro"]
@@ -125,10 +108,7 @@ fn all_targets_of_a_block_device_share_its_access() {
         ["make-file", "bind-device"]
     );
     observed.other_targets = vec![mount_of(&observed.device, "/other", "rw")];
-    assert!(matches!(
-        plan(&observed, true),
-        Err(PlanError::MixedAccess { .. })
-    ));
+    assert!(matches!(plan(&observed, true), Err(PlanError::MixedAccess { .. })));
     assert!(plan(&observed, false).is_ok());
 }
 
@@ -141,8 +121,7 @@ fn mount_options_of_other_bind_mounts_do_not_affect_a_block_device() {
         mount_of(&observed.device, "/publish/one", "ro"),
         mount_of(&observed.device, "/dev/one", "rw"),
     ];
-    let plan =
-        |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
+    let plan = |observed: &PublishObservation, ro| publish(requested(&Access::Block, ro), false, observed);
     assert_eq!(
         step_names(&plan(&observed, true).unwrap()),
         ["make-file", "bind-device", "remount-ro"]
@@ -153,11 +132,7 @@ fn mount_options_of_other_bind_mounts_do_not_affect_a_block_device() {
         "the device is published read-only at /publish/one, and all target paths of a device share its access"
     );
     let mount = mount_of(&observed.device, "/target", "ro");
-    observed.target = path_state(
-        "/target",
-        Entry::BlockDevice(observed.device.number),
-        Some(mount),
-    );
+    observed.target = path_state("/target", Entry::BlockDevice(observed.device.number), Some(mount));
     assert_eq!(plan(&observed, true), Ok(Vec::new()));
 }
 

@@ -7,12 +7,7 @@ use crate::host::fake::partition;
 fn the_content_of_a_disk_determines_the_steps() {
     for (content, access, read_only, steps) in [
         (Content::Blank, ext4(), false, &["format", "mount"][..]),
-        (
-            filesystem_content(Ext4, GIB),
-            ext4(),
-            false,
-            &["check", "mount"],
-        ),
+        (filesystem_content(Ext4, GIB), ext4(), false, &["check", "mount"]),
         (
             filesystem_content(Ext4, GIB / 2),
             ext4(),
@@ -34,12 +29,7 @@ fn the_content_of_a_disk_determines_the_steps() {
             &["mount", "grow-mounted"],
         ),
         // A read-only filesystem is neither checked nor grown.
-        (
-            filesystem_content(Ext4, GIB / 2),
-            ext4(),
-            true,
-            &["mount-ro"],
-        ),
+        (filesystem_content(Ext4, GIB / 2), ext4(), true, &["mount-ro"]),
         (
             filesystem_content(Btrfs, GIB / 2),
             mount_access(Btrfs),
@@ -47,11 +37,7 @@ fn the_content_of_a_disk_determines_the_steps() {
             &["mount-ro"],
         ),
     ] {
-        let planned = stage(
-            requested(&access, read_only),
-            &stage_observation(content.clone()),
-        )
-        .unwrap();
+        let planned = stage(requested(&access, read_only), &stage_observation(content.clone())).unwrap();
         assert_eq!(step_names(&planned), steps, "{content} {read_only}");
     }
 }
@@ -108,8 +94,7 @@ fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
         }
         let error = plan(content, stale(), false).unwrap_err().to_string();
         assert!(
-            error.contains("a mkfs.xfs was interrupted on it")
-                && error.contains("because the disk was detached"),
+            error.contains("a mkfs.xfs was interrupted on it") && error.contains("because the disk was detached"),
             "{error}"
         );
     }
@@ -117,10 +102,7 @@ fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
         assert!(plan(&swap, format_record.clone(), false).is_err());
         // The mkfs completed, but its record still exists.
         let steps = plan(&filesystem_content(Ext4, GIB), format_record.clone(), false).unwrap();
-        assert_eq!(
-            step_names(&steps),
-            ["remove-format-record", "check", "mount"]
-        );
+        assert_eq!(step_names(&steps), ["remove-format-record", "check", "mount"]);
         let steps = plan(&Content::Blank, format_record, false).unwrap();
         assert_eq!(step_names(&steps), ["format", "mount"]);
     }
@@ -142,18 +124,12 @@ fn the_fsck_policy_of_the_class_applies() {
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
-        assert_eq!(
-            plan(fsck, true, GIB)[0],
-            DeviceStep::Check(Ext4, fsck).into()
-        );
+        assert_eq!(plan(fsck, true, GIB)[0], DeviceStep::Check(Ext4, fsck).into());
         assert_eq!(
             step_names(&plan(fsck, false, half)),
             ["check", "grow-unmounted", "mount"]
         );
-        assert_eq!(
-            step_names(&plan(fsck, true, half)),
-            ["check", "mount", "grow-mounted"]
-        );
+        assert_eq!(step_names(&plan(fsck, true, half)), ["check", "mount", "grow-mounted"]);
     }
     assert_eq!(step_names(&plan(Fsck::None, true, GIB)), ["mount"]);
 }
@@ -189,11 +165,7 @@ fn staging_a_device_in_use_fails() {
     held.device.holders = vec!["dm-0".to_owned()];
     let mut elsewhere = stage_observation(Content::Blank);
     elsewhere.elsewhere = vec![mount_of(&elsewhere.device, "/mnt", "rw")];
-    for (observed, word) in [
-        (partitioned, "vdb1"),
-        (held, "dm-0"),
-        (elsewhere, "mounted at /mnt"),
-    ] {
+    for (observed, word) in [(partitioned, "vdb1"), (held, "dm-0"), (elsewhere, "mounted at /mnt")] {
         let error = stage(requested(&ext4(), false), &observed).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
@@ -209,10 +181,7 @@ fn a_single_partition_with_a_filesystem_can_be_staged() {
     assert_eq!(device.path, Path::new("/dev/vdb1"));
     assert!(!partition_grows(&disk));
     for (content, expected) in [
-        (
-            filesystem_content(Ext4, device.size.0),
-            Ok(["check", "mount"]),
-        ),
+        (filesystem_content(Ext4, device.size.0), Ok(["check", "mount"])),
         (Content::Blank, Err("has nothing")),
         (Content::Unknown { offset: 7 }, Err("unidentified data")),
     ] {
@@ -247,10 +216,7 @@ fn a_partition_grows_with_its_disk_while_it_is_mounted() {
         ..stage_observation(filesystem_content(Ext4, size))
     };
     let steps = stage(requested(&ext4(), false), &observed).unwrap();
-    assert_eq!(
-        step_names(&steps),
-        ["check", "mount", "grow-partition", "grow-mounted"]
-    );
+    assert_eq!(step_names(&steps), ["check", "mount", "grow-partition", "grow-mounted"]);
     let steps = stage(requested(&ext4(), true), &observed).unwrap();
     assert_eq!(step_names(&steps), ["mount-ro"]);
     let mounts = [mount_of(&device, "/staging", "rw")];
@@ -335,11 +301,7 @@ fn ext_grows_mounted_if_the_process_has_the_capability() {
     let planned = stage(requested(&ext4(), false), &grows).unwrap();
     assert_eq!(step_names(&planned), ["check", "mount", "grow-mounted"]);
     let again = StageObservation {
-        staging: path_state(
-            "/staging",
-            Entry::Directory,
-            Some(mount_of(&device, "/staging", "rw")),
-        ),
+        staging: path_state("/staging", Entry::Directory, Some(mount_of(&device, "/staging", "rw"))),
         content: None,
         mounted_size: Some(Bytes(device.size.0 / 2)),
         ..grows

@@ -17,10 +17,7 @@ fn parameters_for_the_sidecars_must_be_known_in_exact_case() {
         if !expected {
             assert_eq!(problems, [format!("parameters.{key}")]);
             let message = &found.problems[0].message;
-            assert!(
-                message.contains("it allows fstype, secret-name"),
-                "{message}"
-            );
+            assert!(message.contains("it allows fstype, secret-name"), "{message}");
         }
     }
     let snapshots = |kind: &str, group: &str, key: &str| {
@@ -34,39 +31,22 @@ fn parameters_for_the_sidecars_must_be_known_in_exact_case() {
     let of_one = ("VolumeSnapshotClass", "snapshot.storage.k8s.io");
     assert_eq!(snapshots(of_one.0, of_one.1, "snapshotter-secret-name"), 0);
     assert_eq!(snapshots(of_one.0, of_one.1, "fstype"), 1);
-    assert_eq!(
-        snapshots(of_group.0, of_group.1, "group-snapshotter-secret-name"),
-        0
-    );
-    assert_eq!(
-        snapshots(of_group.0, of_group.1, "snapshotter-secret-name"),
-        1
-    );
+    assert_eq!(snapshots(of_group.0, of_group.1, "group-snapshotter-secret-name"), 0);
+    assert_eq!(snapshots(of_group.0, of_group.1, "snapshotter-secret-name"), 1);
 }
 
 #[test]
 fn claims_that_kubernetes_or_csi_provisioner_reject_are_rejected() {
     let base = |more: &str, modes: &str, size: &str| {
-        let spec =
-            format!("accessModes: [{modes}], resources: {{requests: {{storage: {size}}}}}{more}");
+        let spec = format!("accessModes: [{modes}], resources: {{requests: {{storage: {size}}}}}{more}");
         let text = class("type: cloud_essd", "") + &claim(&spec);
         fields(&explained(&text)[1]).join(" ")
     };
     let rwo = "ReadWriteOnce";
     for (more, modes, size, expected) in [
         ("", rwo, "40Gi", ""),
-        (
-            ", selector: {matchLabels: {a: b}}",
-            rwo,
-            "40Gi",
-            "spec.selector",
-        ),
-        (
-            "",
-            "ReadWriteOnce, ReadWriteOncePod",
-            "40Gi",
-            "spec.accessModes",
-        ),
+        (", selector: {matchLabels: {a: b}}", rwo, "40Gi", "spec.selector"),
+        ("", "ReadWriteOnce, ReadWriteOncePod", "40Gi", "spec.accessModes"),
         ("", "ReadWriteOncePod", "40Gi", ""),
         ("", rwo, "0", "spec.resources.requests.storage"),
         (
@@ -81,12 +61,7 @@ fn claims_that_kubernetes_or_csi_provisioner_reject_are_rejected() {
             "40Gi",
             "spec.dataSourceRef.apiGroup",
         ),
-        (
-            ", dataSource: {kind: PersistentVolumeClaim, name: p}",
-            rwo,
-            "40Gi",
-            "",
-        ),
+        (", dataSource: {kind: PersistentVolumeClaim, name: p}", rwo, "40Gi", ""),
     ] {
         assert_eq!(base(more, modes, size), expected, "{more} {modes} {size}");
     }
@@ -98,21 +73,10 @@ fn a_source_of_another_group_is_filled_by_its_populator() {
                 dataSourceRef: {apiGroup: x.io, kind: VolumeSnapshot, name: s, namespace: other}";
     let found = explained(&(class("type: cloud_essd", "") + &claim(spec))).remove(1);
     assert_eq!(fields(&found), Vec::<&str>::new());
-    let source = found
-        .settings
-        .iter()
-        .find(|one| one.name == "dataSource")
-        .unwrap();
+    let source = found.settings.iter().find(|one| one.name == "dataSource").unwrap();
     let effect = source.effect.as_deref().unwrap_or_default();
-    assert!(
-        effect.contains("populator of VolumeSnapshot (x.io)"),
-        "{effect}"
-    );
-    assert!(
-        found.notes.join("\n").contains("ReferenceGrant"),
-        "{:?}",
-        found.notes
-    );
+    assert!(effect.contains("populator of VolumeSnapshot (x.io)"), "{effect}");
+    assert!(found.notes.join("\n").contains("ReferenceGrant"), "{:?}", found.notes);
 }
 
 #[test]
@@ -127,10 +91,7 @@ fn an_attributes_class_must_be_of_the_same_driver_as_the_storage_class() {
                 volumeAttributesClassName: fast";
     for (driver, expected) in [
         ("diskplugin.csi.example", ""),
-        (
-            "diskplugin.csi.alibabacloud.com",
-            "spec.volumeAttributesClassName",
-        ),
+        ("diskplugin.csi.alibabacloud.com", "spec.volumeAttributesClassName"),
         ("other.example", "spec.volumeAttributesClassName"),
     ] {
         let text = class("type: cloud_essd", "") + &claim(spec) + &attributes(driver);
@@ -140,7 +101,8 @@ fn an_attributes_class_must_be_of_the_same_driver_as_the_storage_class() {
 
 #[test]
 fn files_of_other_tools_need_no_name() {
-    let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n---\n".to_owned()
+    let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n---\n"
+        .to_owned()
         + &class("type: cloud_essd", "");
     let found = explained(&text);
     assert_eq!(found[0].result, Outcome::Skipped);

@@ -22,12 +22,11 @@ fn with(zone: Option<&str>, stock: &[&str]) -> Settings {
 }
 
 fn of(text: &str, settings: &Settings) -> Explained {
-    explain(&read("file", text).unwrap(), settings)
-        .objects
-        .remove(0)
+    explain(&read("file", text).unwrap(), settings).objects.remove(0)
 }
 
-const TOPOLOGIES: &str = "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [a, b]}]}]";
+const TOPOLOGIES: &str =
+    "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [a, b]}]}]";
 
 #[test]
 fn the_zone_of_the_node_must_be_one_of_the_class() {

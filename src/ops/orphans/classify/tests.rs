@@ -2,9 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::fixtures::{
-    HOUR, SNAPSHOT_UID, ago, content, disk, observed, rules, snapshot, volume,
-};
+use super::super::fixtures::{HOUR, SNAPSHOT_UID, ago, content, disk, observed, rules, snapshot, volume};
 use super::*;
 use crate::cluster::volumes::Attachment;
 use crate::model::Category;
@@ -31,10 +29,7 @@ fn disk_without_reference_is_leaked_with_the_claim_of_its_tags() {
     let [finding] = report.findings.as_slice() else {
         panic!("{report:?}");
     };
-    assert_eq!(
-        (finding.class, finding.id.as_str()),
-        (Class::Leaked, "d-lost")
-    );
+    assert_eq!((finding.class, finding.id.as_str()), (Class::Leaked, "d-lost"));
     assert_eq!(finding.object.as_deref(), Some("pvc-1"));
     assert_eq!(finding.claim.as_deref(), Some("team/data"));
 }
@@ -43,10 +38,7 @@ fn disk_without_reference_is_leaked_with_the_claim_of_its_tags() {
 fn young_resources_and_those_of_unknown_age_are_only_counted() {
     let mut observed = observed();
     for (id, created) in [("d-new", ago(HOUR / 2)), ("d-unknown", None)] {
-        observed.disks.push(Disk {
-            created,
-            ..disk(id)
-        });
+        observed.disks.push(Disk { created, ..disk(id) });
     }
     observed.snapshots.push(Snapshot {
         created: None,
@@ -82,11 +74,7 @@ fn retained_disk_of_a_released_volume_is_released() {
         let volume = &mut observed.after.volumes[0];
         (volume.phase, volume.is_retained) = (phase.to_owned(), is_retained);
         let expected = expected.then(|| (Class::Released, "d-used".to_owned()));
-        assert_eq!(
-            found(&observed),
-            expected.into_iter().collect::<Vec<_>>(),
-            "{phase}"
-        );
+        assert_eq!(found(&observed), expected.into_iter().collect::<Vec<_>>(), "{phase}");
     }
 }
 
@@ -206,10 +194,7 @@ fn snapshot_is_leaked_unless_its_content_group_or_clone_exists() {
         found(&observed)
     };
     assert_eq!(with(&|_| {}), [(Class::Leaked, "s-1".to_owned())]);
-    assert_eq!(
-        with(&|o| o.before.contents.push(content("c", Some("s-1")))),
-        []
-    );
+    assert_eq!(with(&|o| o.before.contents.push(content("c", Some("s-1")))), []);
     let of_group = |o: &mut Observed| {
         o.snapshots[0].group = "ssg-1".parse().ok();
         let mut group = content("g", Some("ssg-1"));
@@ -307,10 +292,7 @@ proptest! {
 fn disk_of_a_claim_without_a_volume_is_not_leaked() {
     const UID: &str = "6a0285cc-35e3-4a23-bde8-1b1f0fc2fe26";
     let mut observed = observed();
-    for (id, name) in [
-        ("d-pending", format!("pvc-{UID}")),
-        ("d-lost", "pvc-1".to_owned()),
-    ] {
+    for (id, name) in [("d-pending", format!("pvc-{UID}")), ("d-lost", "pvc-1".to_owned())] {
         let mut row = disk(id);
         row.tags.insert(tag::CSI_NAME.to_owned(), name);
         observed.disks.push(row);

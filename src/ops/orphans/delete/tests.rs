@@ -32,10 +32,7 @@ fn each_guard_refuses_a_deletion() {
     );
     let mut bound = volumes.clone();
     bound.volumes.push(volume("pv", "d-lost"));
-    assert_eq!(
-        judge("d-lost", &current, &bound, HOUR),
-        Some(Refusal::Referenced)
-    );
+    assert_eq!(judge("d-lost", &current, &bound, HOUR), Some(Refusal::Referenced));
     let holder: InstanceId = "i-1".parse().unwrap();
     let attached = Current {
         holders: vec![holder.clone()],
@@ -50,30 +47,21 @@ fn each_guard_refuses_a_deletion() {
         older_than: 3 * HOUR,
     });
     assert_eq!(judge("d-lost", &current, volumes, 3 * HOUR), young);
-    assert_eq!(
-        judge("d-else", &current, volumes, HOUR),
-        Some(Refusal::NotReported)
-    );
+    assert_eq!(judge("d-else", &current, volumes, HOUR), Some(Refusal::NotReported));
     let of_clone = Current {
         tags: Tags::from([(tag::CLONE_FOR.to_owned(), format!("pvc-{UID}"))]),
         ..current.clone()
     };
     let mut claimed = volumes.clone();
     claimed.claims.insert(UID.to_owned());
-    assert_eq!(
-        judge("d-lost", &of_clone, &claimed, HOUR),
-        Some(Refusal::Referenced)
-    );
+    assert_eq!(judge("d-lost", &of_clone, &claimed, HOUR), Some(Refusal::Referenced));
     let in_group = Current {
         group: "ssg-1".parse().ok(),
         ..current
     };
     let mut grouped = volumes.clone();
     grouped.other_handles.insert("ssg-1".to_owned());
-    assert_eq!(
-        judge("d-lost", &in_group, &grouped, HOUR),
-        Some(Refusal::Referenced)
-    );
+    assert_eq!(judge("d-lost", &in_group, &grouped, HOUR), Some(Refusal::Referenced));
 }
 
 const UID: &str = "6a0285cc-35e3-4a23-bde8-1b1f0fc2fe26";

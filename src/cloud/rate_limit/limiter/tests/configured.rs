@@ -31,10 +31,7 @@ async fn a_configured_limit_spaces_the_calls_of_its_action_only() {
         let due = Duration::from_millis(500) * u32::try_from(calls).unwrap();
         assert!(time.abs_diff(due) <= Duration::from_millis(10), "{times:?}");
     }
-    assert_eq!(
-        sent(&limiter, "CreateDisk", 5).await.last(),
-        Some(&Duration::ZERO)
-    );
+    assert_eq!(sent(&limiter, "CreateDisk", 5).await.last(), Some(&Duration::ZERO));
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,10 +44,7 @@ async fn the_configured_limit_of_the_account_counts_all_actions() {
     }
     let elapsed = begun.elapsed();
     let expected = Duration::from_millis(1900);
-    assert!(
-        elapsed.abs_diff(expected) <= Duration::from_millis(50),
-        "{elapsed:?}"
-    );
+    assert!(elapsed.abs_diff(expected) <= Duration::from_millis(50), "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,10 +80,7 @@ async fn a_configured_limit_below_the_learned_quota_remains_in_force() {
     sent(&limiter, "DescribeDisks", 30).await;
     limiter.configure(limits(&[("DescribeDisks", 0.5)]));
     let times = sent(&limiter, "DescribeDisks", 4).await;
-    assert!(
-        times[3] - times[0] >= Duration::from_millis(5900),
-        "{times:?}"
-    );
+    assert!(times[3] - times[0] >= Duration::from_millis(5900), "{times:?}");
 }
 
 #[tokio::test(start_paused = true)]
