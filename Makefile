@@ -80,6 +80,7 @@ steps:
 	scripts/deny
 	$(if $(filter machines,$(LANES)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image)
 	cargo run --locked -- demo
+	cargo run --locked --package ecs --example list_disks
 	cargo run --locked --package fake-ecs --features wiremock --example wiremock
 	cargo test --locked --no-run
 	cargo test --locked --no-run --test e2e

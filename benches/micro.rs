@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
-use diskplugin::cloud::wire::{Described, disk, read};
-use diskplugin::cloud::{CreateDisk, DescribeDisks, wire};
 use diskplugin::disk::{AllowedZone, NewDisk, candidates};
 use diskplugin::model::{Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId};
 use divan::{Bencher, black_box};
+use ecs::credential::Credentials;
+use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
+use ecs::wire::{Described, disk, read};
+use ecs::{CreateDisk, DescribeDisks, wire};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Exchange, Options};
 use jiff::Timestamp;

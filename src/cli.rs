@@ -25,8 +25,12 @@ mod rate_limits;
 mod timeline;
 
 pub use bundle::Bundle;
-pub use credential::CredentialArgs;
+pub use credential::{CredentialArgs, Selection};
 pub use doctor::{Doctor, NodeDoctor, Scope};
+use ecs::endpoint::Network;
+use ecs::metadata::DEFAULT_ENDPOINT;
+use ecs::rate_limit::{ConfiguredLimit, ConfiguredLimits};
+use ecs::sign::Scheme;
 pub use explain::Explain;
 pub use http::{HttpArgs, HttpAuthorization, PageArgs};
 pub use kubectl::{OPERATOR_COMMANDS, PLUGIN};
@@ -42,10 +46,6 @@ pub use program::{Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgra
 pub use timeline::Timeline;
 
 use self::endpoint::url;
-use crate::cloud::endpoint::Network;
-use crate::cloud::metadata::DEFAULT_ENDPOINT;
-use crate::cloud::rate_limit::{ConfiguredLimit, ConfiguredLimits};
-use crate::cloud::sign::Scheme;
 use crate::csi::socket::Endpoint;
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, Category, ClusterId, DriverName, RegionId, ZoneId};

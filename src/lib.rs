@@ -3,7 +3,6 @@
 pub mod app;
 pub mod base;
 pub mod cli;
-pub mod cloud;
 pub mod cluster;
 pub mod csi;
 pub mod disk;

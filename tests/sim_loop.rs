@@ -13,11 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode,
-};
 use diskplugin::host::{Command, Exec, ProcessExec};
 use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
+use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
 use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 use memory_cloud::client;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::DescribeDisks;
 use diskplugin::model::DiskStatus;
+use ecs::DescribeDisks;
 
 use crate::fleet::Fleet;
 use crate::memory_cloud::client;

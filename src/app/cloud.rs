@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use ecs::credential::CredentialProvider;
+use ecs::endpoint::Network;
+use ecs::metadata::Metadata;
+use ecs::rate_limit::ConfiguredLimits;
+use ecs::{Client, ServerClock, Settings, endpoint};
+
 use super::InvalidSettings;
+use super::credential::Selected;
 use super::health::CloudAccess;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
-use crate::cloud::credential::{CredentialProvider, Selected};
-use crate::cloud::endpoint::Network;
-use crate::cloud::metadata::Metadata;
-use crate::cloud::rate_limit::ConfiguredLimits;
-use crate::cloud::{Client, ServerClock, Settings, endpoint};
 use crate::model::RegionId;
 
 /// A client with its health.
@@ -83,10 +85,10 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
 pub(crate) fn fake_client(
     endpoint: &str,
     region: &RegionId,
-    scheme: crate::cloud::sign::Scheme,
+    scheme: ecs::sign::Scheme,
     options: &fake_ecs::Options,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn CredentialProvider> = Arc::new(crate::cloud::credential::Credentials::new(
+    let provider: Arc<dyn CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     ));

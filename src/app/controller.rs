@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::Client;
 use tokio::sync::oneshot;
 
 use super::cloud::CloudClient;
@@ -15,7 +16,6 @@ use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
 use crate::cli;
-use crate::cloud::Client;
 use crate::cluster::lease::Candidate;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::services::Services;

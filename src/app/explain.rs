@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+use ecs::{Client, DescribeStock};
 
 use super::InvalidSettings;
 use super::cloud::{self, CloudClient};
 use super::location::Location;
 use crate::base::{Deadline, error_chain};
 use crate::cli::{self, OutputFormat};
-use crate::cloud::{Client, DescribeStock};
 use crate::disk::candidates::RegionStock;
 use crate::model::RegionId;
 use crate::ops::explain::{Explained, Explanation, Manifest, Outcome, Settings, explain, read, render};

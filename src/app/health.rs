@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::ApiHealth;
+use ecs::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
+use ecs::credential::CredentialProvider;
+use ecs::rate_limit::RateLimiter;
 use serde::Serialize;
 use tokio::sync::watch;
 use tonic::transport::Endpoint as Channels;
@@ -11,10 +15,6 @@ use super::health_check::{Check, TIMEOUT};
 use super::node_checks::NodeChecks;
 use crate::base::error_chain;
 use crate::base::{Clock, Deadline};
-use crate::cloud::ApiHealth;
-use crate::cloud::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
-use crate::cloud::credential::CredentialProvider;
-use crate::cloud::rate_limit::RateLimiter;
 use crate::cluster::lease::Leadership;
 use crate::csi::proto::ProbeRequest;
 use crate::csi::proto::identity_client::IdentityClient;
@@ -197,7 +197,7 @@ fn rejection(report: &Report) -> Option<Rejection<'_>> {
     Some(Rejection {
         ago,
         error: &refusal.error,
-        failure: refusal.failure,
+        failure: refusal.condition.into(),
     })
 }
 
@@ -218,7 +218,7 @@ fn reachable(report: &Report) -> Result<String, String> {
         let outage = format!("no response for {since} s, last attempt {last} s ago: {error}");
         return match Duration::from_secs(since - last.min(since)) < UNREACHABLE_AFTER {
             true => Ok(outage),
-            false => Err(format!("{outage}; {CONNECTIVITY_ADVICE}")),
+            false => Err(format!("{outage}; {CONNECTIVITY_ADVICE} (--network, --ecs-endpoint)")),
         };
     }
     Ok(match report.last_response {
@@ -323,8 +323,8 @@ mod tests {
             let report = |at| Report {
                 rejected: Some((
                     at,
-                    crate::cloud::api_health::Rejection {
-                        failure: crate::cloud::Error::from_response("X", 403, code).failure(),
+                    ecs::api_health::Rejection {
+                        condition: ecs::Error::from_response("X", 403, code).condition(),
                         error: format!("DescribeDisks failed with {code}"),
                     },
                 )),

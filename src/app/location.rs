@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ecs::metadata::{Item, Metadata, MetadataError};
+
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::cli::LocationArgs;
-use crate::cloud::metadata::{Item, Metadata, MetadataError};
 use crate::model::{InstanceId, RegionId, ZoneId};
 use crate::node::InstanceTypeSource;
 

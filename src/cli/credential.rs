@@ -6,11 +6,26 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{duration, url};
-use crate::cloud::credential::Selection;
 
 /// Limits of the Security Token Service for a role session.
 const MIN_ROLE_DURATION: Duration = Duration::from_mins(15);
 const MAX_ROLE_DURATION: Duration = Duration::from_hours(12);
+
+/// The source of the credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Selection {
+    /// The first configured source in this order
+    #[default]
+    Chain,
+    /// The Secret directory of `--credentials-dir`
+    Directory,
+    /// Environment variables
+    Environment,
+    /// The role that an OIDC token assumes
+    Oidc,
+    /// The role of the instance, from its metadata service
+    InstanceRole,
+}
 
 #[derive(Debug, Args)]
 pub struct CredentialArgs {

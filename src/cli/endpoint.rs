@@ -6,7 +6,7 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
-use crate::cloud::server::Server;
+use ecs::server::Server;
 
 /// The URL of an endpoint.
 pub(super) fn url() -> impl TypedValueParser<Value = String> {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{CloudArgs, LocationArgs, OutputFormat};
 use crate::model::driver::DRIVER;
-use crate::model::{Bytes, DriverName};
+use crate::model::{Bytes, DriverName, quantity};
 
 #[derive(Debug, Args)]
 pub struct Explain {
@@ -39,7 +39,7 @@ pub struct Explain {
 
 /// A number without a unit is bytes, as in a claim, and most probably not meant.
 fn size(text: &str) -> Result<Bytes, String> {
-    match text.parse::<Bytes>() {
+    match quantity::parse(text) {
         Ok(size) if size.0 >= 1 << 20 => Ok(size),
         Ok(_) => Err("allowed: a size of 1Mi or more, such as 35Gi".to_owned()),
         Err(error) => Err(error.to_string()),

@@ -20,7 +20,7 @@ pub struct LogArgs {
     )]
     pub log_format: LogFormat,
 
-    /// Log level, such as debug, or log levels by target, such as info,diskplugin::cloud=debug. RUST_LOG takes
+    /// Log level, such as debug, or log levels by target, such as info,ecs=debug. RUST_LOG takes
     /// precedence. Default: info; error for commands that print a result.
     #[arg(long, global = true, env = "DISKPLUGIN_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
@@ -41,7 +41,7 @@ pub struct LogLevel(Targets);
 
 /// Error of parsing a [`LogLevel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("allowed: error, warn, info, debug, trace, off, or levels by target, such as info,diskplugin::cloud=debug")]
+#[error("allowed: error, warn, info, debug, trace, off, or levels by target, such as info,ecs=debug")]
 pub struct InvalidLogLevel;
 
 impl LogLevel {
@@ -49,7 +49,7 @@ impl LogLevel {
     #[must_use]
     pub fn of_driver(level: LevelFilter) -> Self {
         let targets = Targets::new()
-            .with_target("diskplugin", level)
+            .with_targets(["diskplugin", "ecs", "fake_ecs"].map(|own| (own, level)))
             .with_default(level.min(LevelFilter::WARN));
         Self(targets)
     }
@@ -93,15 +93,17 @@ mod tests {
 
     #[test]
     fn levels_by_target_are_used_unchanged() {
-        let filter = targets("warn,diskplugin::cloud=debug");
-        assert!(filter.would_enable("diskplugin::cloud::retry", &Level::DEBUG));
+        let filter = targets("warn,ecs=debug");
+        assert!(filter.would_enable("ecs::retry", &Level::DEBUG));
         assert!(!filter.would_enable("diskplugin::disk", &Level::INFO));
     }
 
     #[test]
     fn a_bare_level_applies_to_the_drivers_own_lines() {
         let filter = targets("debug");
-        assert!(filter.would_enable("diskplugin::disk", &Level::DEBUG));
+        for own in ["diskplugin::disk", "ecs::retry", "fake_ecs::http"] {
+            assert!(filter.would_enable(own, &Level::DEBUG), "{own}");
+        }
         assert!(!filter.would_enable("h2::codec", &Level::INFO));
         assert!(filter.would_enable("h2::codec", &Level::WARN));
     }

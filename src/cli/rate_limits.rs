@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use crate::cloud::client::ACTIONS;
-use crate::cloud::rate_limit::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
+use ecs::client::ACTIONS;
+use ecs::rate_limit::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 
 /// Calls per second.
 const ALLOWED: RangeInclusive<f64> = 0.01..=1000.0;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+
 use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
 use crate::base::Tasks;
-use crate::cloud::Client;
 use crate::model::{Disk, Snapshot};
 
 #[derive(Debug, Clone)]

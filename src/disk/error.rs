@@ -1,7 +1,7 @@
 //! Errors of the disk services, with the resources that they concern.
 
-use crate::cloud;
-use crate::cloud::view::WaitError;
+use ecs::poll::WaitError;
+
 use crate::model::{DiskId, Failure, FailureKind, InstanceId, SnapshotId};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -33,13 +33,13 @@ pub enum Error {
         disk: DiskId,
         node: InstanceId,
         counts: String,
-        source: cloud::Error,
+        source: ecs::Error,
     },
     #[error(
         "cannot create a snapshot of disk {disk}: it was never attached, and the cloud creates snapshots \
          only of disks that once were"
     )]
-    NeverAttached { disk: DiskId, source: cloud::Error },
+    NeverAttached { disk: DiskId, source: ecs::Error },
     #[error(
         "whether an earlier attempt has created {name:?} is not resolved yet; the last failure is {}: {}",
         .source.failure().name(),
@@ -51,12 +51,12 @@ pub enum Error {
     Rejected {
         failure: Failure,
         text: String,
-        source: Option<cloud::Error>,
+        source: Option<ecs::Error>,
     },
     #[error("cannot {step}")]
     Wait { step: String, source: WaitError },
     #[error("cannot {step}")]
-    Cloud { step: String, source: cloud::Error },
+    Cloud { step: String, source: ecs::Error },
 }
 
 impl Error {
@@ -75,10 +75,10 @@ impl Error {
             Self::Rejected { failure, .. } => *failure,
             Self::Wait { source, .. } => match source {
                 WaitError::Deadline { .. } | WaitError::Overdue { .. } => Failure::TimedOut,
-                WaitError::Cloud(source) => source.failure(),
+                WaitError::Cloud(source) => Failure::from(source.as_ref()),
                 WaitError::Unproven { .. } => Failure::AbsenceUnproven,
             },
-            Self::Cloud { source, .. } => source.failure(),
+            Self::Cloud { source, .. } => Failure::from(source),
         }
     }
 
@@ -87,13 +87,13 @@ impl Error {
     }
 }
 
-pub(super) fn rejected(failure: Failure, text: impl Into<String>, source: impl Into<Option<cloud::Error>>) -> Error {
+pub(super) fn rejected(failure: Failure, text: impl Into<String>, source: impl Into<Option<ecs::Error>>) -> Error {
     let (text, source) = (text.into(), source.into());
     Error::Rejected { failure, text, source }
 }
 
 /// Adds the failed step to an error of the cloud.
-pub(super) fn cloud(step: impl Into<String>) -> impl FnOnce(cloud::Error) -> Error {
+pub(super) fn cloud(step: impl Into<String>) -> impl FnOnce(ecs::Error) -> Error {
     let step = step.into();
     move |source| Error::Cloud { step, source }
 }
@@ -112,7 +112,7 @@ mod tests {
     fn forbidden(cloud_code: &str) -> Error {
         Error::Cloud {
             step: "attach disk d-1 to node i-1".to_owned(),
-            source: cloud::Error::from_response("AttachDisk", 403, cloud_code).with_request_id("R-1"),
+            source: ecs::Error::from_response("AttachDisk", 403, cloud_code).with_request_id("R-1"),
         }
     }
 

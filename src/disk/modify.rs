@@ -7,6 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::poll::{Observation, Operation, Poller};
+use ecs::{
+    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
+    TagTarget,
+};
 use tokio::time::Instant;
 
 use super::Result;
@@ -17,11 +22,6 @@ use super::journal::{Journal, TtlCache};
 use super::read::read_disk;
 use super::refusals::Refusals;
 use crate::base::Deadline;
-use crate::cloud::view::{Observation, Operation, Poller};
-use crate::cloud::{
-    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
-    TagTarget,
-};
 use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
 
 mod plan;
@@ -145,7 +145,7 @@ impl Modifier {
         attempt: impl Fn() -> F,
     ) -> Result<Option<T>>
     where
-        F: Future<Output = cloud::Result<T>>,
+        F: Future<Output = ecs::Result<T>>,
     {
         let (disk, refusals) = (&order.0, &self.refusals);
         let mut before = None;
@@ -252,7 +252,7 @@ impl Modifier {
     }
 }
 
-fn rejected(disk: &DiskId, source: cloud::Error) -> Error {
+fn rejected(disk: &DiskId, source: ecs::Error) -> Error {
     let disk = disk.clone();
     match source.condition() {
         Condition::CoolingPeriod | Condition::ChangedTooOften => {

@@ -4,15 +4,15 @@ use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::str::FromStr;
 
+use ecs::{
+    self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
+    DescribeSnapshots, Page,
+};
 use jiff::Timestamp;
 
 use super::evidence::Nodes;
 use super::ownership::Owner;
 use crate::base::Deadline;
-use crate::cloud::{
-    self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
-    DescribeSnapshots, Page,
-};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Tags};
 
 pub(super) const PAGE: u32 = 500;
@@ -40,7 +40,7 @@ pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
         deadline: Deadline,
         tags: Tags,
         next: Option<String>,
-    ) -> impl Future<Output = cloud::Result<Page<Self>>> + Send;
+    ) -> impl Future<Output = ecs::Result<Page<Self>>> + Send;
 }
 
 /// A create request with a ClientToken. Its `Debug` text is the complete content.
@@ -53,7 +53,7 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
         &self,
         ecs: &Client,
         deadline: Deadline,
-    ) -> impl Future<Output = cloud::Result<<Self::Row as OwnedResource>::Id>> + Send;
+    ) -> impl Future<Output = ecs::Result<<Self::Row as OwnedResource>::Id>> + Send;
 }
 
 /// Each row: the type, its ID and kind, the other canaries, the query, and the create request.
@@ -87,7 +87,7 @@ macro_rules! owned {
                 deadline: Deadline,
                 tags: Tags,
                 next: Option<String>,
-            ) -> cloud::Result<Page<Self>> {
+            ) -> ecs::Result<Page<Self>> {
                 let rest = $query::default();
                 let query = $query { tags, next, $($field: $value,)? ..rest };
                 let mut page = ecs.$describe(deadline, &query).await?;
@@ -103,7 +103,7 @@ macro_rules! owned {
 
             const ACTION: &'static str = stringify!($request);
 
-            async fn send(&self, ecs: &Client, deadline: Deadline) -> cloud::Result<$id> {
+            async fn send(&self, ecs: &Client, deadline: Deadline) -> ecs::Result<$id> {
                 ecs.$create(deadline, self).await
             }
         }

@@ -9,11 +9,11 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ecs::{Error, Kind, Result};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use crate::base::Deadline;
-use crate::cloud::{Error, Kind, Result};
 
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(12);

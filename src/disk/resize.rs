@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::Client;
+use ecs::poll::{Observation, Operation, WaitError};
+use ecs::{Condition, Kind, ResizeDisk, ResizeMode};
+
 use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud, rejected, wait};
@@ -12,9 +16,6 @@ use super::read::read_disk;
 use super::refusals::{MAX_REPEAT, Refusals};
 use super::stale_read::{READ_LAG, StaleReadGuard};
 use crate::base::Deadline;
-use crate::cloud::Client;
-use crate::cloud::view::{Observation, Operation, WaitError};
-use crate::cloud::{self, Condition, Kind, ResizeDisk, ResizeMode};
 use crate::model::{ClientToken, Disk, DiskId, DiskStatus, Failure, Gib, SizeRange};
 
 /// Maximum size of a disk of an unknown category: the largest of all categories.
@@ -87,7 +88,7 @@ impl Resizer {
     }
 
     /// The error for a rejection, with the current nodes of the disk.
-    async fn rejected(&self, deadline: Deadline, row: &Disk, source: cloud::Error) -> Error {
+    async fn rejected(&self, deadline: Deadline, row: &Disk, source: ecs::Error) -> Error {
         let disk = &row.id;
         if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition()) {
             return cloud(format!("resize disk {disk}"))(source);
@@ -108,7 +109,7 @@ impl Resizer {
 
     /// Expands online if the cloud accepts it, because after an offline resize of an attached disk, the guest keeps
     /// the old size. Offline only if neither the cloud's response nor a row shows the disk attached.
-    async fn send_resize(&self, deadline: Deadline, row: &Disk, size: Gib) -> cloud::Result<()> {
+    async fn send_resize(&self, deadline: Deadline, row: &Disk, size: Gib) -> ecs::Result<()> {
         let disk = &row.id;
         let order = (disk.clone(), size);
         let repeat_until = deadline.at_most(MAX_REPEAT);
@@ -167,7 +168,7 @@ impl Resizer {
 
     /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize
     /// to the same size is idempotent.
-    async fn send_mode(&self, deadline: Deadline, disk: &DiskId, size: Gib, mode: ResizeMode) -> cloud::Result<()> {
+    async fn send_mode(&self, deadline: Deadline, disk: &DiskId, size: Gib, mode: ResizeMode) -> ecs::Result<()> {
         let mode_name = format!("{mode:?}");
         let mut is_repeated = false;
         loop {

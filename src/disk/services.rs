@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+use ecs::poll::Poller;
 use tokio::time::Instant;
 
 use super::attach::Attacher;
@@ -16,8 +18,6 @@ use super::provision::Provisioner;
 use super::resize::Resizer;
 use super::snapshot::Snapshotter;
 use crate::base::Tasks;
-use crate::cloud::Client;
-use crate::cloud::view::Poller;
 use crate::model::{ClusterId, InstanceId};
 
 /// The services of one cluster in one region. Each has separate state.

@@ -1,7 +1,7 @@
 //! What can be changed about a disk while it lives: the mutable parameters of CSI.
 
-use super::category::{Category, PerformanceLevel};
-use super::tag::Tags;
+use ecs::model::category::{Category, PerformanceLevel};
+use ecs::model::tag::Tags;
 
 /// A change that is wanted. What is none, or empty, stays as it is.
 ///

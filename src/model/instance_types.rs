@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::category::Category;
+use ecs::model::category::Category;
 
 const TYPES: &str = "instanceTypes";
 const QUANTITY: &str = "diskQuantity";

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use super::category::{Category, PerformanceLevel, auto_baseline_iops};
-use super::size::Gib;
+use ecs::model::category::{Category, PerformanceLevel, auto_baseline_iops};
+use ecs::model::size::Gib;
 
 /// Throughput in kB/s (1000 bytes), because the formulas have fractions of MB/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,6 @@
 //! Quantities of Kubernetes (`resource.Quantity`), such as `35Gi`, as far as they are sizes.
 
-use std::str::FromStr;
-
-use super::size::Bytes;
+use ecs::model::size::Bytes;
 
 /// The text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,13 +10,12 @@ use super::size::Bytes;
 )]
 pub struct InvalidQuantity(String);
 
-impl FromStr for Bytes {
-    type Err = InvalidQuantity;
-
-    /// Fractions of bytes are rounded up, as external-provisioner does.
-    fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
-        quantity(text.trim()).ok_or_else(|| InvalidQuantity(text.to_owned()))
-    }
+/// Parses a quantity. Fractions of bytes are rounded up, as external-provisioner does.
+///
+/// # Errors
+/// If it is not a size.
+pub fn parse(text: &str) -> Result<Bytes, InvalidQuantity> {
+    quantity(text.trim()).ok_or_else(|| InvalidQuantity(text.to_owned()))
 }
 
 fn quantity(text: &str) -> Option<Bytes> {
@@ -86,14 +83,14 @@ mod tests {
             ("5e-1", 1),
             ("0", 0),
         ] {
-            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(parse(text), Ok(Bytes(bytes)), "{text}");
         }
     }
 
     #[test]
     fn other_texts_are_rejected_with_the_units() {
         for text in ["", "Gi", "-1Gi", "35 Gi", "35GiB", "1.2.3", "8Ei", "1e40", "ten"] {
-            let refused = text.parse::<Bytes>().unwrap_err().to_string();
+            let refused = parse(text).unwrap_err().to_string();
             assert!(refused.contains(&format!("{text:?}")), "{refused}");
         }
     }

@@ -1,8 +1,6 @@
-//! Tags of disks and snapshots. Sorted, because the cloud compares their order on a repeated create.
+//! The driver's tags of disks and snapshots, and the tags that users may set.
 
-use std::collections::BTreeMap;
-
-pub type Tags = BTreeMap<String, String>;
+use ecs::model::{Snapshot, SnapshotGroupId, Tags};
 
 /// The tag key that says which cluster owns a disk or snapshot; its value is the cluster id.
 pub const CLUSTER: &str = "diskplugin.csi.example/cluster-id";
@@ -85,6 +83,20 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
         value: value.to_owned(),
         why,
     })
+}
+
+/// The group of a snapshot: that of its tag, otherwise of the name that the cloud gave it.
+#[must_use]
+pub fn group_of(snapshot: &Snapshot) -> Option<SnapshotGroupId> {
+    let tagged = snapshot.tags.get(GROUP).and_then(|id| id.parse().ok());
+    tagged.or_else(|| snapshot.group.clone())
+}
+
+/// The ID of the group of a snapshot with these tags and this group in its row.
+#[must_use]
+pub fn group_id<'a>(tags: &'a Tags, row: Option<&'a SnapshotGroupId>) -> Option<&'a str> {
+    let tagged = tags.get(GROUP).map(String::as_str);
+    tagged.or(row.map(SnapshotGroupId::as_str))
 }
 
 #[cfg(test)]

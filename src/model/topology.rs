@@ -3,7 +3,7 @@
 //! Each category has its own key, all with the same value, because the scheduler compares labels individually: a volume
 //! has the key of its category, a node those of all categories that it supports.
 
-use super::category::Category;
+use ecs::model::category::Category;
 
 /// The well-known label of Kubernetes nodes that holds the zone.
 pub const ZONE_KEY: &str = "topology.kubernetes.io/zone";

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
-use diskplugin::cloud::Client;
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
+use ecs::Client;
 use fake_ecs::Cloud;
 use serde_json::{Value, json};
 use tokio::time::Instant;

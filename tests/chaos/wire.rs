@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, SystemClock};
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{Client, ServerClock, Settings};
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{Client, ServerClock, Settings};
 use fake_ecs::{Cloud, Options};
 
 use crate::run::{NODES, Weather, run};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use diskplugin::base::SystemClock;
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{Client, CreateDisk, ServerClock, Settings};
 use diskplugin::model::{Category, ClientToken, Gib, Tags};
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{Client, CreateDisk, ServerClock, Settings};
 
 use super::fake::{Fake, KEY, SECRET, ZONE};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use diskplugin::base::{Clock, Deadline};
-use diskplugin::cloud::credential::{CredentialProvider, Credentials};
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::transport::{Lost, Transport};
-use diskplugin::cloud::{Client, ServerClock, Settings};
+use ecs::credential::{CredentialProvider, Credentials};
+use ecs::sign::Scheme;
+use ecs::transport::{Lost, Transport};
+use ecs::{Client, ServerClock, Settings};
 use fake_ecs::{Cloud, HttpHandler};
 use http::{HeaderValue, Request, Response};
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! Attaching and detaching disks.
 
-use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::DiskStatus;
+use ecs::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use diskplugin::base::error_chain;
 use diskplugin::base::{Deadline, SystemClock};
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, Gib};
+use ecs::sign::Scheme;
+use ecs::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
 use fake_ecs::Options;
 use serde_json::json;
 use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! Disk features: performance levels, IOPS, multi-attach, encryption, regional disks, and stale stock.
 
-use diskplugin::cloud::{Client, CreateDisk, DescribeStock};
 use diskplugin::model::{Category, Gib, PerformanceLevel, ZoneStock};
+use ecs::{Client, CreateDisk, DescribeStock};
 use serde_json::json;
 
 use crate::world::{World, ZONE, create_essd, deadline, described, essd, zone};

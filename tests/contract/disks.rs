@@ -1,7 +1,7 @@
 //! Creating, describing and deleting disks.
 
-use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
+use ecs::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone};

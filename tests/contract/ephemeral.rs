@@ -1,9 +1,7 @@
 //! Elastic ephemeral disks, and the categories of the finance cloud.
 
-use diskplugin::cloud::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, Kind, ModifyDiskSpec, ResizeDisk, ResizeMode,
-};
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags};
+use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DetachDisk, Kind, ModifyDiskSpec, ResizeDisk, ResizeMode};
 use serde_json::json;
 
 use crate::multi_attach::{code, nvme};

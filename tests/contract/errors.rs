@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{Client, DescribeDisks, Kind};
+use ecs::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, essd, expect_error, node};

@@ -1,6 +1,6 @@
 //! Faults in a percentage of calls, drawn from the seed.
 
-use diskplugin::cloud::{Client, DescribeDisks, Kind};
+use ecs::{Client, DescribeDisks, Kind};
 use serde_json::json;
 
 use crate::world::{World, create_essd, deadline, described};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use diskplugin::cloud::{Client, CreateSnapshotGroup, DescribeSnapshotGroups, Kind, TagResources, TagTarget};
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags};
+use ecs::{Client, CreateSnapshotGroup, DescribeSnapshotGroups, Kind, TagResources, TagTarget};
 
 use crate::world::{FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, tags, zone};
 

@@ -1,7 +1,7 @@
 //! Disk health, and unreadable rows.
 
-use diskplugin::cloud::{Client, DescribeDisks};
 use diskplugin::model::DiskId;
+use ecs::{Client, DescribeDisks};
 use serde_json::json;
 
 use crate::world::{World, create_essd, deadline};

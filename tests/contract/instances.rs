@@ -1,7 +1,7 @@
 //! Instances and their types.
 
-use diskplugin::cloud::{Client, DescribeInstances, Kind};
 use diskplugin::model::InstanceStatus;
+use ecs::{Client, DescribeInstances, Kind};
 use serde_json::json;
 
 use crate::world::{FAR_ZONE, World, ZONE, deadline, expect_error, node, zone};

@@ -1,7 +1,7 @@
 //! Stale lists.
 
-use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, TagResources, TagTarget};
 use diskplugin::model::DiskStatus;
+use ecs::{Client, DescribeDisks, DescribeSnapshots, TagResources, TagTarget};
 use serde_json::json;
 
 use crate::world::{

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
 use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
+use ecs::{Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
 
 use crate::modify_requests::{auto, code, disk, to};
 use crate::world::{World, create_essd, deadline, described};

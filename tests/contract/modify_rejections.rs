@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{
+use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
+use ecs::{
     Client, CreateDisk, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode,
 };
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
 
 use crate::modify_requests::{auto, code, disk, to};
 use crate::world::{FAR_ZONE, World, attach_to, create_essd, deadline, essd, snapshot_of, zone};

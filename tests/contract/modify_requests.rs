@@ -1,7 +1,7 @@
 //! Requests that modify a disk, and the error codes of the responses.
 
-use diskplugin::cloud::{Client, CreateDisk, Error, ModifyDiskSpec};
 use diskplugin::model::{Category, DiskId, Gib};
+use ecs::{Client, CreateDisk, Error, ModifyDiskSpec};
 
 use crate::world::{deadline, essd};
 

@@ -1,7 +1,7 @@
 //! Multi-attach disks, regional disks, and disks that are not portable.
 
-use diskplugin::cloud::{AttachDisk, Client, Error, Result};
 use diskplugin::model::{DiskId, DiskKind, DiskStatus};
+use ecs::{AttachDisk, Client, Error, Result};
 use fake_ecs::ExistingDisk;
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, Kind};
 use diskplugin::model::{DiskId, Tags};
+use ecs::{Client, DescribeDisks, DescribeSnapshots, Kind};
 
 use crate::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
 

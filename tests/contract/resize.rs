@@ -1,7 +1,7 @@
 //! Resizing disks.
 
-use diskplugin::cloud::{Client, Kind, ResizeDisk, ResizeMode};
 use diskplugin::model::{ClientToken, DiskId, Gib};
+use ecs::{Client, Kind, ResizeDisk, ResizeMode};
 use serde_json::json;
 
 use crate::world::{World, attach_to, create_essd, deadline, described, expect_error};

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::{Client, DescribeSnapshots, Kind};
 use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
+use ecs::{Client, DescribeSnapshots, Kind};
 
 use crate::world::{
     World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,

@@ -1,7 +1,7 @@
 //! Stock and quotas.
 
-use diskplugin::cloud::{Client, DescribeStock, Kind};
 use diskplugin::model::{Category, ZoneStock};
+use ecs::{Client, DescribeStock, Kind};
 use serde_json::json;
 
 use crate::world::{FAR_ZONE, World, ZONE, create_essd, deadline, essd, expect_error, zone};

@@ -1,7 +1,7 @@
 //! Tags of disks and snapshots.
 
-use diskplugin::cloud::{Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources};
 use diskplugin::model::{DiskId, Tags};
+use ecs::{Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources};
 
 use crate::world::{
     World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,

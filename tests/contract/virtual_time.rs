@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{Client, DescribeDisks, Kind};
 use diskplugin::model::{Disk, DiskId, DiskStatus};
+use ecs::{Client, DescribeDisks, Kind};
 use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;

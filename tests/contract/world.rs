@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{
     AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result,
     ServerClock, Settings,
 };
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
 use fake_ecs::{Clock, Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;

@@ -240,8 +240,8 @@ async fn denied_rejected_and_failed_cloud_calls_have_distinct_codes() {
 async fn foreign_disks_and_snapshots_are_not_deleted() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
-    let theirs = diskplugin::cloud::TagResources {
-        targets: diskplugin::cloud::TagTarget::Disks(vec![volume.parse().unwrap()]),
+    let theirs = ecs::TagResources {
+        targets: ecs::TagTarget::Disks(vec![volume.parse().unwrap()]),
         tags: parameters(&[("diskplugin.csi.example/cluster-id", "other")])
             .into_iter()
             .collect(),

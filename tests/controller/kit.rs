@@ -11,15 +11,15 @@ use tonic::{Code, Request, Response, Status};
 use wiremock::MockServer;
 
 use diskplugin::base::{Deadline, SystemClock, Tasks};
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{self, Client, ServerClock};
 use diskplugin::csi::controller::{Service, Settings};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
 use diskplugin::disk::DiskServices;
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{Client, ServerClock};
 use fake_ecs::{Cloud, Options, TokioClock};
 
 use crate::memory_cloud::client;
@@ -61,7 +61,7 @@ impl Stage {
         let server = MockServer::start().await;
         cloud.mount(&server).await;
         let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
-        let client = Client::new(cloud::Settings {
+        let client = Client::new(ecs::Settings {
             server: server.uri().parse().unwrap(),
             region: options.region.parse().unwrap(),
             scheme: Scheme::V1,

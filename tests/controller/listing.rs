@@ -7,13 +7,13 @@ use prost::Message;
 use serde_json::json;
 use tonic::{Code, Request};
 
-use diskplugin::cloud::CreateDisk;
 use diskplugin::csi::controller::Service;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
     ControllerListVolumeHealthRequest, ListSnapshotsRequest, ListVolumesRequest, ListVolumesResponse,
 };
 use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
+use ecs::CreateDisk;
 
 use crate::kit::{Stage, code, soon};
 use crate::memory_cloud::client;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use diskplugin::cloud::credential::{AssumedRole, Cache, CredentialProvider, OidcRole};
+use ecs::credential::{AssumedRole, Cache, CredentialProvider, OidcRole};
 use jiff::SignedDuration;
 
 use crate::lab::{Lab, PROVIDER, SCHEMES, attach, key, list, session};

@@ -8,12 +8,10 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diskplugin::base::{Clock, Deadline, SystemClock};
-use diskplugin::cloud::credential::{
-    AssumedRole, Cache, CredentialProvider, Credentials, InstanceRole, OidcRole, RoleSession, Sts,
-};
-use diskplugin::cloud::metadata::Metadata;
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
+use ecs::credential::{AssumedRole, Cache, CredentialProvider, Credentials, InstanceRole, OidcRole, RoleSession, Sts};
+use ecs::metadata::Metadata;
+use ecs::sign::Scheme;
+use ecs::{AttachDisk, Client, DescribeDisks, Error, ServerClock, Settings};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Options};
 use jiff::{SignedDuration, Timestamp};

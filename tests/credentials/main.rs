@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
-use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials, Directory};
-use diskplugin::cloud::sign::Scheme;
-use diskplugin::cloud::{DescribeDisks, Kind};
+use ecs::credential::{CredentialError, CredentialProvider, Credentials, Directory};
+use ecs::sign::Scheme;
+use ecs::{DescribeDisks, Kind};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::metadata::{Item, Metadata};
+use ecs::metadata::{Item, Metadata};
 use serde_json::{Value, json};
 use wiremock::matchers::{header, method};
 use wiremock::{Mock, MockServer, ResponseTemplate};

@@ -163,6 +163,7 @@ fn the_architecture_names_every_folder_of_the_source_and_every_suite_of_tests() 
     let page = page("docs/architecture.md");
     let mut folders = Vec::new();
     gather_folders(Path::new("src"), &mut folders);
+    gather_folders(Path::new("crates/ecs/src"), &mut folders);
     gather_folders(Path::new("crates/fake-ecs/src"), &mut folders);
     for entry in std::fs::read_dir(root().join("tests")).unwrap() {
         let name = entry.unwrap().file_name().display().to_string();

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use diskplugin::cloud;
 use diskplugin::disk::Error;
 use diskplugin::model::Failure;
 
@@ -120,7 +119,7 @@ fn message(error: &CloudError) -> String {
         "*" => "DescribeDisks",
         name => name,
     };
-    let source = cloud::Error::from_response(action(name), error.status, &error.code);
+    let source = ecs::Error::from_response(action(name), error.status, &error.code);
     let step = "complete the call".to_owned();
     let status = tonic::Status::from(Error::Cloud { step, source });
     assert!(status.message().starts_with(&error.failure), "{status:?}");
@@ -147,7 +146,7 @@ fn action(name: &str) -> &'static str {
 }
 
 fn outcome(action: &'static str, status: u16, code: &str) -> String {
-    let source = cloud::Error::from_response(action, status, code);
+    let source = ecs::Error::from_response(action, status, code);
     let kind = source.kind();
     let error = Error::Cloud {
         step: "do it".to_owned(),

@@ -37,6 +37,7 @@ pub(crate) fn pages() -> Vec<Page> {
         "README.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "crates/ecs/README.md",
         "crates/fake-ecs/README.md",
     ]
     .iter()

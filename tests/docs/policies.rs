@@ -40,7 +40,7 @@ fn allowed(name: &str) -> BTreeSet<String> {
 
 /// Each method of the client, with the action that it calls.
 fn actions_by_method() -> Vec<(String, String)> {
-    let text = read("src/cloud/client.rs");
+    let text = read("crates/ecs/src/client.rs");
     let table = text.split_once("\nactions! {\n").unwrap().1;
     let lines = table.lines().filter(|line| !line.contains("//"));
     let table: String = lines.collect();
@@ -72,7 +72,7 @@ fn the_policy_of_the_controller_allows_what_the_code_asks_for_and_nothing_else()
     let asked = methods.iter().filter(|(method, action)| {
         // As a call, or handed to the macro that makes the call of each kind.
         let calls = [format!(".{method}("), format!(" {method}({action}")];
-        let above = ["src/disk", "src/csi", "src/app", "src/cloud/view"];
+        let above = ["src/disk", "src/csi", "src/app", "crates/ecs/src/poll"];
         let is_called = |folder| calls.iter().any(|call| is_asked_for(&root().join(folder), call));
         above.into_iter().any(is_called)
     });

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use diskplugin::cloud::client::ACTIONS;
-use diskplugin::cloud::rate_limit::ACCOUNT;
+use ecs::client::ACTIONS;
+use ecs::rate_limit::ACCOUNT;
 use serde_json::Value;
 
 use crate::render::{read, root, yaml};

@@ -5,10 +5,7 @@ use crate::source::Source;
 /// A crate that stands for a border, and the beginnings of the paths that lie at it.
 const BORDERS: &[(&[&str], &[&str])] = &[
     (&["tonic", "tonic_prost"], &["csi/", "app/"]),
-    (
-        &["reqwest"],
-        &["cloud/http_transport", "cloud/metadata", "cloud/credential"],
-    ),
+    (&["reqwest"], &["ecs/http_transport", "ecs/metadata", "ecs/credential"]),
     (&["nix"], &["host/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
     (&["hyper", "hyper_util", "http_body_util"], &["fake-ecs/", "app/http"]),

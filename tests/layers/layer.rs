@@ -6,12 +6,12 @@ use crate::source::{Named, Source};
 
 /// Each module and what stands below it. `app` composes and may use everything.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("base", &[]),
-    ("cloud", &["model", "base"]),
+    // Their types are those of the client, and failures are also those of the cloud.
+    ("model", &["ecs"]),
+    ("base", &["ecs"]),
     ("host", &["model", "base"]),
     ("cluster", &["model", "base"]),
-    ("disk", &["cloud", "model", "base"]),
+    ("disk", &["ecs", "model", "base"]),
     ("node", &["host", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
@@ -19,11 +19,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "model", "base", "cloud", "host", "cluster", "disk", "node", "csi", "ops", "cli",
+            "model", "base", "ecs", "host", "cluster", "disk", "node", "csi", "ops", "cli",
         ],
     ),
     // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "cloud", "csi", "ops"]),
+    ("cli", &["model", "base", "ecs", "csi", "ops"]),
     ("main", &["app", "cli"]),
     ("bin", &["app", "cli"]),
     ("lib", &[]),
@@ -35,7 +35,7 @@ const BORDERS: &[&str] = &["Transport", "Host", "Exec", "CredentialProvider"];
 /// What the rules need to know of all files.
 #[derive(Debug)]
 pub(crate) struct House {
-    /// The types of `cloud` and `host` that implement a border.
+    /// The types of the client and of `host` that implement a border.
     implementations: BTreeSet<String>,
 }
 
@@ -43,7 +43,7 @@ impl House {
     pub(crate) fn survey(sources: &[Source]) -> Self {
         let mut implementations = BTreeSet::new();
         for file in sources {
-            if ["cloud", "host"].contains(&file.module()) {
+            if ["ecs", "host"].contains(&file.module()) {
                 let types = BORDERS.iter().flat_map(|border| file.implementors(border));
                 implementations.extend(types);
             }
@@ -79,6 +79,9 @@ impl House {
         let [root, used, rest @ ..] = segments else {
             return None;
         };
+        if root == "ecs" && used != "model" && !below.contains(&"ecs") {
+            return Some(format!("{own} does not stand above the client of the cloud"));
+        }
         let at_root = root == "crate" || (["main", "bin"].contains(&own) && root == "diskplugin");
         if !at_root || used == own || !used.starts_with(char::is_lowercase) {
             return None;

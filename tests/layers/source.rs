@@ -41,18 +41,16 @@ impl Source {
     /// The files of all crates. A path of another crate than the driver begins with the name of the crate.
     pub(crate) fn of_all_crates() -> Vec<Self> {
         let mut found = Self::all();
-        for mut file in Self::of_the_fake_cloud() {
-            file.path = format!("fake-ecs/{}", file.path);
-            found.push(file);
+        for name in ["ecs", "fake-ecs"] {
+            for mut file in Self::under(&format!("crates/{name}/src")) {
+                file.path = format!("{name}/{}", file.path);
+                found.push(file);
+            }
         }
         found
     }
 
-    pub(crate) fn of_the_fake_cloud() -> Vec<Self> {
-        Self::under("crates/fake-ecs/src")
-    }
-
-    fn under(folder: &str) -> Vec<Self> {
+    pub(crate) fn under(folder: &str) -> Vec<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let mut found = Vec::new();
         let mut test_only = Vec::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
+use ecs::rate_limit::{Priority, RateLimiter};
 use pipeline::{Report, pipeline, volumes};
 use server::{Config, Latency, Rule, Server};
 use tokio::task::JoinSet;

@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
-use diskplugin::cloud::retry::run;
+use ecs::rate_limit::{Priority, RateLimiter};
+use ecs::retry::run;
 
 use crate::server::{Config, Server};
 

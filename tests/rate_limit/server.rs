@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use diskplugin::base::Clock;
-use diskplugin::cloud::{Error, Result};
+use ecs::{Error, Result};
 
 /// A second at which a minute begins.
 const MINUTE: i64 = 1_800_000_000;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::rate_limit::{Priority, RateLimiter};
-use diskplugin::cloud::retry::run;
+use ecs::rate_limit::{Priority, RateLimiter};
+use ecs::retry::run;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ::ecs::CreateDisk;
 use diskplugin::base::Deadline;
-use diskplugin::cloud::CreateDisk;
 use diskplugin::model::{ClientToken, Tags};
 use serde_json::{Value, json};
 use wiremock::matchers::any;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use clap::Parser;
 use diskplugin::base::SystemClock;
 use diskplugin::cli::Cli;
-use diskplugin::cloud::credential::{
+use ecs::credential::{
     AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole, RoleSession, Sts,
 };
-use diskplugin::cloud::sign::v3::Canonical;
-use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
-use diskplugin::cloud::{Client, ServerClock, Settings};
+use ecs::sign::v3::Canonical;
+use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
+use ecs::{Client, ServerClock, Settings};
 use fake_ecs::{Cloud, Options};
 
 use crate::hidden::ODD;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use diskplugin::cloud::AttachDisk;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{DiskId, Failure};
+use ecs::AttachDisk;
 
 use crate::kit::create::sleep;
 use crate::kit::publish::{publish, single_node};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::DetachDisk;
 use diskplugin::disk::FailureKind;
+use ecs::DetachDisk;
 
 use crate::kit::create::{is_final, retry};
 use crate::kit::detach::attached;

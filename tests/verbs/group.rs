@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::cloud::DescribeSnapshotGroups;
 use diskplugin::disk::{Error, FailureKind, NewGroupSnapshot};
 use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
+use ecs::DescribeSnapshotGroups;
 
 use crate::kit::group::{create_group, groups, new_group, snapshot_ids, snapshots, two_disks};
 use crate::kit::{Setup, minutes, seconds, text};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use diskplugin::cloud::{CreateDisk, CreateSnapshot};
 use diskplugin::disk::{DiskServices, FailureKind};
 use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag};
+use ecs::{CreateDisk, CreateSnapshot};
 
 use crate::kit::{Setup, minutes, new_disk, node_one, zone};
 use crate::memory_cloud::client;

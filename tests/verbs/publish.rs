@@ -124,8 +124,8 @@ async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
     assert!(error.failure() == Failure::NotOwned, "{error:?}");
     // The cluster tag transfers the ownership to this cluster.
     let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
-    let request = diskplugin::cloud::TagResources {
-        targets: diskplugin::cloud::TagTarget::Disks(vec![disk.clone()]),
+    let request = ecs::TagResources {
+        targets: ecs::TagTarget::Disks(vec![disk.clone()]),
         tags,
     };
     let ecs = client(&setup.cloud);

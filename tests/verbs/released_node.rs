@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::DetachDisk;
 use diskplugin::disk::FailureKind;
 use diskplugin::model::{DiskId, Failure};
+use ecs::DetachDisk;
 
 use crate::kit::create::sleep;
 use crate::kit::detach::attached;

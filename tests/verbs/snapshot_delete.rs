@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use diskplugin::cloud::CreateSnapshot;
 use diskplugin::disk::{FailureKind, NewDisk};
 use diskplugin::model::{ClientToken, Failure, Tags};
+use ecs::CreateSnapshot;
 
 use crate::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
 use crate::memory_cloud::client;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use diskplugin::cloud::AttachDisk;
 use diskplugin::disk::Error;
 use diskplugin::model::{DiskId, Failure, InstanceId};
+use ecs::AttachDisk;
 
 use crate::kit::{Setup, attached_to, minutes, node_one, node_two, seconds, text, with_retries};
 use crate::memory_cloud::client;

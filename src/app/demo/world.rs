@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use ecs::sign::Scheme;
 use fake_ecs::{Backing, Cloud, Node, Options};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,6 @@ use super::show::print_line;
 use crate::app::cloud::CloudClient;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
-use crate::cloud::sign::Scheme;
 use crate::csi::node::Service;
 use crate::csi::server;
 use crate::csi::services::Services;

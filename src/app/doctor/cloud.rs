@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use ecs::metadata::{Item, Metadata};
+
 use super::proxy;
 use crate::app::cloud::{self, CloudClient};
 use crate::base::{Deadline, error_chain};
 use crate::cli;
-use crate::cloud::metadata::{Item, Metadata};
 use crate::disk::PermissionProbe;
 use crate::model::RegionId;
 use crate::ops::doctor::Check;

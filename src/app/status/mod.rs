@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ecs::api_health::Report;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
@@ -13,8 +14,8 @@ use super::health::{CloudAccess, Health};
 use super::http::Page;
 use super::metrics::{InventoryMetrics, UnhealthyDisks};
 use super::telemetry::{Summary, Timelines};
-use crate::cloud::api_health::Report;
 use crate::disk::DiskServices;
+use crate::model::Failure;
 
 mod escape;
 mod html;
@@ -113,7 +114,7 @@ impl From<Report> for CloudState {
             rejection: report.rejected.map(|(at, rejection)| Rejection {
                 ago: ago(at),
                 error: rejection.error,
-                advice: rejection.failure.advice(),
+                advice: Failure::from(rejection.condition).advice(),
             }),
         }
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use ecs::rate_limit::LimitReport;
 use jiff::Timestamp;
 
 use crate::app::health::Readiness;
 use crate::app::telemetry::Summary;
-use crate::cloud::rate_limit::LimitReport;
 use crate::disk::{HealthIssue, QueueReport};
 use crate::model::{Category, DiskId, ZoneId};
 

@@ -1,10 +1,10 @@
+use ecs::rate_limit::LimitReport;
 use jiff::Timestamp;
 
 use super::html::duration;
 use super::*;
 use crate::app::health::Readiness;
 use crate::app::health_check::Check;
-use crate::cloud::rate_limit::LimitReport;
 use crate::disk::{HealthIssue, QueueReport, Severity};
 use crate::model::{Category, DiskId, ZoneId};
 

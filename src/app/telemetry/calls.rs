@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ecs::span;
 use tokio::time::Instant;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
@@ -13,7 +14,6 @@ use super::Telemetry;
 use super::fields::Fields;
 use super::metrics::Exemplar;
 use super::timeline::{Call, Step};
-use crate::base::phase;
 use crate::csi::layer as rpc;
 
 /// The code of a cloud call that ended without a response.
@@ -126,7 +126,7 @@ impl CallLayer {
         if let (Some((call, _)), Some(index)) = (&step.call, step.step) {
             let cancelled = step.is_cloud_call.then(|| CANCELLED.to_owned());
             let code = step.code.clone().or(cancelled);
-            let failure = code.filter(|code| code != phase::OK);
+            let failure = code.filter(|code| code != span::OK);
             let ended = Step::ended(elapsed, failure, step.request_id.clone());
             call.end_step(index, ended);
         }
@@ -141,19 +141,19 @@ where
         let Some(span) = context.span(id) else { return };
         let mut fields = Fields::default();
         attributes.record(&mut fields);
-        let is_cloud_call = span.name() == phase::CLOUD_CALL_SPAN;
+        let is_cloud_call = span.name() == span::CLOUD_CALL_SPAN;
         let state = match span.name() {
             rpc::RPC_SPAN => self.start_rpc(&fields),
-            phase::POLL_SPAN => {
-                let size = fields.get(phase::SIZE_FIELD).and_then(|size| size.parse().ok());
-                let action = fields.get(phase::ACTION_FIELD).unwrap_or_default();
+            span::POLL_SPAN => {
+                let size = fields.get(span::SIZE_FIELD).and_then(|size| size.parse().ok());
+                let action = fields.get(span::ACTION_FIELD).unwrap_or_default();
                 self.telemetry.metrics.poll_sent(action, size.unwrap_or(1.0));
                 return;
             }
-            phase::PHASE_SPAN | phase::CLOUD_CALL_SPAN => {
+            span::PHASE_SPAN | span::CLOUD_CALL_SPAN => {
                 let field = match is_cloud_call {
-                    true => phase::ACTION_FIELD,
-                    false => phase::PHASE_FIELD,
+                    true => span::ACTION_FIELD,
+                    false => span::PHASE_FIELD,
                 };
                 let name = fields.get(field).unwrap_or_default().to_owned();
                 let call = span
@@ -198,9 +198,9 @@ where
             State::Step(step) => {
                 for (name, value) in fields.iter() {
                     match name {
-                        phase::CODE_FIELD => step.code = Some(value.to_owned()),
-                        phase::REQUEST_ID_FIELD => step.request_id = Some(value.to_owned()),
-                        phase::THROTTLED_FIELD => step.is_throttled = true,
+                        span::CODE_FIELD => step.code = Some(value.to_owned()),
+                        span::REQUEST_ID_FIELD => step.request_id = Some(value.to_owned()),
+                        span::THROTTLED_FIELD => step.is_throttled = true,
                         _ => {}
                     }
                 }

@@ -2,10 +2,10 @@
 
 use std::io::IsTerminal;
 
+use ecs::span;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::{Layer, Registry};
 
-use crate::base::phase;
 use crate::cli::{LogArgs, LogFormat, LogLevel};
 
 /// The layer that writes the log lines, and whether `RUST_LOG` is unreadable. `quiet` logs only errors, unless a level
@@ -35,7 +35,7 @@ pub(super) fn layer(args: &LogArgs, quiet: bool) -> (Box<dyn Layer<Registry> + S
 fn targets(level: Option<&LogLevel>, default: LevelFilter) -> Targets {
     let level = level.cloned().unwrap_or_else(|| LogLevel::of_driver(default));
     let targets = level.targets().clone();
-    targets.with_target(phase::TARGET, LevelFilter::OFF)
+    targets.with_target(span::TARGET, LevelFilter::OFF)
 }
 
 pub(super) fn warn_unreadable() {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ecs::span;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 use tracing_subscriber::Layer;
@@ -14,7 +15,7 @@ use self::calls::CallLayer;
 pub(super) use self::metrics::CallMetrics;
 pub(super) use self::timeline::{Summary, Timelines};
 use self::trace::Traces;
-use crate::base::{SystemClock, phase};
+use crate::base::SystemClock;
 use crate::cli::LogArgs;
 
 mod calls;
@@ -68,7 +69,7 @@ pub(super) fn start(log: &LogArgs, quiet: bool, telemetry: Option<&Telemetry>) -
 /// The spans of calls and phases, and warnings, independent of the log level.
 fn calls_and_warnings() -> FilterFn {
     let is_of_call: fn(&Metadata<'_>) -> bool = |metadata| match metadata.is_span() {
-        true => [crate::csi::layer::TARGET, phase::TARGET].contains(&metadata.target()),
+        true => [crate::csi::layer::TARGET, span::TARGET].contains(&metadata.target()),
         false => *metadata.level() <= Level::WARN,
     };
     filter_fn(is_of_call).with_max_level_hint(LevelFilter::INFO)
@@ -78,5 +79,5 @@ fn calls_and_warnings() -> FilterFn {
 fn spans() -> Targets {
     Targets::new()
         .with_target(crate::csi::layer::TARGET, LevelFilter::INFO)
-        .with_target(phase::TARGET, LevelFilter::INFO)
+        .with_target(span::TARGET, LevelFilter::INFO)
 }

@@ -95,7 +95,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
             nanos: time.subsec_nanosecond(),
         }),
         ready_to_use: snapshot.available,
-        group_snapshot_id: snapshot.group.as_ref().map(ToString::to_string).unwrap_or_default(),
+        group_snapshot_id: tag::group_of(snapshot).map(|id| id.to_string()).unwrap_or_default(),
         // Empty: a snapshot is usable from every zone of the region.
         accessible_topology: Vec::new(),
     }

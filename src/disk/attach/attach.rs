@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use ecs::poll::{self, Observation, WaitError};
+use ecs::{AttachDisk, Condition, Kind};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
@@ -12,8 +14,6 @@ use super::force::{ForceAttach, is_force_unsupported};
 use super::queue::Operation;
 use super::retry::RetryState;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Observation, WaitError};
-use crate::cloud::{self, AttachDisk, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard, VISIBILITY_LAG};
@@ -82,7 +82,7 @@ impl Call<'_> {
 
     /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and
     /// forgets it once the call certainly had no effect.
-    async fn send_attach(self, force: bool, is_ephemeral: bool) -> cloud::Result<()> {
+    async fn send_attach(self, force: bool, is_ephemeral: bool) -> ecs::Result<()> {
         let journal = &self.attacher.journal;
         let (disk, instance) = self.ids();
         drop(journal.take_free(&disk));
@@ -119,7 +119,7 @@ impl Call<'_> {
         self,
         retry: &mut RetryState<'_>,
         force: &mut ForceAttach,
-        rejection: cloud::Error,
+        rejection: ecs::Error,
     ) -> Result<Option<Disk>> {
         let no_force = force.forced && is_force_unsupported(&rejection);
         force.unsupported |= no_force;
@@ -207,7 +207,7 @@ impl Call<'_> {
         retry: &mut RetryState<'_>,
         force: &mut ForceAttach,
         row: &Disk,
-        rejection: cloud::Error,
+        rejection: ecs::Error,
     ) -> Result<()> {
         let start = Instant::now();
         // Other disks of the node can proceed.
@@ -292,7 +292,7 @@ impl Call<'_> {
             let why = ": the cloud aborted the attach, and the disk is Available again";
             is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
         };
-        let (disks, operation) = (&self.attacher.disks, view::Operation::Attach);
+        let (disks, operation) = (&self.attacher.disks, poll::Operation::Attach);
         let waited = disks.wait_until_done_since(self.disk, self.deadline, operation, accepted, decide);
         let waited = waited.await.map_err(wait(self.step(Operation::Attach)));
         // A wait that fails does not end the operation.

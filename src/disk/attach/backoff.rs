@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ecs::poll::OVERDUE;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 use tokio::time::Instant;
 
 use super::queue::Operation;
 use crate::base::{Deadline, Elapsed};
-use crate::cloud::view::OVERDUE;
 use crate::disk::backoff::Backoff;
 use crate::model::{Failure, InstanceId};
 

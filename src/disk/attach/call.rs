@@ -1,11 +1,11 @@
 //! The parameters of one attach or detach call, and which nodes hold the disk according to a row of `DescribeDisks`.
 
+use ecs::poll::{Observation, WaitError};
 use tokio::time::Instant;
 
 use super::Attacher;
 use super::queue::Operation;
 use crate::base::Deadline;
-use crate::cloud::view::{Observation, WaitError};
 use crate::disk::error::Error;
 use crate::model::{Disk, DiskId, DiskStatus, InstanceId};
 

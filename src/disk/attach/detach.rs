@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ecs::poll::{self, Observation, WaitError};
+use ecs::{Condition, DetachDisk, Kind};
 use tokio::time::Instant;
 
 use super::Attacher;
@@ -12,8 +14,6 @@ use super::publish::is_read_only;
 use super::queue::Operation;
 use super::retry::RetryState;
 use crate::base::Deadline;
-use crate::cloud::view::{self, Observation, WaitError};
-use crate::cloud::{self, Condition, DetachDisk, Kind};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{Error, rejected, wait};
@@ -202,7 +202,7 @@ impl Call<'_> {
 
     /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not
     /// exist.
-    async fn read_detached(self, rejection: &cloud::Error) -> Result<Option<Disk>> {
+    async fn read_detached(self, rejection: &ecs::Error) -> Result<Option<Disk>> {
         self.note_detached();
         let disks = &self.attacher.disks;
         let (deadline, disk) = (self.deadline, self.disk);
@@ -252,7 +252,7 @@ impl Call<'_> {
             }
             (is_resumed && row.status != DiskStatus::Detaching).then_some(None)
         };
-        let operation = view::Operation::Detach;
+        let operation = poll::Operation::Detach;
         let waited = disks.wait_until_done_since(disk, self.deadline, operation, accepted, decide);
         let row = tokio::select! {
             biased;
@@ -286,7 +286,7 @@ impl Call<'_> {
     }
 
     /// The error if the row does not show the disk detached from an instance that the cloud does not know.
-    pub(super) fn not_released(self, source: cloud::Error) -> Error {
+    pub(super) fn not_released(self, source: ecs::Error) -> Error {
         let step = self.step(Operation::Detach);
         let text = format!("cannot {step}: the cloud does not know the node, and does not show the disk as detached");
         rejected(Failure::NodeReleased, text, source)

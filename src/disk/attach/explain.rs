@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
+use ecs::poll::Observation;
+use ecs::{Condition, DescribeDisks};
+
 use super::call::Call;
-use crate::cloud::view::Observation;
-use crate::cloud::{self, Condition, DescribeDisks};
 use crate::disk::error::{Error, rejected};
 use crate::model::{Disk, DiskKind, Failure};
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Call<'_> {
-    pub(super) fn cannot_attach(self, failure: Failure, why: &str, source: Option<cloud::Error>) -> Error {
+    pub(super) fn cannot_attach(self, failure: Failure, why: &str, source: Option<ecs::Error>) -> Error {
         let Self { disk, node, .. } = self;
         let text = format!("disk {disk} cannot be attached to node {node}{why}");
         rejected(failure, text, source)
@@ -24,7 +25,7 @@ impl Call<'_> {
     }
 
     /// The error for a disk that is incompatible with the node; fails with the rejection if it has another reason.
-    pub(super) async fn incompatible_error(self, source: cloud::Error) -> cloud::Result<Error> {
+    pub(super) async fn incompatible_error(self, source: ecs::Error) -> ecs::Result<Error> {
         let why = match source.condition() {
             Condition::SubscriptionDisk => ": it is a subscription disk, which belongs to its instance",
             Condition::LocalDisk | Condition::DeleteWithInstanceRequired => {
@@ -46,7 +47,7 @@ impl Call<'_> {
                     "disk {disk} of category {category} cannot be attached to node {node} of type {instance_type}"
                 );
                 // An instance type that supports the disk after a restart has a separate error code.
-                return Ok(rejected(source.failure(), text, source));
+                return Ok(rejected(Failure::from(&source), text, source));
             }
             _ => return Err(source),
         };
@@ -54,7 +55,7 @@ impl Call<'_> {
     }
 
     /// The error for a node or multi-attach disk that has reached its attach limit.
-    pub(super) async fn attach_limit_error(self, row: &Disk, source: cloud::Error) -> Error {
+    pub(super) async fn attach_limit_error(self, row: &Disk, source: ecs::Error) -> Error {
         if source.condition() == Condition::TooManyAttachments {
             let holders = row.attachments.len();
             let why = format!(": {holders} nodes hold it, and the maximum is 16");

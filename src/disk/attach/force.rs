@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use ecs::Condition;
+use ecs::poll::Observation;
 use tokio::time::Instant;
 
 use super::call::Call;
 use super::queue::Operation;
-use crate::cloud::view::Observation;
-use crate::cloud::{self, Condition};
 use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
 
 /// How long a detach may last before the disk is force-attached. It lasts a minute at most (ECS, `DetachDisk`).
@@ -84,6 +84,6 @@ impl Call<'_> {
 }
 
 /// Whether the cloud rejects the force attach, and not the attach: within one zone, or for this kind of disk.
-pub(super) fn is_force_unsupported(rejection: &cloud::Error) -> bool {
+pub(super) fn is_force_unsupported(rejection: &ecs::Error) -> bool {
     [Condition::ForceInSameZone, Condition::ForceUnsupported].contains(&rejection.condition())
 }

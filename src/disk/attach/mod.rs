@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+use ecs::poll::{Poller, RunningOperations};
+
 use super::dependencies::Dependencies;
 use super::evidence::{Nodes, Rows};
 use super::journal::Journal;
 use super::refusals::Refusals;
-use crate::cloud::Client;
-use crate::cloud::view::{Poller, RunningOperations};
 use crate::model::{Disk, Instance, InstanceId};
 
 #[expect(clippy::module_inception, reason = "the operation that the service is named after")]

@@ -4,10 +4,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use ecs::poll::Observation;
+
 use super::Attacher;
 use super::queue::{Operation, Permit};
 use crate::base::{Deadline, Elapsed};
-use crate::cloud::view::Observation;
 use crate::model::InstanceId;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(5);

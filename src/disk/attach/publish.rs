@@ -4,11 +4,12 @@
 //! set before the attach, in order to survive a restart. An attached disk without such a tag is writable. The tag is
 //! removed after the detach; if that fails, so does the call, and a retry removes it.
 
+use ecs::poll::Observation;
+use ecs::{DiskAttribute, Kind, ModifyDiskAttribute, TagResources, TagTarget, UntagResources};
+
 use super::Attacher;
 use super::call::Call;
 use crate::base::Deadline;
-use crate::cloud::view::Observation;
-use crate::cloud::{DiskAttribute, Kind, ModifyDiskAttribute, TagResources, TagTarget, UntagResources};
 use crate::disk::Result;
 use crate::disk::error::{cloud, rejected, wait};
 use crate::disk::read::read_disk;

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use ecs::poll::{Observation, WaitError};
+use ecs::{Condition, Kind};
 use tokio::time::Instant;
 
 use super::backoff::{InstanceBackoff, Pending, RetryPermit};
 use super::call::Call;
 use super::queue::{Operation, Order, Permit};
 use crate::base::{Deadline, Elapsed, error_chain};
-use crate::cloud::view::{Observation, WaitError};
-use crate::cloud::{self, Condition, Kind};
 use crate::disk::backoff::Backoff;
 use crate::disk::error::Error;
 use crate::disk::refusals::MAX_REPEAT;
@@ -31,7 +31,7 @@ pub(super) struct RetryState<'a> {
     /// When a call with a rejected request ends, so that it does not occupy a worker of the sidecar.
     repeat_until: Deadline,
     /// The last error, which at the deadline explains more than a timeout.
-    rejection: Option<cloud::Error>,
+    rejection: Option<ecs::Error>,
 }
 
 impl<'a> RetryState<'a> {
@@ -83,7 +83,7 @@ impl<'a> RetryState<'a> {
 
     /// Whether to retry without a pause: the conflict is with another operation of this process, for which the queue
     /// waits, or `DeleteWithInstance` was missing and the disk is certainly ephemeral.
-    pub(super) async fn is_immediate(&mut self, rejection: &cloud::Error) -> bool {
+    pub(super) async fn is_immediate(&mut self, rejection: &ecs::Error) -> bool {
         match rejection.condition() {
             Condition::NodeOccupied if self.permit.as_ref().is_some_and(Permit::record_conflict) => {
                 self.release();
@@ -131,8 +131,8 @@ impl<'a> RetryState<'a> {
 
     /// Waits after an error until the request should be retried. At the deadline, or if the instance is stalled, fails
     /// with that error.
-    pub(super) async fn back_off(&mut self, rejection: cloud::Error) -> Result<()> {
-        if rejection.failure() != Failure::NodeBusy {
+    pub(super) async fn back_off(&mut self, rejection: ecs::Error) -> Result<()> {
+        if Failure::from(&rejection) != Failure::NodeBusy {
             let (order, refusals) = (self.order(), &self.call.attacher.refusals);
             refusals.record_refusal(&order, &rejection);
             self.pause(Instant::now(), rejection).await?;
@@ -140,14 +140,14 @@ impl<'a> RetryState<'a> {
             return due.map_err(|error| self.rejected(error));
         }
         self.release();
-        let (failure, reason) = (rejection.failure(), error_chain(&rejection));
+        let (failure, reason) = (Failure::from(&rejection), error_chain(&rejection));
         self.rejection = Some(rejection);
         self.instance_backoff.record_rejection(failure, reason);
         self.wait_retry_permit().await
     }
 
     /// As [`Self::back_off`], for an error because of the disk, with a pause that began at `start`.
-    pub(super) async fn pause(&mut self, start: Instant, rejection: cloud::Error) -> Result<()> {
+    pub(super) async fn pause(&mut self, start: Instant, rejection: ecs::Error) -> Result<()> {
         self.release();
         self.rejection = Some(rejection);
         let pause = tokio::time::sleep_until(start + self.backoff.next_delay());
@@ -156,7 +156,7 @@ impl<'a> RetryState<'a> {
     }
 
     /// The error for a request that is not retried.
-    pub(super) fn final_error(&mut self, error: cloud::Error) -> Error {
+    pub(super) fn final_error(&mut self, error: ecs::Error) -> Error {
         if error.kind() == Kind::Deadline && self.rejection.is_some() {
             return self.deadline_error();
         }
@@ -164,7 +164,7 @@ impl<'a> RetryState<'a> {
     }
 
     /// The error for a failed wait after an error of the cloud.
-    pub(super) fn wait_error(&mut self, rejection: cloud::Error, error: WaitError) -> Error {
+    pub(super) fn wait_error(&mut self, rejection: ecs::Error, error: WaitError) -> Error {
         match error {
             // NotFound would be final, but no read has confirmed it.
             WaitError::Deadline { .. } | WaitError::Overdue { .. } if rejection.kind() != Kind::NotFound => {
@@ -174,7 +174,7 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    fn rejected(&self, rejection: cloud::Error) -> Error {
+    fn rejected(&self, rejection: ecs::Error) -> Error {
         // A NotFound code for another resource must not be mistaken for a missing volume.
         if self.operation == Operation::Detach && rejection.kind() == Kind::NotFound {
             return self.call.not_released(rejection);

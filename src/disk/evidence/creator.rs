@@ -9,12 +9,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::{Client, Kind};
+
 use super::listing::{Listed, OwnershipListing};
 use super::name::{Event, NameState, Pending};
 use super::names::{Names, consumes_token};
 use super::{READ_LAG, Rows};
 use crate::base::Deadline;
-use crate::cloud::{self, Client, Kind};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::error::{Error, Result, cloud};
 use crate::disk::owned::{CreateRequest, OwnedResource};
@@ -96,7 +97,7 @@ impl<V: OwnedResource> Creator<V> {
         let page = page.map_err(cloud(step()))?;
         // An unreadable row may be the resource: another one must not be created.
         if let Some(row) = page.unreadable.into_iter().next() {
-            let error = cloud::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
+            let error = ecs::Error::new(Kind::Ambiguous, V::DESCRIBE).with_source(row);
             return Err(cloud(step())(error));
         }
         let mut rows = page.rows;
@@ -116,7 +117,7 @@ impl<V: OwnedResource> Creator<V> {
         deadline: Deadline,
         call: &CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> Result<cloud::Result<V::Id>> {
+    ) -> Result<ecs::Result<V::Id>> {
         match self.find_existing(deadline, call).await? {
             Some(id) => Ok(Ok(id)),
             None => self.create(deadline, call, request).await,
@@ -129,7 +130,7 @@ impl<V: OwnedResource> Creator<V> {
         deadline: Deadline,
         call: &CreateCall,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> Result<cloud::Result<V::Id>> {
+    ) -> Result<ecs::Result<V::Id>> {
         let name = self.names.get(&call.key);
         let parts = [self.owner.cluster.as_str(), call.key.as_str()];
         let parts = parts.into_iter().chain(name.deleted.as_deref());
@@ -169,7 +170,7 @@ impl<V: OwnedResource> Creator<V> {
         call: &CreateCall,
         token: ClientToken,
         request: impl Fn(ClientToken) -> R + Send + Sync,
-    ) -> cloud::Result<V::Id> {
+    ) -> ecs::Result<V::Id> {
         let request = request(token.clone());
         let pending = Pending::new(token, &request);
         let requested = self.ecs.server_time();

@@ -12,13 +12,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::Result;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{EFFECT_DELAY, Rows};
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
-use crate::cloud::{self, Result};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
 use crate::disk::ownership::creation_key;
@@ -61,7 +61,7 @@ struct Shared {
     state: watch::Sender<State>,
 }
 
-type Page = cloud::Page<Row>;
+type Page = ecs::Page<Row>;
 
 struct Row {
     /// Name and ID; `None` for a row of another owner.

@@ -5,11 +5,11 @@ use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ecs::{Error, Kind, Result};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::name::{Event, Name, NameState, Pending};
-use crate::cloud::{Error, Kind, Result};
 
 /// Maximum number of names without an unresolved request.
 const MAX_RESOLVED: usize = 1000;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ecs::poll::{MissingProof, Observation, Poller, WaitError};
+use ecs::{Client, Condition, Kind};
 use jiff::Timestamp;
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
@@ -11,11 +13,9 @@ use tokio::time::Instant;
 use super::existence::{Existence, Fact, Record};
 use super::{Active, CONFIRM_AFTER, Nodes, READ_LAG};
 use crate::base::Deadline;
-use crate::cloud::view::{MissingProof, Observation, Poller, WaitError};
-use crate::cloud::{self, Client, Condition, Kind};
 use crate::disk::owned::OwnedResource;
 use crate::disk::ownership::Owner;
-use crate::model::{Disk, Tags};
+use crate::model::{Disk, Failure, Tags};
 
 type Result<T> = std::result::Result<T, WaitError>;
 
@@ -197,7 +197,7 @@ impl<V: OwnedResource> Rows<V> {
     async fn page(&self, deadline: Deadline, tags: Tags) -> Result<Vec<V>> {
         match V::list_page(self.ecs.as_ref(), deadline, tags, None).await {
             Ok(page) => Ok(page.rows),
-            Err(error) if error.failure().kind().is_final() => Err(WaitError::Cloud(Arc::new(error))),
+            Err(error) if Failure::from(&error).kind().is_final() => Err(WaitError::Cloud(Arc::new(error))),
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -238,8 +238,8 @@ impl<V: OwnedResource> Rows<V> {
         &self,
         id: &V::Id,
         key: u64,
-        call: impl Future<Output = cloud::Result<()>>,
-    ) -> cloud::Result<()> {
+        call: impl Future<Output = ecs::Result<()>>,
+    ) -> ecs::Result<()> {
         let canceled = scopeguard::guard((), |()| {
             self.record(id, Fact::DeletionLost);
         });
@@ -350,7 +350,7 @@ impl<V: OwnedResource> Rows<V> {
 
 /// Whether the cloud names the only disk, snapshot or group of the request as missing. A code about another resource
 /// proves nothing.
-pub(in crate::disk) fn names_missing(error: &cloud::Error) -> bool {
+pub(in crate::disk) fn names_missing(error: &ecs::Error) -> bool {
     let about = match error.condition() {
         Condition::NotFound => "",
         Condition::NoSuchDisk => "Disk",

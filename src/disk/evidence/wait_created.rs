@@ -1,8 +1,9 @@
 //! Waits for a resource whose create request the cloud has accepted, or that has the tags of the name.
 
+use ecs::poll::{Observation, OperationKind, WaitError};
+
 use super::{CreateCall, Creator, Rows};
 use crate::base::Deadline;
-use crate::cloud::view::{Observation, OperationKind, WaitError};
 use crate::disk::owned::OwnedResource;
 
 impl<V: OwnedResource> Creator<V> {

@@ -1,11 +1,11 @@
 //! Reads the health of disks from their rows and from the cloud's health reports.
 
+use ecs::poll::MAX_IDS_PER_CALL;
 use jiff::Timestamp;
 
 use super::Inventory;
 use super::list::Cursor;
 use crate::base::Deadline;
-use crate::cloud::view::MAX_IDS_PER_CALL;
 use crate::disk::Result;
 use crate::disk::error::{cloud, wait};
 use crate::disk::read::read_disk;

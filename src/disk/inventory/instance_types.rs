@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ecs::{Client, DescribeInstances, DescribeStock};
+
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::cloud::{Client, DescribeInstances, DescribeStock};
 use crate::disk::error::cloud;
 use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
+use ecs::{DescribeSnapshots, Page};
 use jiff::Timestamp;
 
 use super::Inventory;
 use super::tag_filter::TagFilter;
 use crate::base::Deadline;
-use crate::cloud::{self, DescribeSnapshots, Page};
 use crate::disk::error::rejected;
 use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
@@ -242,7 +242,7 @@ impl Inventory {
         item: &(impl Fn(V) -> Option<T> + Sync),
     ) -> Result<ListedRows<T>>
     where
-        F: Future<Output = cloud::Result<Page<V>>> + Send,
+        F: Future<Output = ecs::Result<Page<V>>> + Send,
     {
         let mut next = None;
         let mut read = ListedRows {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+use ecs::poll::Poller;
+
 use super::Result;
 use super::dependencies::Dependencies;
 use super::evidence::Rows;
@@ -9,8 +12,6 @@ use super::journal::Journal;
 use super::ownership::Owner;
 use super::read::read_disk;
 use crate::base::Deadline;
-use crate::cloud::Client;
-use crate::cloud::view::Poller;
 use crate::model::{Disk, DiskHealth, DiskId, Snapshot};
 
 mod health;

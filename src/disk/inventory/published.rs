@@ -3,10 +3,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ecs::DescribeDisks;
+
 use super::Inventory;
 use super::list::with_recent;
 use crate::base::Deadline;
-use crate::cloud::DescribeDisks;
 use crate::disk::Result;
 use crate::disk::error::rejected;
 use crate::disk::owned::PAGE;

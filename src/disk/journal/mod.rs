@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::Client;
+
 use super::evidence::{Active, READ_LAG};
-use crate::cloud::Client;
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod attachments;

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::cloud::ModifyDiskSpec;
+use ecs::ModifyDiskSpec;
+
 use crate::disk::Result;
 use crate::disk::error::rejected;
 use crate::model::{Category, Change, Disk, Failure, PerformanceLevel};

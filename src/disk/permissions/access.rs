@@ -1,7 +1,8 @@
 //! Whether a response shows that an action is allowed.
 
+use ecs::{Condition, Kind};
+
 use crate::base::error_chain;
-use crate::cloud::{self, Condition, Kind};
 
 const NO_ROWS: &str = "the list is empty: no such resource exists, or the action is denied";
 const NO_SYSTEM_DISK: &str =
@@ -47,7 +48,7 @@ pub(super) enum Rows {
 /// Judges a read. The cloud responds to callers without permission with no rows.
 pub(super) fn read<T>(
     action: &'static str,
-    outcome: &cloud::Result<T>,
+    outcome: &ecs::Result<T>,
     has_rows: impl FnOnce(&T) -> bool,
     expected: Rows,
 ) -> ActionAccess {
@@ -63,7 +64,7 @@ pub(super) fn read<T>(
     ActionAccess { action, access }
 }
 
-pub(super) fn write(action: &'static str, outcome: cloud::Result<()>) -> ActionAccess {
+pub(super) fn write(action: &'static str, outcome: ecs::Result<()>) -> ActionAccess {
     let access = match outcome {
         Ok(()) => Access::Allowed,
         Err(error) if error.condition() == Condition::DryRunAccepted => Access::Allowed,
@@ -73,7 +74,7 @@ pub(super) fn write(action: &'static str, outcome: cloud::Result<()>) -> ActionA
 }
 
 /// Judges the creation of a resource that cannot be created.
-pub(super) fn create<T: std::fmt::Display>(action: &'static str, outcome: cloud::Result<T>) -> ActionAccess {
+pub(super) fn create<T: std::fmt::Display>(action: &'static str, outcome: ecs::Result<T>) -> ActionAccess {
     match outcome {
         Ok(created) => ActionAccess {
             action,
@@ -85,7 +86,7 @@ pub(super) fn create<T: std::fmt::Display>(action: &'static str, outcome: cloud:
     }
 }
 
-fn of_error(error: &cloud::Error) -> Access {
+fn of_error(error: &ecs::Error) -> Access {
     match error.kind() {
         Kind::Denied => Access::Denied(error_chain(error)),
         Kind::Unreachable

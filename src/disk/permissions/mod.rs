@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use super::Result;
-use super::error::cloud;
-use crate::base::Deadline;
-use crate::cloud::{
+use ecs::{
     self, AttachDisk, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
     ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UntagResources,
 };
+
+use super::Result;
+use super::error::cloud;
+use crate::base::Deadline;
 use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneId,
     ZoneStock, tag,
@@ -189,7 +190,7 @@ impl PermissionProbe {
     }
 
     /// Judges the list of disks. If it is empty, a dry run decides, unless the cloud ignores the parameter.
-    async fn disks(&self, deadline: Deadline, listed: &cloud::Result<Page<Disk>>, has_instances: bool) -> ActionAccess {
+    async fn disks(&self, deadline: Deadline, listed: &ecs::Result<Page<Disk>>, has_instances: bool) -> ActionAccess {
         const ACTION: &str = "DescribeDisks";
         let expected = match has_instances {
             true => Rows::SystemDisks,

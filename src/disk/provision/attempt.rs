@@ -4,9 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
+use ecs::{Client, CreateDisk};
+
 use super::candidates::{Candidate, StockView};
 use crate::base::Deadline;
-use crate::cloud::{self, Client, CreateDisk};
 use crate::disk::owned::CreateRequest;
 use crate::disk::refusals::Refusals;
 use crate::model::{Disk, DiskId};
@@ -34,7 +35,7 @@ impl CreateRequest for Attempt<'_> {
 
     const ACTION: &'static str = CreateDisk::ACTION;
 
-    async fn send(&self, ecs: &Client, deadline: Deadline) -> cloud::Result<DiskId> {
+    async fn send(&self, ecs: &Client, deadline: Deadline) -> ecs::Result<DiskId> {
         // Precedes the creations that only await the rate limit, so that they await this response too.
         let earlier = deadline.remaining().saturating_sub(QUEUED_FIRST);
         let outcome = self.request.send(ecs, deadline.at_most(earlier)).await;

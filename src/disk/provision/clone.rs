@@ -4,18 +4,19 @@
 //! it and deletes it once the disk exists; so does the deletion of the clone. Otherwise, the cloud deletes it after a
 //! day.
 
+use ecs::Kind;
+use ecs::poll::Operation;
+
 use super::Provisioner;
 use super::candidates::select_candidates;
 use super::create::at_least;
 use crate::base::Deadline;
-use crate::cloud::Kind;
-use crate::cloud::view::Operation;
 use crate::disk::error::{Error, cloud, wait};
 use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
 use crate::disk::snapshot::{self, NewSnapshot, SnapshotPurpose};
 use crate::disk::{NewDisk, Result};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
+use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags, tag};
 
 /// Retention of the temporary snapshot in days, longer than any create.
 const RETENTION_DAYS: u32 = 1;
@@ -128,7 +129,7 @@ impl Provisioner {
     async fn delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<()> {
         match self.snapshots.delete_once(deadline, id).await {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == Kind::Conflict || error.failure().kind().is_final() => {
+            Err(error) if error.kind() == Kind::Conflict || Failure::from(&error).kind().is_final() => {
                 tracing::warn!(
                     snapshot.id = %id,
                     cloud.code = error.code(),

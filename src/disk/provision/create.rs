@@ -1,9 +1,10 @@
 //! Creates a disk, blank or from a snapshot.
 
+use ecs::poll::{Operation, OperationKind};
+
 use super::candidates::select_candidates;
 use super::{Provisioner, compare};
 use crate::base::Deadline;
-use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::error::{Error, rejected, wait};
 use crate::disk::evidence::CreateCall;
 use crate::disk::read::read_in_state;

@@ -1,11 +1,12 @@
 //! Creates a disk in the first zone and category that is in stock.
 
+use ecs::CreateDisk;
+use ecs::poll::{Operation, OperationKind};
+
 use super::Provisioner;
 use super::attempt::Attempt;
 use super::candidates::{Candidate, Selection};
 use crate::base::Deadline;
-use crate::cloud::CreateDisk;
-use crate::cloud::view::{Operation, OperationKind};
 use crate::disk::error::{Error, cloud};
 use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::display_name;

@@ -1,11 +1,11 @@
 //! Deletes a disk that this cluster owns and that no node holds.
 
+use ecs::Kind;
+use ecs::poll::{OVERDUE, WaitError};
 use tokio::time::Instant;
 
 use super::Provisioner;
 use crate::base::Deadline;
-use crate::cloud::view::{OVERDUE, WaitError};
-use crate::cloud::{self, Kind};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{cloud, rejected, wait};
@@ -70,7 +70,7 @@ impl Provisioner {
         &self,
         deadline: Deadline,
         disk: &DiskId,
-        rejection: Option<cloud::Error>,
+        rejection: Option<ecs::Error>,
     ) -> Result<Presence<Disk>> {
         // A read older than a detach would wrongly reject the deletion.
         let free = |row: &Disk| row.attachments.is_empty();

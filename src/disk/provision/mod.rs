@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+
 use super::dependencies::Dependencies;
 use super::evidence::{Creator, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
 use super::refusals::Refusals;
 use super::snapshot::Snapshotter;
-use crate::cloud::Client;
 use crate::model::{Category, Disk, ZoneId};
 
 mod attempt;

@@ -1,9 +1,10 @@
 //! Creates and reads snapshots.
 
+use ecs::poll::Operation;
+use ecs::{Condition, CreateSnapshot};
+
 use super::{Snapshotter, compare};
 use crate::base::Deadline;
-use crate::cloud::view::Operation;
-use crate::cloud::{self, Condition, CreateSnapshot};
 use crate::disk::Result;
 use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::evidence::CreateCall;
@@ -162,7 +163,7 @@ pub(super) fn is_cut_or_failed(row: &Snapshot) -> bool {
     row.created.is_some() || row.status == SnapshotStatus::Failed
 }
 
-fn rejected(new: &NewSnapshot, source: cloud::Error) -> Error {
+fn rejected(new: &NewSnapshot, source: ecs::Error) -> Error {
     let disk = new.source.clone();
     match source.condition() {
         Condition::NoSuchDisk => Error::NoSuchDisk { disk },

@@ -1,14 +1,15 @@
 //! Deletes snapshots.
 
+use ecs::{Condition, Kind};
+
 use super::Snapshotter;
 use crate::base::Deadline;
-use crate::cloud::{self, Condition, Kind};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{Error, cloud, rejected, wait};
 use crate::disk::evidence::{Presence, names_missing};
 use crate::disk::read::{read, read_in_state};
-use crate::model::{Failure, SnapshotId};
+use crate::model::{Failure, SnapshotId, tag};
 
 impl Snapshotter {
     /// Deletes the snapshot; succeeds if it does not exist. Fails if it is in a group, in use, or not owned by this
@@ -21,7 +22,7 @@ impl Snapshotter {
             self.journal.snapshots.record_deleted(id);
             return Ok(());
         };
-        if let Some(group) = &row.group
+        if let Some(group) = &tag::group_of(&row)
             && read(&self.groups.rows, deadline, group).await?.is_some()
         {
             // The snapshot may have been deleted with its group.
@@ -38,7 +39,7 @@ impl Snapshotter {
     }
 
     /// Sends one deletion. A snapshot that the cloud names as missing counts as deleted.
-    pub(in crate::disk) async fn delete_once(&self, deadline: Deadline, id: &SnapshotId) -> cloud::Result<()> {
+    pub(in crate::disk) async fn delete_once(&self, deadline: Deadline, id: &SnapshotId) -> ecs::Result<()> {
         let rows = &self.creator.rows;
         let call = self.ecs.delete_snapshot(deadline, id);
         match rows.delete(id, rows.key(), call).await {
@@ -76,11 +77,11 @@ impl Snapshotter {
     }
 }
 
-fn delete_error(id: &SnapshotId, error: cloud::Error) -> Error {
+fn delete_error(id: &SnapshotId, error: ecs::Error) -> Error {
     match hold_reason(error.condition()) {
         Some(why) => {
             let text = format!("snapshot {id} is not deleted: {why}");
-            rejected(error.failure(), text, error)
+            rejected(Failure::from(&error), text, error)
         }
         None => cloud(step(id))(error),
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use ecs::poll::Operation;
+use ecs::{Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use jiff::Timestamp;
 
 use super::create::{is_cut_or_failed, not_cut};
 use super::{Snapshotter, compare};
 use crate::base::{Deadline, join_all};
-use crate::cloud::view::Operation;
-use crate::cloud::{self, Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, rejected, wait};
 use crate::disk::evidence::CreateCall;
@@ -115,7 +115,7 @@ impl Snapshotter {
     }
 
     /// The error for a rejection, with the missing disk if the cloud does not name it.
-    async fn group_error(&self, deadline: Deadline, new: &NewGroupSnapshot, rejection: cloud::Error) -> Error {
+    async fn group_error(&self, deadline: Deadline, new: &NewGroupSnapshot, rejection: ecs::Error) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = rejection.condition() {
             // The code does not name the disk.
             let reads = new.sources.iter().map(|id| self.disks.find(deadline, id));
@@ -231,7 +231,7 @@ impl Snapshotter {
     }
 }
 
-fn not_groupable(new: &NewGroupSnapshot, why: &str, source: Option<cloud::Error>) -> Error {
+fn not_groupable(new: &NewGroupSnapshot, why: &str, source: Option<ecs::Error>) -> Error {
     let name = &new.name;
     let text = format!("the volumes of {name:?} cannot be snapshotted together: {why}");
     rejected(Failure::NotGroupable, text, source)

@@ -3,9 +3,10 @@
 use super::Snapshotter;
 use std::collections::BTreeSet;
 
+use ecs::{Kind, UndeletedSnapshot};
+
 use super::delete::hold_reason;
 use crate::base::{Deadline, join_all};
-use crate::cloud::{self, Kind, UndeletedSnapshot};
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{self, rejected, wait};
@@ -53,7 +54,7 @@ impl Snapshotter {
                 kept = self.ecs.delete_snapshot_group(deadline, id).await?;
                 match kept.is_empty() {
                     true => Ok(()),
-                    false => Err(cloud::Error::new(Kind::Precondition, "DeleteSnapshotGroup")),
+                    false => Err(ecs::Error::new(Kind::Precondition, "DeleteSnapshotGroup")),
                 }
             };
             let rejection = match groups.delete(id, key, call).await {
@@ -138,7 +139,7 @@ impl Snapshotter {
                 Err(error) if error.failure() == Failure::AbsenceUnproven => None,
                 found => found?,
             };
-            if found.is_some_and(|other| other.group.as_ref() != Some(&row.id)) {
+            if found.is_some_and(|other| tag::group_of(&other).as_ref() != Some(&row.id)) {
                 differences.push(format!("{id} is in snapshot_ids and not in the group"));
             }
         }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ecs::Client;
+
 use super::dependencies::Dependencies;
 use super::evidence::{Creator, Rows};
 use super::journal::Journal;
 use super::ownership::Owner;
-use crate::cloud::Client;
 use crate::model::{Disk, Snapshot, SnapshotGroup};
 
 mod compare;

@@ -1,6 +1,7 @@
 //! Stable failure names: operators search for them, alert on them and write them into runbooks. The reference page is
 //! generated from the table.
 
+mod cloud;
 mod kind;
 mod table;
 

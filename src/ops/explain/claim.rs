@@ -11,7 +11,7 @@ use super::request::{Draft, Source};
 use super::{Owner, Settings, candidate, storage_class, volume_settings};
 use crate::csi::param::mutable;
 use crate::csi::proto::volume_capability::access_mode::Mode;
-use crate::model::{Bytes, SizeRange};
+use crate::model::{Bytes, SizeRange, quantity};
 
 /// Annotation of the StorageClass of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -165,7 +165,7 @@ fn quantity(given: Option<&BTreeMap<String, Value>>, kind: &str, to: &mut Explai
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    match text.parse() {
+    match quantity::parse(&text) {
         Ok(bytes) => Some(bytes),
         Err(error) => {
             to.reject(format!("spec.resources.{kind}.storage"), &error);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::finding::{Class, Finding, Kind, Report};
 use super::observe::{Observed, Presence};
 use crate::cluster::volumes::{Attachment, Content, ContentKind, Resource, Volume, Volumes};
-use crate::model::{ClusterId, Disk, InstanceId, Snapshot, SnapshotGroupId, Tags, tag};
+use crate::model::{ClusterId, Disk, InstanceId, Snapshot, Tags, tag};
 
 /// How the observed resources are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,7 +270,7 @@ fn resource_of_snapshot(snapshot: &Snapshot) -> Resource<'_> {
     Resource {
         id: snapshot.id.as_str(),
         tags: &snapshot.tags,
-        group: snapshot.group.as_ref().map(SnapshotGroupId::as_str),
+        group: tag::group_id(&snapshot.tags, snapshot.group.as_ref()),
     }
 }
 
@@ -302,7 +302,7 @@ fn of_disk(disk: &Disk, class: Class, volume: Option<&Volume>) -> Finding {
 }
 
 fn of_snapshot(snapshot: &Snapshot) -> Finding {
-    let group = snapshot.group.as_ref();
+    let group = tag::group_of(snapshot);
     let clone = snapshot.tags.get(tag::CLONE_FOR);
     let detail = match (group, clone) {
         (Some(group), _) => Some(format!("part of snapshot group {group}")),

@@ -118,7 +118,7 @@ pub fn refusal(
     let resource = Resource {
         id: id.as_str(),
         tags: &current.tags,
-        group: current.group.as_ref().map(SnapshotGroupId::as_str),
+        group: tag::group_id(&current.tags, current.group.as_ref()),
     };
     if volumes.uses(&resource) {
         return Some(Refusal::Referenced);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use ::ecs::{AttachDisk, Client, CreateSnapshot};
 use diskplugin::base::Deadline;
-use diskplugin::cloud::{AttachDisk, Client, CreateSnapshot};
 use diskplugin::model::{ClientToken, Tags, tag};
 
 use crate::common::ecs;

@@ -8,8 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::AttachDisk;
 use diskplugin::model::InstanceId;
+use ecs::AttachDisk;
 
 use super::{error_code, sleep};
 use crate::kit::{Setup, minutes, node_one, node_two, seconds, text};

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::disk::DiskServices;
 use diskplugin::model::tag;
+use ecs::transport::{Lost, Transport};
 use fake_ecs::Cloud;
 
 use crate::kit::altered::{change_rows, is_action, params, with_field, with_params};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use diskplugin::cloud::credential::Credentials;
-use diskplugin::cloud::sign::{API_VERSION, Scheme, UnsignedRequest};
-use diskplugin::cloud::transport::Action;
+use ecs::credential::Credentials;
+use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
+use ecs::transport::Action;
 use fake_ecs::Cloud;
 use http::{Request, Response};
 use serde_json::Value;

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use diskplugin::base::{Deadline, Tasks};
-use diskplugin::cloud::{AttachDisk, Client};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
+use ecs::{AttachDisk, Client};
 use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
@@ -221,7 +221,7 @@ impl Setup {
 
     /// Creates a disk with these tags directly in the cloud, as a client other than the driver.
     pub(crate) async fn unmanaged_disk(&self, tags: Tags) -> DiskId {
-        let request = diskplugin::cloud::CreateDisk {
+        let request = ecs::CreateDisk {
             zone: Some(zone("a")),
             category: Category::CloudEssd,
             performance_level: None,
@@ -255,7 +255,7 @@ impl Setup {
 
     /// Creates a disk that can be attached to several nodes.
     pub(crate) async fn multi_attach_disk(&self) -> DiskId {
-        let request = diskplugin::cloud::CreateDisk {
+        let request = ecs::CreateDisk {
             zone: Some(zone("a")),
             category: Category::CloudEssd,
             performance_level: None,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use diskplugin::cloud::CreateDisk;
 use diskplugin::model::{Category, Change, ClientToken, DiskId, Gib, Tags};
+use ecs::CreateDisk;
 
 use crate::kit::{Setup, minutes, text, with_retries, zone};
 use crate::memory_cloud::client;

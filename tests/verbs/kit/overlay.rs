@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio_util::bytes::Bytes;
 
 use diskplugin::base::Deadline;
-use diskplugin::cloud::Client;
-use diskplugin::cloud::credential::{CredentialError, CredentialProvider, Credentials};
-use diskplugin::cloud::transport::{Lost, Transport};
 use diskplugin::model::DiskId;
+use ecs::Client;
+use ecs::credential::{CredentialError, CredentialProvider, Credentials};
+use ecs::transport::{Lost, Transport};
 use fake_ecs::Cloud;
 
 use super::altered::{change_rows, is_action};

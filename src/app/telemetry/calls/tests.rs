@@ -1,10 +1,10 @@
+use ecs::span;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tracing::field::Empty;
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::*;
-use crate::base::phase;
 
 /// A call with this method and disk, one phase, and one cloud call with this code.
 fn make_call(method: &str, disk: &str, code: &str) {
@@ -18,10 +18,10 @@ fn make_call(method: &str, disk: &str, code: &str) {
     );
     let _entered = rpc.enter();
     rpc.record("disk.id", disk);
-    let phase = tracing::info_span!(target: phase::TARGET, "phase", phase = "poll");
+    let phase = tracing::info_span!(target: span::TARGET, "phase", phase = "poll");
     drop(phase.entered());
-    let attempt = phase::cloud_call("AttachDisk");
-    phase::record_failure(&attempt, code, Some(&format!("R-{disk}")), code == "Throttling");
+    let attempt = span::cloud_call("AttachDisk");
+    span::record_failure(&attempt, code, Some(&format!("R-{disk}")), code == "Throttling");
     drop(attempt);
     rpc.record(rpc::CODE_FIELD, "Unavailable");
 }

@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ecs::{Error, Kind};
+
 use super::*;
-use crate::cloud::{Error, Kind};
 
 /// Lists this number of names in pages of 500 rows; the calls with the indexes in `fails` fail.
 fn listing(names: usize, fails: &'static [usize]) -> (OwnershipListing, Arc<AtomicUsize>) {
@@ -141,7 +142,7 @@ async fn unreadable_row_does_not_hide_other_names() {
         };
         let mut page = Page::new(vec![row], None);
         let (id, reason) = (None, "no size".to_owned());
-        page.unreadable.push(cloud::Unreadable { id, reason });
+        page.unreadable.push(ecs::Unreadable { id, reason });
         Box::pin(async { Ok(page) })
     };
     let listing = OwnershipListing::new(Tasks::default(), Tags::new(), Box::new(page), Box::new(|| 0), None);

@@ -4,14 +4,15 @@
 
 use std::time::Duration;
 
+use ecs::Client;
+
 use super::rejection::Rejection;
 use super::stock::{StockCache, is_in_stock};
 use super::stockouts::Stockouts;
 use super::{Candidate, Selection};
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::cloud::{self, Client};
-use crate::model::FailureKind;
+use crate::model::{Failure, FailureKind};
 
 /// How long a stock query may delay a create that does not depend on it.
 const QUERY: Duration = Duration::from_secs(5);
@@ -60,7 +61,7 @@ impl StockView {
         ecs: &Client,
         deadline: Deadline,
         candidate: &Candidate,
-    ) -> cloud::Result<bool> {
+    ) -> ecs::Result<bool> {
         let zones = self
             .stock
             .query(ecs, deadline, candidate.category.is_regional())
@@ -70,7 +71,7 @@ impl StockView {
     }
 
     /// Records the response to an attempt.
-    pub(in crate::disk) fn record(&self, candidate: &Candidate, error: Option<&cloud::Error>) {
+    pub(in crate::disk) fn record(&self, candidate: &Candidate, error: Option<&ecs::Error>) {
         match error {
             None => self.stockouts.record(candidate, None),
             Some(error) => {
@@ -78,7 +79,7 @@ impl StockView {
                 match Rejection::from_error(error) {
                     Some(rejection) => self.stockouts.record(candidate, Some((rejection, &why))),
                     // Other claims must fail with this error, not with the earlier stock-out.
-                    None if error.failure().kind() == FailureKind::PermissionDenied => {
+                    None if Failure::from(error).kind() == FailureKind::PermissionDenied => {
                         self.stockouts.record(candidate, None);
                     }
                     None => {}
@@ -88,7 +89,7 @@ impl StockView {
     }
 
     /// Whether the rejection applies to other calls too.
-    pub(in crate::disk) fn is_stockout(&self, error: &cloud::Error) -> bool {
+    pub(in crate::disk) fn is_stockout(&self, error: &ecs::Error) -> bool {
         use Rejection::{Quota, Stock, Zone};
         matches!(Rejection::from_error(error), Some(Zone | Stock | Quota))
     }
@@ -130,7 +131,7 @@ impl<'a> AttemptOrder<'a> {
     pub(in crate::disk) async fn add_rejection(
         &mut self,
         candidate: &Candidate,
-        error: &cloud::Error,
+        error: &ecs::Error,
         ecs: &Client,
         deadline: Deadline,
     ) -> bool {

@@ -1,6 +1,6 @@
 //! Classifies rejections of a candidate after which another candidate may succeed.
 
-use crate::cloud::{Condition, Error, Kind};
+use ecs::{Condition, Error, Kind};
 
 /// The scope to which a rejection applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::{Client, DescribeStock, Kind};
 use tokio::sync::Mutex;
 
 use super::Candidate;
 use crate::base::error_chain;
 use crate::base::{Deadline, LogOnce};
-use crate::cloud::{self, Client, DescribeStock, Kind};
 use crate::disk::journal::TtlCache;
 use crate::model::ZoneStock;
 
@@ -61,10 +61,10 @@ impl StockCache {
         ecs: &Client,
         deadline: Deadline,
         regional: bool,
-    ) -> cloud::Result<Option<Arc<Vec<ZoneStock>>>> {
+    ) -> ecs::Result<Option<Arc<Vec<ZoneStock>>>> {
         let Ok(_guard) = deadline.bound(self.in_flight[usize::from(regional)].lock()).await else {
             let action = "DescribeAvailableResource";
-            return Err(cloud::Error::new(Kind::Deadline, action));
+            return Err(ecs::Error::new(Kind::Deadline, action));
         };
         match self.last.get(&regional) {
             Some(StockResponse::Available(zones)) => return Ok(Some(zones)),
@@ -100,7 +100,7 @@ impl StockCache {
 }
 
 /// Whether the query will be rejected again until the operator changes the configuration.
-fn is_rejection(error: &cloud::Error) -> bool {
+fn is_rejection(error: &ecs::Error) -> bool {
     matches!(error.kind(), Kind::Denied | Kind::Credentials | Kind::Precondition)
 }
 

@@ -1,0 +1,93 @@
+//! The RAM role of the instance, from the metadata service.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+
+use super::environment::CONFIGURATION_ADVICE;
+use super::sts::StsCredentials;
+use super::{CredentialError, CredentialProvider, Credentials};
+use crate::base::error_chain;
+use crate::metadata::Metadata;
+
+/// Credentials of the instance's role. Every call sends one or two requests: wrap it in a [`super::Cache`].
+#[derive(Debug)]
+pub struct InstanceRole {
+    metadata: Metadata,
+    role: Option<String>,
+    /// Whether this is the default because nothing else is configured: until it returns
+    /// credentials, an error lists the configuration options.
+    is_default: bool,
+    has_succeeded: AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(rename = "Code")]
+    code: String,
+}
+
+impl InstanceRole {
+    /// The role of this name; without a name, the role that the metadata service lists.
+    pub fn new(metadata: Metadata, role: Option<String>, is_default: bool) -> Self {
+        Self {
+            metadata,
+            role,
+            is_default,
+            has_succeeded: AtomicBool::new(false),
+        }
+    }
+
+    async fn fetch(&self) -> Result<Credentials, CredentialError> {
+        use CredentialError::NotConfigured;
+        let role = match &self.role {
+            Some(role) => role.clone(),
+            None => {
+                let listed = self.metadata.role_name().await;
+                let listed = listed.map_err(CredentialError::Metadata)?;
+                listed.ok_or_else(|| NotConfigured("the instance has no RAM role".to_owned()))?
+            }
+        };
+        let document = self.metadata.role_document(&role).await;
+        let document = document.map_err(CredentialError::Metadata)?;
+        let document = document.ok_or_else(|| NotConfigured(format!("the instance has no RAM role {role:?}")))?;
+        let origin = format!("the instance role {role}");
+        let invalid = |why| CredentialError::InvalidResponse {
+            from: origin.clone(),
+            why,
+        };
+        // The parse error may contain a part of a secret.
+        let read = serde_json::from_str::<Document>(&document);
+        let read = read.map_err(|_| invalid("it cannot be parsed"))?;
+        if read.code != "Success" {
+            return Err(invalid("its Code is not Success"));
+        }
+        let issued = serde_json::from_str::<StsCredentials>(&document);
+        issued
+            .map_err(|_| invalid("it cannot be parsed"))?
+            .into_credentials(&origin)
+    }
+}
+
+#[async_trait]
+impl CredentialProvider for InstanceRole {
+    async fn provide(&self) -> Result<Credentials, CredentialError> {
+        match self.fetch().await {
+            Ok(credentials) => {
+                self.has_succeeded.store(true, Ordering::Relaxed);
+                Ok(credentials)
+            }
+            Err(error) if self.is_default && !self.has_succeeded.load(Ordering::Relaxed) => {
+                let why = match &error {
+                    CredentialError::NotConfigured(why) => why.clone(),
+                    _ => error_chain(&error),
+                };
+                Err(CredentialError::NotConfigured(format!(
+                    "{CONFIGURATION_ADVICE}; default: {why}"
+                )))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The client of the Security Token Service (API version 2015-04-01).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::{CredentialError, Credentials};
+use crate::ServerClock;
+use crate::base::{Clock, Deadline};
+use crate::http_transport::HttpTransport;
+use crate::request_secrets::RequestSecrets;
+use crate::response::Response;
+use crate::server::{BuildError, Server};
+use crate::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
+
+const STS_API_VERSION: &str = "2015-04-01";
+/// The service responds in well under a second, and a call of the driver may be waiting.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct Sts {
+    http: HttpTransport,
+    server: Server,
+    scheme: Scheme,
+    clock: ServerClock,
+}
+
+/// The parameters of an assumed role session.
+#[derive(Debug, Clone)]
+pub struct RoleSession {
+    /// `acs:ram::UID:role/NAME`.
+    pub role_arn: String,
+    /// `RoleSessionName`, which appears in audit logs: 2 to 64 letters, digits and `.@-_`.
+    pub name: String,
+    /// `DurationSeconds`; none is the service's default of an hour.
+    pub duration: Option<Duration>,
+    /// `ExternalId`, which the role's trust policy may require.
+    pub external_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AssumeRoleResponse {
+    credentials: StsCredentials,
+}
+
+/// Credentials in responses of STS and of the metadata service.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct StsCredentials {
+    access_key_id: String,
+    access_key_secret: String,
+    security_token: String,
+    expiration: String,
+}
+
+impl StsCredentials {
+    pub(super) fn into_credentials(self, origin: &str) -> Result<Credentials, CredentialError> {
+        let invalid = |why| CredentialError::InvalidResponse {
+            from: origin.to_owned(),
+            why,
+        };
+        let fields = [&self.access_key_id, &self.access_key_secret, &self.security_token];
+        if fields.into_iter().any(String::is_empty) {
+            return Err(invalid("a field is empty"));
+        }
+        let expires = self.expiration.parse();
+        let expires = expires.map_err(|_| invalid("the expiration is not a timestamp"))?;
+        let mut credentials = Credentials::new(self.access_key_id, self.access_key_secret);
+        credentials.security_token = Some(self.security_token.into());
+        credentials.expires = Some(expires);
+        Ok(credentials.with_origin(origin))
+    }
+}
+
+impl Sts {
+    pub fn new(endpoint: &str, scheme: Scheme, clock: ServerClock) -> Result<Self, BuildError> {
+        let server: Server = endpoint.parse()?;
+        Ok(Self {
+            http: HttpTransport::shared(&server)?,
+            server,
+            scheme,
+            clock,
+        })
+    }
+
+    /// `AssumeRole`, signed with the key that may assume the role.
+    pub(super) async fn assume(
+        &self,
+        base: &Credentials,
+        session: &RoleSession,
+        origin: &str,
+    ) -> Result<Credentials, CredentialError> {
+        const ACTION: &str = "AssumeRole";
+        let params = session.params();
+        let sign = |time| {
+            let signed = self.scheme.sign(&UnsignedRequest {
+                action: ACTION,
+                version: STS_API_VERSION,
+                params: &params,
+                host: &self.server.host,
+                credentials: base,
+                time,
+                nonce: &uuid::Uuid::new_v4().simple().to_string(),
+            });
+            let secrets = RequestSecrets::from_request(base, &signed);
+            (signed, secrets)
+        };
+        self.call(ACTION, sign, "", origin).await
+    }
+
+    /// `AssumeRoleWithOIDC`: not signed, authenticated by the token. It is sent in the body, so that proxies do not log
+    /// it with the URL.
+    pub(super) async fn assume_with_token(
+        &self,
+        provider_arn: &str,
+        token: &SecretString,
+        session: &RoleSession,
+        origin: &str,
+    ) -> Result<Credentials, CredentialError> {
+        const ACTION: &str = "AssumeRoleWithOIDC";
+        let mut form = session.params();
+        form.insert("OIDCProviderArn".to_owned(), provider_arn.to_owned());
+        form.insert("OIDCToken".to_owned(), token.expose_secret().to_owned());
+        let form = canonical::query(&form);
+        let sign = |time| {
+            let query = [
+                ("Action", ACTION.to_owned()),
+                ("Version", STS_API_VERSION.to_owned()),
+                ("Format", "JSON".to_owned()),
+                ("Timestamp", format_timestamp(time)),
+            ];
+            let own = |(name, value): (&str, String)| (name.to_owned(), value);
+            let query: BTreeMap<String, String> = query.into_iter().map(own).collect();
+            let unsigned = SignedRequest {
+                query: canonical::query(&query),
+                headers: vec![
+                    ("accept", "application/json".to_owned()),
+                    ("content-type", "application/x-www-form-urlencoded".to_owned()),
+                ],
+                signature: String::new(),
+            };
+            (unsigned, RequestSecrets::from_token(token.expose_secret()))
+        };
+        self.call(ACTION, sign, &form, origin).await
+    }
+
+    /// Sends the request that `sign` makes for a time, and once more if this time was rejected.
+    async fn call(
+        &self,
+        action: &'static str,
+        sign: impl Fn(Timestamp) -> (SignedRequest, RequestSecrets) + Sync,
+        form: &str,
+        origin: &str,
+    ) -> Result<Credentials, CredentialError> {
+        let mut is_repeated = false;
+        loop {
+            let time = self.clock.now();
+            let (signed, secrets) = sign(time);
+            let deadline = Deadline::after(TIMEOUT);
+            let form = form.to_owned();
+            let response = self.server.post(&self.http, action, signed, form, deadline);
+            let response = response.await.map_err(CredentialError::Sts)?;
+            self.clock.record(&response.headers);
+            if response.rejects_time() && self.clock.correct(time, &response.headers) && !is_repeated {
+                is_repeated = true;
+                continue;
+            }
+            let issued = self.issued(action, &response, &secrets, origin)?;
+            // An unsigned request is not rejected for its time, but new credentials have not expired.
+            if issued.expires.is_some_and(|at| at <= time) {
+                self.clock.correct(time, &response.headers);
+            }
+            return Ok(issued);
+        }
+    }
+
+    fn issued(
+        &self,
+        action: &'static str,
+        response: &Response,
+        secrets: &RequestSecrets,
+        origin: &str,
+    ) -> Result<Credentials, CredentialError> {
+        if !response.is_success() {
+            return Err(CredentialError::Sts(response.error(action, secrets)));
+        }
+        // The parse error may contain a part of a secret.
+        let issued = serde_json::from_slice::<AssumeRoleResponse>(&response.body);
+        let issued = issued.map_err(|_| CredentialError::InvalidResponse {
+            from: format!("{action} at {}", self.server.host),
+            why: "it cannot be parsed",
+        })?;
+        issued.credentials.into_credentials(origin)
+    }
+}
+
+impl RoleSession {
+    fn params(&self) -> BTreeMap<String, String> {
+        let mut params = BTreeMap::from([
+            ("RoleArn".to_owned(), self.role_arn.clone()),
+            ("RoleSessionName".to_owned(), self.name.clone()),
+        ]);
+        if let Some(duration) = self.duration {
+            let seconds = duration.as_secs().to_string();
+            params.insert("DurationSeconds".to_owned(), seconds);
+        }
+        if let Some(id) = &self.external_id {
+            params.insert("ExternalId".to_owned(), id.clone());
+        }
+        params
+    }
+}
