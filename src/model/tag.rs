@@ -88,8 +88,7 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
 /// The group of a snapshot: that of its tag, otherwise of the name that the cloud gave it.
 #[must_use]
 pub fn group_of(snapshot: &Snapshot) -> Option<SnapshotGroupId> {
-    let tagged = snapshot.tags.get(GROUP).and_then(|id| id.parse().ok());
-    tagged.or_else(|| snapshot.group.clone())
+    group_id(&snapshot.tags, snapshot.group.as_ref()).and_then(|id| id.parse().ok())
 }
 
 /// The ID of the group of a snapshot with these tags and this group in its row.
@@ -102,6 +101,15 @@ pub fn group_id<'a>(tags: &'a Tags, row: Option<&'a SnapshotGroupId>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tag_of_a_group_takes_precedence_over_the_row() {
+        let row: SnapshotGroupId = "ssg-2".parse().unwrap();
+        let tags = Tags::from([(GROUP.to_owned(), "ssg-1".to_owned())]);
+        assert_eq!(group_id(&tags, Some(&row)), Some("ssg-1"));
+        assert_eq!(group_id(&Tags::new(), Some(&row)), Some("ssg-2"));
+        assert_eq!(group_id(&Tags::new(), None), None);
+    }
 
     #[test]
     fn a_tag_of_the_user_may_be_long_but_never_reserved() {
