@@ -18,7 +18,7 @@ use diskplugin::csi::proto::node_server::Node as _;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume};
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
-use diskplugin::host::{Command, Exec, Host, Linux, ProcessExec, Roots};
+use diskplugin::linux::{Command, Exec, Host, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Serial};
 use diskplugin::node::{NodeServices, Settings};
 use tokio::time::{Instant, MissedTickBehavior};

@@ -110,7 +110,7 @@ async fn measure() -> anyhow::Result<()> {
     let Some(guest) = Guest::fresh("the figures of hot-plugged disks").await else {
         return Ok(());
     };
-    let level = "info,diskplugin::host::device_changes=debug";
+    let level = "info,diskplugin::linux::device_changes=debug";
     let node = guest.node_with(level, "/run/node.log").await;
     guest.sh(LISTENER).await;
     let [mut told, mut there, mut heard, mut polled] = [(); 4].map(|()| Row::default());

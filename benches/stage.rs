@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
-use diskplugin::host::{
+use diskplugin::linux::{
     Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots,
 };
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};

@@ -6,7 +6,7 @@ pub mod cli;
 pub mod cluster;
 pub mod csi;
 pub mod disk;
-pub mod host;
+pub mod linux;
 pub mod model;
 pub mod node;
 pub mod ops;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
+use diskplugin::linux::{Command, Exec, ProcessExec};
 use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
 use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
 use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};

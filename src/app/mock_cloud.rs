@@ -13,7 +13,7 @@ use fake_ecs::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 use super::signal;
 use crate::base::Deadline;
 use crate::cli;
-use crate::host::{Command, Exec, ProcessExec};
+use crate::linux::{Command, Exec, ProcessExec};
 
 pub(crate) async fn run(args: cli::MockCloud) -> anyhow::Result<()> {
     let stop = signal::stop()?;

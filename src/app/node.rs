@@ -20,7 +20,7 @@ use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
-use crate::host::{Linux, ProcessExec, Roots, memory};
+use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
 use crate::node::{InstanceTypeSource, NodeServices, Settings};
 

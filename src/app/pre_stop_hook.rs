@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use crate::base::{Deadline, Elapsed};
 use crate::cli;
 use crate::cluster::{Cluster, node_drain};
-use crate::host::standard_error;
+use crate::linux::standard_error;
 
 /// Returns when the pod may stop. A failure is logged and does not delay the shutdown.
 pub(crate) async fn run(args: cli::PreStopHook) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use super::telemetry::Telemetry;
 use super::{InvalidSettings, telemetry};
 use crate::cli::{LogArgs, LogFormat};
 use crate::cluster::lease::LeaseLost;
-use crate::host::MAX_THREADS;
+use crate::linux::MAX_THREADS;
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
 const INVALID_SETTING: u8 = 64;

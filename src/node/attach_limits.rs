@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::observe::quick;
 use super::{Error, Result};
 use crate::base::{LogOnce, error_chain};
-use crate::host::{Host, Records};
+use crate::linux::{Host, Records};
 use crate::model::Category;
 use crate::model::instance_types::{AttachLimits, Document};
 
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::base::log_capture::LogCapture;
-    use crate::host::fake::{FakeHost, State};
+    use crate::linux::fake::{FakeHost, State};
     use crate::model::instance_types::InstanceTypes;
 
     const FILE: &str = "/config/types.json";

@@ -4,7 +4,7 @@ use super::device_check;
 use super::observe::{CallContext, quick};
 use super::{Error, Result};
 use crate::base::error_chain;
-use crate::host::{Device, Host, HostError};
+use crate::linux::{Device, Host, HostError};
 use crate::model::BlockSettings;
 
 /// Applies the settings. They last until the disk is detached, which discards them with the device.

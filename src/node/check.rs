@@ -7,8 +7,8 @@
 use super::observe::{CallContext, quick};
 use super::tools::{self, Tools};
 use super::{Error, Result};
-use crate::host::filesystem::{self, CheckResult};
-use crate::host::{Command, Device, ExecFailure, Host, Output};
+use crate::linux::filesystem::{self, CheckResult};
+use crate::linux::{Command, Device, ExecFailure, Host, Output};
 use crate::model::{Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";

@@ -2,12 +2,12 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use crate::host::{Device, DeviceIncarnation, Host};
+use crate::linux::{Device, DeviceIncarnation, Host};
 
 /// Checks that the name of the device still refers to the same incarnation.
 ///
 /// # Errors
-/// [`HostError::DeviceChanged`](crate::host::HostError::DeviceChanged) if the device was removed or replaced.
+/// [`HostError::DeviceChanged`](crate::linux::HostError::DeviceChanged) if the device was removed or replaced.
 pub(super) async fn verify(host: &dyn Host, call: CallContext<'_>, device: &Device) -> Result<()> {
     let now = host.device(quick(), device.whole_name()).await;
     let now = now.map_err(call.failed())?;

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use crate::host::{Device, Entry, Host, Link};
+use crate::linux::{Device, Entry, Host, Link};
 
 /// Maximum number of devices in the message; the others are counted.
 const MAX_LISTED: usize = 8;
@@ -98,7 +98,7 @@ fn describe_device(device: &Device) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::{disk, partition};
+    use crate::linux::fake::{disk, partition};
 
     fn describe_devices(devices: Vec<Device>) -> String {
         let existing = ExistingDevices {

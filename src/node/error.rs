@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::plan::PlanError;
 use super::resolve_error::ResolveError;
-use crate::host::{ExecError, HostError};
+use crate::linux::{ExecError, HostError};
 use crate::model::{Bytes, DiskId, Filesystem, InvalidTuning, MountFlags, Serial};
 
 /// The result of a node operation.

@@ -13,7 +13,7 @@ use super::staged::StagedRecords;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host};
+use crate::linux::{Device, Entry, Host};
 use crate::model::{Bytes, Filesystem};
 
 const OPERATION: &str = "expanding";

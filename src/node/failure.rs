@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::plan::PlanError;
-use crate::host::HostError;
+use crate::linux::HostError;
 use crate::model::Failure;
 
 impl Error {

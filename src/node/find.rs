@@ -12,7 +12,7 @@ use super::request::Volume;
 use super::resolve_error::ResolveError;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Candidates, Device, DeviceChanges, Host, Link};
+use crate::linux::{Candidates, Device, DeviceChanges, Host, Link};
 use crate::model::Serial;
 
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
@@ -223,7 +223,7 @@ impl DeviceFinder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::disk;
+    use crate::linux::fake::disk;
 
     fn serial(text: &str) -> Serial {
         Serial::new(text).unwrap()

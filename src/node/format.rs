@@ -6,8 +6,8 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
-use crate::host::filesystem;
-use crate::host::{Content, Device, DeviceLock, FlushOutcome};
+use crate::linux::filesystem;
+use crate::linux::{Content, Device, DeviceLock, FlushOutcome};
 use crate::model::{Filesystem, Tuning};
 
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Result;
 use super::device_check::incarnation;
 use super::observe::{CallContext, quick};
-use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
+use crate::linux::{Device, DeviceIncarnation, Host, HostError, Records};
 use crate::model::Filesystem;
 
 const KIND: &str = "format";

@@ -4,8 +4,8 @@ use super::observe::{CallContext, quick};
 use super::plan;
 use super::tools::Tools;
 use super::{Error, Result};
-use crate::host::filesystem::GROW_TOLERANCE;
-use crate::host::{Device, Host, partition_table};
+use crate::linux::filesystem::GROW_TOLERANCE;
+use crate::linux::{Device, Host, partition_table};
 
 /// Grows the partition in the table and in the kernel.
 ///

@@ -13,7 +13,7 @@ use super::staged::StagedRecords;
 use super::volume_stats::{VolumeStats, VolumeUsage};
 use super::{Result, VolumePath};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host, HostError, Mount, filesystem};
+use crate::linux::{Device, Entry, Host, HostError, Mount, filesystem};
 use crate::model::{DiskId, Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
@@ -252,7 +252,7 @@ fn read_only(device: &Device, mounts: &[Mount], recovery: &Recovery) -> Option<H
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::{disk, mount_of};
+    use crate::linux::fake::{disk, mount_of};
 
     #[test]
     fn only_a_filesystem_that_was_writable_is_reported_as_read_only() {

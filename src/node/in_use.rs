@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Error;
 use super::observe::CallContext;
 use crate::base::{Deadline, error_chain};
-use crate::host::{Host, Sought, holder};
+use crate::linux::{Host, Sought, holder};
 
 /// Timeout of the search for the users. A wait for a release ends this long before the deadline, so that the error is
 /// returned in time.

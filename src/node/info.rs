@@ -9,7 +9,7 @@ use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
 use super::{Result, Settings};
 use crate::base::{LogOnce, error_chain};
-use crate::host::{Device, Host, HostError, Mount};
+use crate::linux::{Device, Host, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
 
 /// How long an unused disk counts as a volume that is not staged yet. After that it counts as a foreign disk.
@@ -194,7 +194,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
+    use crate::linux::fake::{FakeHost, State, disk, mount_of, partition};
     use crate::node::InstanceTypeSource;
     use crate::node::observe::CallContext;
     use crate::node::{NodeServices, Settings};

@@ -13,7 +13,7 @@ use super::observe::{CallContext, quick};
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Host, HostError, IoStatistics};
+use crate::linux::{Device, Host, HostError, IoStatistics};
 use crate::model::DiskId;
 
 /// A device that has had I/O in flight for this long and completed none does not respond. Shorter pauses are normal for

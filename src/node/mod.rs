@@ -71,7 +71,7 @@ pub use volume_inventory::StagedVolume;
 pub use volume_stats::{VolumeStats, VolumeUsage};
 
 // Part of errors and results.
-pub use crate::host::{Amount, HostError, Usage};
+pub use crate::linux::{Amount, HostError, Usage};
 
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -8,7 +8,7 @@ use super::observe::{CallContext, quick};
 use super::path_state::PathState;
 use super::plan::{self, Identity, MountObservation, MountOwner, PlanError};
 use super::staged::StagedRecords;
-use crate::host::{Device, Entry, FlushOutcome, Host, Mount};
+use crate::linux::{Device, Entry, FlushOutcome, Host, Mount};
 
 #[derive(Debug, Clone)]
 pub(super) struct MountIdentifier {

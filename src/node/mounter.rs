@@ -6,7 +6,7 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
-use crate::host::{Device, Host, HostError, MountDevice, filesystem};
+use crate::linux::{Device, Host, HostError, MountDevice, filesystem};
 use crate::model::Filesystem;
 
 /// Mounts a filesystem.

@@ -11,7 +11,7 @@ use super::plan::PlanError;
 use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host, HostError, Mount};
+use crate::linux::{Device, Entry, Host, HostError, Mount};
 use crate::model::DiskId;
 
 /// Timeout of a call that only reads kernel memory or changes a directory entry.

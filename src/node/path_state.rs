@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::host::{Entry, Mount};
+use crate::linux::{Entry, Mount};
 
 /// The state of a path: directory entry and mount.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::observe::quick;
 use crate::base::error_chain;
-use crate::host::{Capability, Device, Entry, Host, Mount, Records};
+use crate::linux::{Capability, Device, Entry, Host, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
@@ -159,8 +159,8 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::host::fake::{State, disk, mount_of};
-    use crate::host::{Capabilities, DeviceNumber, Entry, Mount};
+    use crate::linux::fake::{State, disk, mount_of};
+    use crate::linux::{Capabilities, DeviceNumber, Entry, Mount};
     use crate::node::tests::world_below;
 
     fn at(point: &str, is_shared: bool) -> Mount {

@@ -8,7 +8,7 @@ use super::request::{Access, PublishRequest};
 use super::run::StepRunner;
 use super::volume_operations::VolumeOperations;
 use crate::base::Deadline;
-use crate::host::{Device, Mount};
+use crate::linux::{Device, Mount};
 
 const OPERATION: &str = "publishing";
 

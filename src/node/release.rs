@@ -12,7 +12,7 @@ use super::io_watch::IoWatch;
 use super::observe::{CallContext, quick};
 use super::{Error, Result};
 use crate::base::{Deadline, InPhase, Phase};
-use crate::host::{Device, FlushOutcome, Host, Mount, Sought};
+use crate::linux::{Device, FlushOutcome, Host, Mount, Sought};
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.

@@ -7,7 +7,7 @@ use super::find::DeviceFinder;
 use super::observe::{CallContext, quick};
 use super::plan::Identity;
 use super::staged::StagedRecords;
-use crate::host::{Device, Link};
+use crate::linux::{Device, Link};
 
 /// All devices that are the volume's. Empty if no device of the node can be the disk.
 ///

@@ -7,8 +7,8 @@ use super::plan::{DeviceStep, PathStep, Step};
 use super::tools::Tools;
 use super::{Error, Result, check, device_check, grow_partition, mounter};
 use crate::base::{Deadline, InPhase, error_chain};
-use crate::host::filesystem;
-use crate::host::{Capability, Command, Device, DeviceLock, MountDevice};
+use crate::linux::filesystem;
+use crate::linux::{Capability, Command, Device, DeviceLock, MountDevice};
 use crate::model::Filesystem;
 
 #[derive(Debug, Clone)]

@@ -26,7 +26,7 @@ use super::unpublish::Unpublisher;
 use super::unstage::Unstager;
 use super::volume_operations::VolumeOperations;
 use crate::base::{LogOnce, SystemClock, Tasks};
-use crate::host::{Exec, Host, Records};
+use crate::linux::{Exec, Host, Records};
 use crate::model::{Bytes, DriverName};
 
 /// The services of one node.

@@ -19,7 +19,7 @@ use super::staged::StagedRecords;
 use super::tool_slots::{ToolKind, ToolSlots};
 use super::volume_operations::VolumeOperations;
 use crate::base::{Clock, Deadline, InPhase, Phase};
-use crate::host::{Capability, Content, Device, DeviceLock, Host, Sought};
+use crate::linux::{Capability, Content, Device, DeviceLock, Host, Sought};
 use crate::model::Bytes;
 
 const OPERATION: &str = "staging";

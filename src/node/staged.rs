@@ -12,7 +12,7 @@ use super::observe::{CallContext, quick};
 use super::plan::Identity;
 use super::request::Volume;
 use crate::base::error_chain;
-use crate::host::{Device, DeviceIncarnation, Host, HostError, Records};
+use crate::linux::{Device, DeviceIncarnation, Host, HostError, Records};
 use crate::model::{DiskId, Fsck, Serial};
 
 /// The kind of these records. Their key is the volume ID.

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::host::fake::{FakeHost, State, disk, mount_of, partition};
-use crate::host::{Capabilities, Content, Entry};
+use crate::linux::fake::{FakeHost, State, disk, mount_of, partition};
+use crate::linux::{Capabilities, Content, Entry};
 use crate::model::{Bytes, DriverName, Failure, Filesystem, Fsck, MountFlags, Tuning};
 
 mod block_settings;

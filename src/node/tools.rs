@@ -6,7 +6,7 @@ use super::observe::CallContext;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Command, Exec, ExecError, Host, Output};
+use crate::linux::{Command, Exec, ExecError, Host, Output};
 use crate::model::Bytes;
 
 /// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated

@@ -17,7 +17,7 @@ use super::staged::StagedRecords;
 use super::tools::Tools;
 use super::volume_operations::VolumeOperations;
 use crate::base::Deadline;
-use crate::host::{Device, Entry, Host};
+use crate::linux::{Device, Entry, Host};
 
 const OPERATION: &str = "unpublishing";
 

@@ -20,7 +20,7 @@ use super::unpublish::remove;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::host::{Device, Host, Mount};
+use crate::linux::{Device, Host, Mount};
 
 const OPERATION: &str = "unstaging";
 

@@ -6,7 +6,7 @@ use super::observe::CallContext;
 use super::request::Volume;
 use super::volume_stats::VolumeStats;
 use crate::base::{Deadline, error_chain};
-use crate::host::{Device, IoStatistics};
+use crate::linux::{Device, IoStatistics};
 use crate::model::DiskId;
 
 const OPERATION: &str = "measuring";
@@ -72,7 +72,7 @@ impl HealthReporter {
             }
             return Ok(None);
         };
-        let is_of = |mount: &&crate::host::Mount| mount.is_of(device) || mount.is_node_of(device);
+        let is_of = |mount: &&crate::linux::Mount| mount.is_of(device) || mount.is_node_of(device);
         match mounts.iter().rfind(is_of) {
             Some(mount) => self.check_health(volume, Some(device), mount, deadline).await,
             None => Ok(None),

@@ -1,7 +1,7 @@
 //! Usage and health issues of a volume.
 
 use super::health_issue::HealthIssue;
-use crate::host::Usage;
+use crate::linux::Usage;
 use crate::model::Bytes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

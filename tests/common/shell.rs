@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
+use diskplugin::linux::{Command, Exec, ProcessExec};
 
 /// Timeout of a command, for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);

@@ -67,7 +67,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// In a row of a table or a sentence, `src/host/` is followed by `device.rs`: a name without a folder
+/// In a row of a table or a sentence, `src/linux/` is followed by `device.rs`: a name without a folder
 /// is looked for in the last folder that was named.
 fn missing_paths(page: &Page) -> Vec<String> {
     let mut folder = PathBuf::new();
@@ -152,7 +152,7 @@ fn missing_targets(page: &Page, targets: &BTreeSet<String>) -> Vec<String> {
 
 #[test]
 fn a_dead_link_a_lost_path_and_an_unknown_target_are_found() {
-    let text = "[a](nowhere.md) [b](README.md#nowhere) [c](README.md) `src/nothing.rs` `src/host/` \
+    let text = "[a](nowhere.md) [b](README.md#nowhere) [c](README.md) `src/nothing.rs` `src/linux/` \
          `nothing.rs` `device.rs` `make nothing` `make demo`";
     let page = Page::read(Path::new("made-up.md"), text);
     assert_eq!(dead_links(&page).len(), 2);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
+use diskplugin::linux::{Command, Exec, ProcessExec};
 
 use crate::page::{Page, page, pages, read};
 use crate::report;

@@ -6,7 +6,7 @@ use crate::source::Source;
 const BORDERS: &[(&[&str], &[&str])] = &[
     (&["tonic", "tonic_prost"], &["csi/", "app/"]),
     (&["reqwest"], &["ecs/http_transport", "ecs/metadata", "ecs/credential"]),
-    (&["nix"], &["host/", "fake-ecs/"]),
+    (&["nix"], &["linux/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
     (&["hyper", "hyper_util", "http_body_util"], &["fake-ecs/", "app/http"]),
     (&["fake_ecs"], &["app/", "cli"]),

@@ -9,17 +9,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Their types are those of the client, and failures are also those of the cloud.
     ("model", &["ecs"]),
     ("base", &["ecs"]),
-    ("host", &["model", "base"]),
+    ("linux", &["model", "base"]),
     ("cluster", &["model", "base"]),
     ("disk", &["ecs", "model", "base"]),
-    ("node", &["host", "model", "base"]),
+    ("node", &["linux", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
     ("ops", &["csi", "disk", "cluster", "model", "base"]),
     (
         "app",
         &[
-            "model", "base", "ecs", "host", "cluster", "disk", "node", "csi", "ops", "cli",
+            "model", "base", "ecs", "linux", "cluster", "disk", "node", "csi", "ops", "cli",
         ],
     ),
     // Settings are parsed into the types of those who need them.
@@ -35,7 +35,7 @@ const BORDERS: &[&str] = &["Transport", "Host", "Exec", "CredentialProvider"];
 /// What the rules need to know of all files.
 #[derive(Debug)]
 pub(crate) struct House {
-    /// The types of the client and of `host` that implement a border.
+    /// The types of the client and of `linux` that implement a border.
     implementations: BTreeSet<String>,
 }
 
@@ -43,7 +43,7 @@ impl House {
     pub(crate) fn survey(sources: &[Source]) -> Self {
         let mut implementations = BTreeSet::new();
         for file in sources {
-            if ["ecs", "host"].contains(&file.module()) {
+            if ["ecs", "linux"].contains(&file.module()) {
                 let types = BORDERS.iter().flat_map(|border| file.implementors(border));
                 implementations.extend(types);
             }

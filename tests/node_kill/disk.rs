@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
+use diskplugin::linux::{Command, Exec, ProcessExec};
 use tokio::time::Instant;
 
 pub(crate) const MIB: u64 = 1 << 20;

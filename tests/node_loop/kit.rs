@@ -18,7 +18,7 @@ use diskplugin::csi::proto::{
     NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
     NodeUnstageVolumeRequest, VolumeCapability,
 };
-use diskplugin::host::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
+use diskplugin::linux::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
 use diskplugin::model::DriverName;
 use diskplugin::node::{NodeServices, Settings};
 use tonic::{Request, Status};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::host::{Command, Exec, Linux, ProcessExec, Roots};
+use diskplugin::linux::{Command, Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::DriverName;
 use diskplugin::node::{NodeServices, Settings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Device, DeviceNumber, Host, HostError, Linux, Mount, ProcessExec, Roots};
+use diskplugin::linux::{Device, DeviceNumber, Host, HostError, Linux, Mount, ProcessExec, Roots};
 use diskplugin::model::Bytes;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
+use diskplugin::linux::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
     Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest, StatsRequest, UnstageRequest,

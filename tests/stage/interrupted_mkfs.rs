@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ExecError, Output, ProcessExec};
+use diskplugin::linux::{Command, Exec, ExecError, Output, ProcessExec};
 use diskplugin::model::Filesystem::{self, Btrfs, Ext3, Ext4, Xfs};
 use diskplugin::node::Access;
 

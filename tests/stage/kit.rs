@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
-use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
+use diskplugin::linux::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
 use diskplugin::node::{self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
 

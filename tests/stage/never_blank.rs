@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
+use diskplugin::linux::{Command, Exec, ProcessExec};
 use diskplugin::model::Filesystem::{Ext4, Xfs};
 use nix::unistd::{Whence, lseek};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::base::Deadline;
-use crate::host::{Host, Linux};
+use crate::linux::{Host, Linux};
 
 /// How long mounts may stay busy: an interrupted write finishes by itself.
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -18,7 +18,7 @@ use crate::base::{Deadline, Tasks};
 use crate::csi::node::Service;
 use crate::csi::server;
 use crate::csi::services::Services;
-use crate::host::{Capability, Host, Linux, ProcessExec, Roots};
+use crate::linux::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
 use crate::node::{InstanceTypeSource, Settings};
 

@@ -7,7 +7,7 @@ use crate::app::health_check;
 use crate::app::node::OWN_MEMORY;
 use crate::app::node_checks::NodeChecks;
 use crate::cli;
-use crate::host::{Linux, ProcessExec, Roots, memory};
+use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::Bytes;
 use crate::node::Prerequisites;
 use crate::ops::doctor::Check;

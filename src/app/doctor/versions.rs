@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::Deadline;
-use crate::host::{Command, Exec, Output};
+use crate::linux::{Command, Exec, Output};
 use crate::ops::doctor::Check;
 
 const NAME: &str = "node/versions";

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use super::Gauges;
 use super::catalog::register;
 use crate::base::Deadline;
-use crate::host::IoStatistics;
+use crate::linux::IoStatistics;
 use crate::node::{Amount, NodeServices, StagedVolume, Usage, VolumeUsage};
 
 /// Timeout of the measurements of one scrape. Prometheus waits for 10 s by default.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{DeviceStep, PathState, PathStep, Plan, PlanError, Step};
-use crate::host::filesystem::GROW_TOLERANCE;
-use crate::host::{Device, Entry, Mount};
+use crate::linux::filesystem::GROW_TOLERANCE;
+use crate::linux::{Device, Entry, Mount};
 use crate::model::{Bytes, Filesystem};
 
 /// Whether the filesystem leaves more than [`GROW_TOLERANCE`] of the device unused.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::PathState;
-use crate::host::{Device, Entry, Mount};
+use crate::linux::{Device, Entry, Mount};
 use crate::model::Filesystem;
 
 /// The state of the host forbids the operation. No step was executed.

@@ -2,7 +2,7 @@
 
 use super::common::{grow_mounted, needs_growth};
 use super::{Plan, PlanError};
-use crate::host::{Device, Mount};
+use crate::linux::{Device, Mount};
 use crate::model::Bytes;
 
 /// Grows a mounted filesystem, and the partition that it is on. `mounts` are all its mounts; `filesystem_size` is

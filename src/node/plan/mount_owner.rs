@@ -2,7 +2,7 @@
 //! without a search for the volume's device.
 
 use super::PathState;
-use crate::host::{Device, Entry, Mount};
+use crate::linux::{Device, Entry, Mount};
 
 /// Whether a device is the volume's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Selects the part of a disk that has the filesystem: the whole disk, or its only partition.
 
 use super::PlanError;
-use crate::host::filesystem::GROW_TOLERANCE;
-use crate::host::{Content, Device, Partition};
+use crate::linux::filesystem::GROW_TOLERANCE;
+use crate::linux::{Content, Device, Partition};
 
 /// The only partition of the disk as a device.
 ///

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::common::{access_name, check_usable, ensure_directory, incompatible};
 use super::error::mount_points;
 use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, PublishRequest, Step};
-use crate::host::{Device, Entry, Mount};
+use crate::linux::{Device, Entry, Mount};
 use crate::model::{Filesystem, MountFlags};
 
 /// The state of the host before publishing.

@@ -5,7 +5,7 @@ use super::common::{
 };
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, DeviceStep, PathState, Plan, PlanError, StageRequest, Step};
-use crate::host::{Content, Device, Mount};
+use crate::linux::{Content, Device, Mount};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags};
 use crate::node::format_record::FormatRecord;
 

@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use super::*;
-use crate::host::fake::{disk, mount_of};
-use crate::host::{Content, Device, Entry, Mount};
+use crate::linux::fake::{disk, mount_of};
+use crate::linux::{Content, Device, Entry, Mount};
 use crate::model::Filesystem::{Btrfs, Ext3, Ext4, Xfs};
 use crate::model::{Bytes, Filesystem, Fsck, MountFlags, Serial, Tuning};
 use crate::node::format_record::FormatRecord;

@@ -99,7 +99,7 @@ async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
 #[tokio::test(start_paused = true)]
 async fn an_incomplete_filesystem_of_another_device_incarnation_is_kept() {
     let (fake, node) = after_interrupted_mkfs(Content::Unknown { offset: 8192 }).await;
-    fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
+    fake.state().devices[0].sequence = Some(crate::linux::DeviceSequence::Diskseq(99));
     let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), crate::model::Failure::FormatInterrupted);
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);

@@ -136,7 +136,7 @@ async fn a_reattached_disk_with_the_same_name_is_reported_as_gone() {
     node.stager.stage(stage_request(), soon()).await.unwrap();
     let report = node.health.stats(&stats_request(), soon()).await.unwrap();
     assert_eq!(report.health_issues, []);
-    fake.state().devices[0].sequence = Some(crate::host::DeviceSequence::Diskseq(99));
+    fake.state().devices[0].sequence = Some(crate::linux::DeviceSequence::Diskseq(99));
     // A repeated stage finds the mount and changes nothing.
     node.stager.stage(stage_request(), soon()).await.unwrap();
     for _ in 0..2 {

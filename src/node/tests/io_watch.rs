@@ -148,7 +148,7 @@ async fn a_step_that_times_out_on_a_hung_disk_is_reported_as_that() {
         let call = CallContext::new(&volume, "staging");
         let step = async {
             tokio::time::sleep(Duration::from_secs(10)).await;
-            Err(crate::host::HostError::TimedOut {
+            Err(crate::linux::HostError::TimedOut {
                 step: "read",
                 path: "/dev/vdb".into(),
             })

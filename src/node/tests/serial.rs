@@ -1,7 +1,7 @@
 //! Tests of disks whose serial is not their ID without `d-`, and of disks without a serial.
 
 use super::*;
-use crate::host::Link;
+use crate::linux::Link;
 use crate::model::{Failure, Serial};
 
 fn stage_other_serial() -> StageRequest {

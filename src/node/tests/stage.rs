@@ -162,11 +162,11 @@ async fn the_requested_partition_may_appear_after_the_disk() {
 #[tokio::test(start_paused = true)]
 async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     let whole = disk("vdb", 16, "bp1");
-    let partitioned = crate::host::Device {
+    let partitioned = crate::linux::Device {
         partitions: vec![partition(&whole), partition(&whole)],
         ..whole.clone()
     };
-    let held = crate::host::Device {
+    let held = crate::linux::Device {
         holders: vec!["dm-0".to_owned()],
         ..whole
     };

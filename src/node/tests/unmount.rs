@@ -130,8 +130,8 @@ async fn a_device_without_a_node_is_not_treated_as_removed() {
 }
 
 /// A device whose disk does not report its serial.
-fn pending(name: &str, minor: u64) -> crate::host::Device {
-    crate::host::Device {
+fn pending(name: &str, minor: u64) -> crate::linux::Device {
+    crate::linux::Device {
         serial_pending: true,
         ..disk(name, minor, "")
     }

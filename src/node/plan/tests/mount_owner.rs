@@ -1,7 +1,7 @@
 //! Tests of the ownership of mounts.
 
 use super::*;
-use crate::host::fake::partition;
+use crate::linux::fake::partition;
 
 /// The owner of a mount for the volume `bp1`, on a host where this device is behind the mount.
 fn owner(entry: Entry, mount: &Mount, device: Option<&Device>, in_use: bool) -> MountOwner {

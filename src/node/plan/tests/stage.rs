@@ -1,7 +1,7 @@
 //! Tests of staging.
 
 use super::*;
-use crate::host::fake::partition;
+use crate::linux::fake::partition;
 
 #[test]
 fn the_content_of_a_disk_determines_the_steps() {

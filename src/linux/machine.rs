@@ -338,7 +338,7 @@ mod tests {
     use nix::unistd::mkfifo;
 
     use super::*;
-    use crate::host::ProcessExec;
+    use crate::linux::ProcessExec;
 
     #[tokio::test]
     async fn a_search_that_hangs_affects_only_its_disk() {

@@ -66,7 +66,7 @@ fn errno(error: &io::Error) -> Option<Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::disk;
+    use crate::linux::fake::disk;
 
     #[test]
     fn a_missing_device_or_another_file_type_counts_as_removed() {

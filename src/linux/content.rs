@@ -216,8 +216,8 @@ mod tests {
     use std::io::{Seek, SeekFrom, Write};
 
     use super::*;
-    use crate::host::samples::{CHUNK, HEAD, TAIL};
-    use crate::host::superblock_area::SUPERBLOCKS;
+    use crate::linux::samples::{CHUNK, HEAD, TAIL};
+    use crate::linux::superblock_area::SUPERBLOCKS;
 
     fn output(code: Option<i32>, stdout: &str, stderr: &str) -> Output {
         Output {

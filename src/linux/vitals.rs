@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn an_ext_error_stops_writes_unless_it_is_mounted_to_continue() {
-        let device = crate::host::fake::disk("vdb", 16, "bp1");
-        let mut mount = crate::host::fake::mount_of(&device, "/staging", "rw");
+        let device = crate::linux::fake::disk("vdb", 16, "bp1");
+        let mut mount = crate::linux::fake::mount_of(&device, "/staging", "rw");
         let stopped = |mount: &Mount, errors, default| has_ext_stopped(errors, mount, default);
         mount.super_options = "rw".to_owned();
         assert!(stopped(&mount, Some("1 error"), true));
@@ -205,7 +205,7 @@ mod tests {
             let text = format!("write_errs {writes}\nread_errs 0\nflush_errs 0\n");
             file(&sys, &format!("{uuid}/devinfo/1/error_stats"), &text);
         }
-        let errors = |name| btrfs_errors(dir.path(), &crate::host::fake::disk(name, 16, "bp1"));
+        let errors = |name| btrfs_errors(dir.path(), &crate::linux::fake::disk(name, 16, "bp1"));
         let found = errors("vdc");
         assert_eq!(found.as_deref(), Some("write_errs 3 since they were last set to 0"));
         assert_eq!(errors("vdb"), None);

@@ -127,7 +127,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::host::serial::Serials;
+    use crate::linux::serial::Serials;
 
     struct Machine {
         dir: tempfile::TempDir,

@@ -38,8 +38,8 @@ fn zero(file: &File, size: Bytes) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::content::scan;
-    use crate::host::samples::ranges;
+    use crate::linux::content::scan;
+    use crate::linux::samples::ranges;
 
     #[test]
     fn what_the_proof_looks_at_is_zero_afterwards_and_the_rest_is_untouched() {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::FakeHost;
 use crate::base::Deadline;
-use crate::host::{Command, Exec, ExecError, Output};
+use crate::linux::{Command, Exec, ExecError, Output};
 
 #[async_trait]
 impl Exec for FakeHost {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::host::{Capabilities, Content, Device, Entry, Link, Mount};
+use crate::linux::{Capabilities, Content, Device, Entry, Link, Mount};
 use crate::model::Bytes;
 
 /// The state of the host, and the recorded calls.

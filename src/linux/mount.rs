@@ -143,8 +143,8 @@ fn enforces_labels(proc: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::HostError;
-    use crate::host::device::{DeviceNumber, number_of};
+    use crate::linux::HostError;
+    use crate::linux::device::{DeviceNumber, number_of};
 
     #[test]
     fn options_are_split_between_the_kernel_and_the_filesystem() {

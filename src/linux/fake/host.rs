@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 use super::{FakeHost, mount_of};
 use crate::base::Deadline;
-use crate::host::superblock::ExtState;
-use crate::host::{
+use crate::linux::superblock::ExtState;
+use crate::linux::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry, FlushOutcome,
     Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks, Usage, Vitals,
 };

@@ -34,7 +34,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::host::fake::disk;
+    use crate::linux::fake::disk;
 
     #[test]
     fn a_different_boot_or_sequence_is_a_different_incarnation() {

@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::base::Deadline;
-    use crate::host::{Command, Exec, ProcessExec};
+    use crate::linux::{Command, Exec, ProcessExec};
 
     #[async_trait]
     impl Events for watch::Receiver<()> {

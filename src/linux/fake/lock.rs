@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::FakeHost;
 use crate::base::Deadline;
-use crate::host::{Device, DeviceLock, HostError, Result};
+use crate::linux::{Device, DeviceLock, HostError, Result};
 
 impl FakeHost {
     pub(super) async fn lock(&self, deadline: Deadline, device: &Device) -> Result<DeviceLock> {

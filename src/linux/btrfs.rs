@@ -50,7 +50,7 @@ fn format_uuid(bytes: [u8; 16]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::disk;
+    use crate::linux::fake::disk;
 
     const UUID: &str = "00112233-4455-6677-8899-aabbccddeeff";
 

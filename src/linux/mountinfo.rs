@@ -275,7 +275,7 @@ mod tests {
             37 35 0:99 /vdb /pods/volume-subpaths/0 rw - tmpfs tmpfs rw\n";
         let mut mounts = parse(table).unwrap();
         set_dev(&mut mounts, "0:5".parse().unwrap());
-        let device = crate::host::fake::disk("vdb", 16, "bp1");
+        let device = crate::linux::fake::disk("vdb", 16, "bp1");
         let nodes: Vec<_> = mounts.iter().map(|m| m.is_node_of(&device)).collect();
         assert_eq!(nodes, [true, false]);
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::host::{Device, DeviceNumber, DeviceSequence, Mount, Partition};
+use crate::linux::{Device, DeviceNumber, DeviceSequence, Mount, Partition};
 use crate::model::{Bytes, Serial};
 
 /// A whole virtio disk of 1 GiB.
