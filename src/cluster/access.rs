@@ -1,4 +1,4 @@
-//! The way to the API server.
+//! Access to the API server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,8 +11,14 @@ use serde_saphyr::UserMessageFormatter;
 use super::error::{Error, code};
 use crate::base::{Deadline, error_chain, without_user_info};
 
-/// How long one question may take.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Timeout of one request.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// HTTP status of a missing object.
+pub(super) const NOT_FOUND: u16 = 404;
+
+/// HTTP status of a write of an object that has changed since it was read.
+pub(super) const CONFLICT: u16 = 409;
 
 /// The API server of this cluster. Clones share its connections.
 #[derive(Clone)]
@@ -26,7 +32,7 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// Why the API server cannot be spoken to, whether it is there or not.
+/// The settings do not lead to an API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No kubeconfig is given, and this is not a pod with a token.
@@ -53,11 +59,11 @@ pub enum ConnectError {
 }
 
 impl Cluster {
-    /// The API server that the kubeconfig names; without one that of the pod, by the token of its ServiceAccount, which
-    /// is read again when it changes. Nothing is sent yet.
+    /// The API server of the kubeconfig, or that of this pod, with the token of its ServiceAccount, which is reloaded
+    /// when it changes. Sends no request.
     ///
     /// # Errors
-    /// When the settings do not suffice to ask it anything.
+    /// The settings are incomplete or invalid.
     pub async fn new(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
         let config = match kubeconfig {
             Some(file) => from_file(file, None).await?,
@@ -70,7 +76,7 @@ impl Cluster {
     /// that kubectl would use.
     ///
     /// # Errors
-    /// When the settings do not suffice to ask it anything.
+    /// The settings are incomplete or invalid.
     pub async fn for_operator(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
         let config = match (kubeconfig, context) {
             (Some(file), context) => from_file(file, context).await?,
@@ -181,10 +187,7 @@ async fn of_context(
     config.map_err(wrong)
 }
 
-/// The result of a call, with a deadline.
-///
-/// # Errors
-/// With the step, in words, and what to do.
+/// The result of a call, with a deadline. Errors name the step, and advise.
 pub(super) async fn ask<T>(step: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
     match soon().bound(call).await {
         Ok(Ok(value)) => Ok(value),
@@ -198,18 +201,27 @@ pub(super) async fn ask_optional<T>(
     step: &str,
     call: impl Future<Output = kube::Result<T>>,
 ) -> Result<Option<T>, Error> {
+    ask_unless(&[NOT_FOUND], step, call).await
+}
+
+/// As [`ask`]; none if the API server rejects the call with one of these codes.
+pub(super) async fn ask_unless<T>(
+    codes: &[u16],
+    step: &str,
+    call: impl Future<Output = kube::Result<T>>,
+) -> Result<Option<T>, Error> {
     let call = async {
         match call.await {
-            Err(error) if code(&error) == Some(404) => Ok(None),
+            Err(error) if code(&error).is_some_and(|code| codes.contains(&code)) => Ok(None),
             outcome => outcome.map(Some),
         }
     };
     ask(step, call).await
 }
 
-/// Until when one question must be answered.
+/// The deadline of one request.
 pub(super) fn soon() -> Deadline {
-    Deadline::after(PATIENCE)
+    Deadline::after(TIMEOUT)
 }
 
 #[cfg(test)]

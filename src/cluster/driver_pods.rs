@@ -19,7 +19,7 @@ const CONTAINER: &str = "diskplugin";
 pub struct DriverPod {
     pub namespace: String,
     pub name: String,
-    /// `controller` or `node`.
+    /// The role of the pod: `controller` or `node`.
     pub component: String,
     /// The node as Kubernetes names it.
     pub node: Option<String>,

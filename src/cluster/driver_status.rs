@@ -32,7 +32,7 @@ pub struct DriverStatus {
 pub struct PodStatus {
     pub namespace: String,
     pub name: String,
-    /// The node as Kubernetes names it.
+    /// The node as named in Kubernetes.
     pub node: Option<String>,
     pub is_ready: bool,
     /// Why it is not ready, if Kubernetes states it.

@@ -1,94 +1,64 @@
-//! How the API server can fail, and what to do about it.
+//! Errors of the API server, with advice.
 
 use crate::base::Elapsed;
 
-/// A request that did not succeed.
+/// A failed request. A `step` is what the request does, as a verb phrase; `words` are the API server's.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The ServiceAccount may not do it.
+    /// The ServiceAccount lacks a permission. The API server's message names account, verb and resource.
     #[error(
         "cannot {step}: {words}. Grant it: the chart does (docs/reference/kubernetes-rights.md), a controller of your \
          own needs a Role or ClusterRole with it"
     )]
-    Forbidden {
-        /// What was wanted, in words.
-        step: String,
-        /// The API server's words, which name account, verb and resource.
-        words: String,
-    },
-    /// The API server does not know who asks.
+    Forbidden { step: String, words: String },
+    /// The API server rejects the credentials.
     #[error(
-        "cannot {step}: the API server does not take the token: {words}. It has expired, or is of another cluster or of a \
-         ServiceAccount that is gone: is the machine's clock right, and is there the ServiceAccount that the pod names? \
-         A new pod gets a new token; with --kubeconfig, its user needs new credentials"
+        "cannot {step}: the API server does not accept the token: {words}. It has expired, or belongs to another cluster \
+         or a deleted ServiceAccount. Check the node's clock, and that the pod's ServiceAccount exists. A new pod gets a new token; \
+         with --kubeconfig, renew the credentials of its user"
     )]
-    Unknown {
-        /// What was wanted, in words.
-        step: String,
-        /// The API server's words.
-        words: String,
-    },
-    /// What is to be changed is not there.
-    #[error("cannot {step}: it is not there; {todo}")]
-    Missing {
-        /// What was wanted, in words.
-        step: String,
-        todo: &'static str,
-    },
-    /// What is there is a text of another kind. It may be somebody's work, and is not written over.
+    Unauthorized { step: String, words: String },
+    /// The object to change does not exist.
+    #[error("cannot {step}: it does not exist; {advice}")]
+    Missing { step: String, advice: &'static str },
+    /// The existing content is not the driver's. It is never overwritten.
     #[error(
         "cannot {step}: its {file} is invalid and is left unchanged: {reason}. Correct it, or remove {file} \
          (kubectl edit), so that it is written again"
     )]
-    Foreign {
-        /// What was wanted, in words.
+    InvalidContent {
         step: String,
         file: &'static str,
-        /// What is wrong with it.
         reason: String,
     },
-    /// Others changed it again and again meanwhile.
+    /// Other writers changed the object during every attempt.
     #[error(
-        "cannot {step}: others keep changing it; it is tried again. If that stays so, see who writes it: kubectl get \
-         --show-managed-fields -o yaml"
+        "cannot {step}: other writers keep changing it. It is retried automatically; if the error persists, find the \
+         writer with `kubectl get --show-managed-fields -o yaml`"
     )]
-    Conflict {
-        /// What was wanted, in words.
-        step: String,
-    },
-    /// There was no answer in time.
+    Conflict { step: String },
+    /// The deadline passed without a response.
     #[error(
-        "cannot {step}: no answer in time; it is tried again. Is the API server reachable from this pod? A NetworkPolicy must let \
-         it through (`networkPolicy.apiPorts` of the chart)"
+        "cannot {step}: no response in time. It is retried automatically; if the error persists, check that the API \
+         server is reachable from this pod, and that a NetworkPolicy allows it (`networkPolicy.apiPorts` of the chart)"
     )]
-    Late {
-        /// What was wanted, in words.
-        step: String,
-    },
-    /// The API server refuses it for another reason.
-    #[error("cannot {step}: the API server refuses it with {code}: {words}; it is tried again")]
-    Refused {
-        /// What was wanted, in words.
-        step: String,
-        /// The status of HTTP.
-        code: u16,
-        /// The API server's words.
-        words: String,
-    },
-    /// The response is unreadable.
+    TimedOut { step: String },
+    /// The API server rejects the request for another reason.
+    #[error("cannot {step}: the API server rejects it with {code}: {words}; it is retried automatically")]
+    Rejected { step: String, code: u16, words: String },
+    /// The API server cannot be reached, or its response cannot be read.
     #[error(
-        "cannot {step}; it is tried again. Is the API server reachable from this pod? A NetworkPolicy must let it through \
-         (`networkPolicy.apiPorts` of the chart)"
+        "cannot {step}. It is retried automatically; if the error persists, check that the API server is reachable from \
+         this pod, and that a NetworkPolicy allows it (`networkPolicy.apiPorts` of the chart)"
     )]
     Api {
-        /// What was wanted, in words.
         step: String,
         #[source]
         source: Box<kube::Error>,
     },
 }
 
-/// The code of a refusal; none where there was no answer.
+/// The HTTP status of a rejection; none without a response.
 pub(super) fn code(error: &kube::Error) -> Option<u16> {
     match error {
         kube::Error::Api(status) => Some(status.code),
@@ -96,23 +66,17 @@ pub(super) fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
-/// Whether somebody else changed the object meanwhile.
-pub(super) fn is_conflict(error: &kube::Error) -> bool {
-    code(error) == Some(409)
-}
-
 impl Error {
-    /// Of what the API server, or the way to it, says.
     pub(super) fn of(step: &str, outcome: Result<kube::Error, Elapsed>) -> Self {
         let step = step.to_owned();
         match outcome {
-            Err(Elapsed { .. }) => Self::Late { step },
+            Err(Elapsed { .. }) => Self::TimedOut { step },
             Ok(kube::Error::Api(status)) => {
                 let (code, words) = (status.code, status.message);
                 match code {
-                    401 => Self::Unknown { step, words },
+                    401 => Self::Unauthorized { step, words },
                     403 => Self::Forbidden { step, words },
-                    _ => Self::Refused { step, code, words },
+                    _ => Self::Rejected { step, code, words },
                 }
             }
             Ok(source) => Self::Api {
@@ -123,7 +87,7 @@ impl Error {
     }
 }
 
-/// Whether what was to be written belongs to something that is gone, or is just going: its namespace, or itself.
+/// Whether the object or its namespace was deleted, or the namespace is terminating.
 pub(super) fn is_gone(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
         return false;
@@ -148,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_says_what_to_do() {
+    fn each_rejection_has_advice() {
         for (code, expected) in [
-            (401, "is the machine's clock right"),
+            (401, "Check the node's clock"),
             (403, "Grant it"),
-            (422, "refuses it with 422"),
+            (422, "rejects it with 422"),
         ] {
             let error = Error::of("do it", Ok(refused(code, ""))).to_string();
             assert!(error.contains(expected) && error.contains("in its words"), "{error}");
@@ -163,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_going_is_told_from_what_is_forbidden() {
+    fn a_deleted_object_or_namespace_is_distinguished_from_a_missing_permission() {
         assert!(is_gone(&refused(404, "")));
         assert!(is_gone(&refused(403, "NamespaceTerminating")));
         assert!(!is_gone(&refused(403, "")));

@@ -20,17 +20,17 @@ mod write;
 
 pub use event::{Claim, ClusterEvent, reason};
 
-/// How long the same thing is not written again.
+/// How long a repeated event is suppressed.
 const QUIET: Duration = Duration::from_mins(1);
 
-/// How many are written at once, and how many more in each second: a zone that is sold out is news for every claim.
+/// The budget of events, and its refill: a zone that is out of stock affects every claim.
 const BURST: u32 = 50;
 const PER_SECOND: u32 = 1;
 
-/// How many wait to be written; more are dropped.
+/// Maximum number of queued events; more are dropped.
 const QUEUE: usize = 100;
 
-/// So many things are remembered before those of long ago are swept out.
+/// Number of remembered events above which expired ones are removed.
 const SWEEP: usize = 1000;
 
 /// Records events. Clones share the state. The default one discards events.
@@ -51,8 +51,8 @@ impl EventRecorder {
     /// A recorder for this driver in this cluster. A background task writes the events while the process runs.
     #[must_use]
     pub fn new(cluster: &Cluster, nodes: Nodes, driver: &DriverName) -> Self {
-        let (queue, tainted_nodes) = mpsc::channel(QUEUE);
-        let write = write::run(cluster.clone(), nodes, driver.clone(), tainted_nodes);
+        let (queue, events) = mpsc::channel(QUEUE);
+        let write = write::run(cluster.clone(), nodes, driver.clone(), events);
         Tasks::default().spawn(write);
         let budget = Arc::new(Mutex::new(Budget::new()));
         Self(Some(Inner { queue, budget }))
@@ -122,29 +122,29 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_thing_is_told_once_a_minute_and_all_together_at_a_bounded_rate() {
+    async fn an_event_repeats_once_a_minute_and_all_events_have_a_bounded_rate() {
         let mut budget = Budget::new();
-        let mut tell = |about: &str| {
+        let mut permits = |about: &str| {
             let due = budget.is_due("SoldOut", about);
             if due {
                 budget.spend("SoldOut", about);
             }
             due
         };
-        assert!(tell("a"));
+        assert!(permits("a"));
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(!tell("a"));
+        assert!(!permits("a"));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(tell("a"));
-        let all = (0..200).filter(|number| tell(&number.to_string())).count();
+        assert!(permits("a"));
+        let all = (0..200).filter(|number| permits(&number.to_string())).count();
         assert_eq!(all, 49);
         tokio::time::advance(Duration::from_secs(5)).await;
-        let more = (1000..1200).filter(|number| tell(&number.to_string())).count();
+        let more = (1000..1200).filter(|number| permits(&number.to_string())).count();
         assert_eq!(more, 5);
     }
 
     #[test]
-    fn the_uid_of_a_claim_is_in_the_name_that_the_provisioner_gives_its_volume() {
+    fn the_uid_of_a_claim_is_part_of_its_volume_name() {
         let uid = |volume: &str| Claim::of_volume("ns", "data", volume).uid;
         let known = "0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9d2b";
         assert_eq!(uid(&format!("pvc-{known}")).as_deref(), Some(known));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cluster_nobody_has_a_turn() {
+    fn without_a_cluster_no_event_is_permitted() {
         assert!(EventRecorder::default().permit("SoldOut", "a").is_none());
     }
 }

@@ -82,11 +82,10 @@ fn advice(error: &watcher::Error) -> &'static str {
     };
     match refused {
         Some(401) => {
-            "; the API server does not take the token: is the machine's clock right, and is there the ServiceAccount that the pod \
-             names?"
+            "; the API server does not accept the token: check the node's clock, and that the pod's ServiceAccount exists"
         }
         Some(403) => "; grant the ServiceAccount list and watch of them (docs/reference/kubernetes-rights.md)",
         Some(_) => "",
-        None => "; is the API server reachable from this pod (`networkPolicy.apiPorts` of the chart)?",
+        None => "; check that the API server is reachable from this pod (`networkPolicy.apiPorts` of the chart)",
     }
 }

@@ -19,7 +19,7 @@ use crate::model::topology::ZONE_KEY;
 /// The annotation of a default StorageClass.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// The CSIDriver object, as far as the driver depends on it.
+/// The fields of the CSIDriver object that the driver depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsiDriverSpec {
     pub attach_required: bool,
@@ -146,10 +146,10 @@ impl Cluster {
             .collect())
     }
 
-    /// Whether the user of this client may do it, in all namespaces.
+    /// Whether the user of this client has a permission, in all namespaces.
     ///
     /// # Errors
-    /// If the API server does not say.
+    /// The review fails.
     pub async fn may(&self, verb: &str, group: &str, resource: &str) -> Result<bool, ListError> {
         let attributes = ResourceAttributes {
             verb: Some(verb.to_owned()),

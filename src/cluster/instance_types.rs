@@ -13,8 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::access::soon;
-use super::error::{code, is_conflict};
+use super::access::{CONFLICT, NOT_FOUND, ask_optional, ask_unless};
 use super::{Cluster, Error, Result};
 use crate::base::LogOnce;
 use crate::model::instance_types::{Document, InstanceTypes};
@@ -26,7 +25,7 @@ pub const FILE: &str = "instance-types.json";
 const QUERIED_AT: &str = "diskplugin.csi.example/queried-at";
 
 /// Attempts of a write that conflicts with other writers.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// The ConfigMap. It must exist: the permission to create one cannot be limited to a name.
 #[derive(Debug, Clone)]
@@ -59,12 +58,12 @@ impl InstanceTypesConfigMap {
         }
     }
 
-    /// What it says now. What another version has written and this one does not know is skipped.
+    /// The current content. Unknown entries, of another version of the driver, are skipped.
     ///
     /// # Errors
-    /// When the API server does not show it, or it is somebody's text of another kind.
+    /// The API server does not return it, or its content is invalid.
     pub async fn read(&self) -> Result<PublishedLimits> {
-        self.look().await.map(|(_, said)| said)
+        self.get().await.map(|(_, published)| published)
     }
 
     /// Adds these types to the ConfigMap and returns its new content; `queried_at` is set after a complete query of the
@@ -74,86 +73,70 @@ impl InstanceTypesConfigMap {
     /// If the API server rejects the write, or the existing content is invalid, which is never overwritten.
     pub async fn add(&self, types: &InstanceTypes, queried_at: Option<Timestamp>) -> Result<PublishedLimits> {
         let step = self.step("write");
-        for _ in 0..TRIES {
-            let (version, said) = self.look().await?;
-            let wanted = PublishedLimits {
-                document: said.document.with(types),
+        for _ in 0..MAX_ATTEMPTS {
+            let (version, published) = self.get().await?;
+            let updated = PublishedLimits {
+                document: published.document.with(types),
                 // Not the maximum: the time of a wrong clock must not stay forever.
-                queried_at: queried_at.or(said.queried_at),
+                queried_at: queried_at.or(published.queried_at),
             };
-            if wanted == said {
-                return Ok(said);
+            if updated == published {
+                return Ok(published);
             }
             let mut annotations = BTreeMap::new();
-            if let Some(queried_at) = wanted.queried_at {
+            if let Some(queried_at) = updated.queried_at {
                 annotations.insert(QUERIED_AT, queried_at.to_string());
             }
             let patch = Patch::Merge(json!({
                 "metadata": {"resourceVersion": version, "annotations": annotations},
-                "data": {FILE: wanted.document.text()},
+                "data": {FILE: updated.document.text()},
             }));
             let params = PatchParams::default();
-            let written = soon().bound(self.api.patch(&self.name, &params, &patch));
-            match written.await {
-                Ok(Ok(_)) => return Ok(wanted),
-                Ok(Err(error)) if is_conflict(&error) => {}
-                Ok(Err(error)) => return Err(self.failed("write", Ok(error))),
-                Err(late) => return Err(self.failed("write", Err(late))),
+            let patched = self.api.patch(&self.name, &params, &patch);
+            if ask_unless(&[CONFLICT, NOT_FOUND], &step, patched).await?.is_some() {
+                return Ok(updated);
             }
         }
         Err(Error::Conflict { step })
     }
 
-    /// Its version, and what it says.
-    async fn look(&self) -> Result<(Option<String>, PublishedLimits)> {
-        let found = match soon().bound(self.api.get(&self.name)).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(error)) => return Err(self.failed("read", Ok(error))),
-            Err(late) => return Err(self.failed("read", Err(late))),
-        };
+    /// The version of the object, and its content.
+    async fn get(&self) -> Result<(Option<String>, PublishedLimits)> {
+        let step = self.step("read");
+        let found = ask_optional(&step, self.api.get(&self.name)).await?;
+        let found = found.ok_or(Error::Missing {
+            step,
+            advice: "run `helm upgrade`, which creates it, or create an empty one",
+        })?;
         let text = found.data.as_ref().and_then(|data| data.get(FILE));
         let document = match text.map(String::as_str).filter(|text| !text.trim().is_empty()) {
             None => Document::default(),
-            Some(text) => Document::read(text).map_err(|error| Error::Foreign {
+            Some(text) => Document::read(text).map_err(|error| Error::InvalidContent {
                 step: self.step("use"),
                 file: FILE,
                 reason: error.to_string(),
             })?,
         };
-        self.tell_skipped(&document);
+        self.log_skipped(&document);
         let annotations = found.metadata.annotations.as_ref();
         let queried_at = annotations.and_then(|all| all.get(QUERIED_AT));
-        let said = PublishedLimits {
+        let published = PublishedLimits {
             document,
             queried_at: queried_at.and_then(|text| text.parse().ok()),
         };
-        Ok((found.metadata.resource_version, said))
+        Ok((found.metadata.resource_version, published))
     }
 
-    /// Says what is skipped, once as long as it stays the same.
-    fn tell_skipped(&self, document: &Document) {
+    /// Logs skipped entries when they change.
+    fn log_skipped(&self, document: &Document) {
         let skipped = document.skipped().join("; ");
         if self.log_once.should_log("skipped", &skipped) {
             let config_map = &self.display_name;
-            tracing::warn!(
-                config_map,
-                "of {FILE} has unknown content, which is left unchanged: {skipped}"
-            );
+            tracing::warn!(config_map, "{FILE} has unknown entries, which are kept: {skipped}");
         }
     }
 
     fn step(&self, verb: &str) -> String {
         format!("{verb} the ConfigMap {}", self.display_name)
-    }
-
-    fn failed(&self, verb: &str, outcome: std::result::Result<kube::Error, crate::base::Elapsed>) -> Error {
-        let step = self.step(verb);
-        match &outcome {
-            Ok(error) if code(error) == Some(404) => Error::Missing {
-                step,
-                todo: "the chart makes it, and `helm upgrade` makes it again; or make an empty one",
-            },
-            _ => Error::of(&step, outcome),
-        }
     }
 }

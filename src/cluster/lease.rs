@@ -1,6 +1,6 @@
 //! Leader election: a Lease decides which replica of the controller is active.
 //!
-//! A replica takes the Lease if nobody holds it, or if it has not changed for as long as its holder promised. That time
+//! A replica takes the Lease if it has no holder, or if it has not changed for the duration that its holder stated. That time
 //! is measured with this machine's monotonic clock from the moment that the change was read: wall clocks, which differ
 //! between machines, are written for operators and never compared. The holder gives up when it could not renew for the
 //! renew deadline, which is shorter, so that there are never two holders. Each write names the version that it
@@ -19,7 +19,7 @@ use super::error::code;
 use super::{Cluster, Error, Result};
 use crate::base::{Clock, Deadline, SystemClock, error_chain};
 
-/// How long the release of the Lease may take. After it, the next holder waits until the Lease expires.
+/// Timeout of the release of the Lease. Without a release, the next holder waits until the Lease expires.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
@@ -36,12 +36,11 @@ pub struct LeaseConfig {
     pub retry_period: Duration,
 }
 
-/// The part of this replica.
+/// The role of this replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
     /// Waiting for the Lease: who holds it, or why it could not be read or written.
     Standby(std::result::Result<Option<String>, String>),
-    /// Holding the Lease.
     Leader,
 }
 
@@ -63,11 +62,9 @@ pub struct Candidate {
     leadership: watch::Sender<Leadership>,
 }
 
-/// The held Lease.
 #[derive(Debug)]
 pub struct HeldLease {
     candidate: Candidate,
-    /// As last written.
     lease: Lease,
     /// The start of the last successful write.
     renewed: Instant,
@@ -259,7 +256,7 @@ impl HeldLease {
                 self.lease = renewed;
                 return Ok(None);
             }
-            // Somebody changed it, or an earlier renewal took effect without a response.
+            // Another writer changed it, or an earlier renewal took effect without a response.
             if let Err(reason) = self.reload().await? {
                 return Ok(Some(reason));
             }
@@ -293,8 +290,8 @@ impl HeldLease {
         }
     }
 
-    /// Gives the Lease up, so that another replica takes it at its next attempt. Call it when nothing is served any
-    /// more.
+    /// Releases the Lease, so that another replica takes it at its next attempt. Must be called after the last
+    /// response was sent.
     pub async fn release(mut self) {
         let release = async {
             loop {

@@ -82,7 +82,6 @@ impl ListError {
     }
 }
 
-/// All objects.
 pub(super) async fn list<K>(api: &Api<K>, resource: &str) -> Result<Vec<K>, ListError>
 where
     K: Clone + Debug + DeserializeOwned,

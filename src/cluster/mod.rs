@@ -1,9 +1,9 @@
-//! Kubernetes: what the controller reads of the cluster and writes to it. The node plugin does not call the API server:
-//! what it must know reaches it as a file (`node.instanceTypes` and [`instance_types`]). Only its preStop hook does
-//! ([`node_drain`]).
+//! Kubernetes: the objects that the controller and the operators' commands read and write. The node plugin does not
+//! call the API server, except in its preStop hook ([`node_drain`]); it reads its attach limits from a mounted file
+//! ([`instance_types`]).
 //!
-//! Nothing here is needed for a volume. While the API server is away, what is known goes on being used, and what could
-//! not be written is written later.
+//! No volume operation depends on the API server. While it is unavailable, the last known state is used, and failed
+//! writes are retried.
 
 mod access;
 pub mod driver_pods;
@@ -29,5 +29,5 @@ pub use access::{Cluster, ConnectError};
 pub use error::Error;
 pub use list::ListError;
 
-/// What the API server did.
+/// The result of a call to the API server.
 pub type Result<T> = std::result::Result<T, Error>;

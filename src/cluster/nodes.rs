@@ -1,5 +1,4 @@
-//! The nodes of the cluster, as far as the driver is concerned: which instance is which node, of which type, and
-//! whether it still carries the taint of a node that is not ready.
+//! The nodes of the cluster: the instance, the instance type and the startup taint of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,12 +125,12 @@ impl Nodes {
     /// Returns when something has changed since the last time.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            // Nobody watches any more: the process ends.
+            // The watch ends with the process.
             std::future::pending::<()>().await;
         }
     }
 
-    /// The name of the Node that is this instance; none where that is not known.
+    /// The name of the Node of this instance, if known.
     #[must_use]
     pub fn name_of(&self, id: &InstanceId) -> Option<String> {
         let state = self.0.borrow();
@@ -140,7 +139,7 @@ impl Nodes {
         found.map(|(name, _)| name.clone())
     }
 
-    /// The instances that have the driver.
+    /// The instances on which the driver is registered.
     #[must_use]
     pub fn instances(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
@@ -148,7 +147,7 @@ impl Nodes {
         registered.map(|(_, registered)| registered.id.clone()).collect()
     }
 
-    /// The instance types that Nodes say they are of. A Node says it before the driver is there.
+    /// The instance types of all Nodes, also of those without the driver.
     #[must_use]
     pub fn types(&self) -> BTreeSet<String> {
         let state = self.0.borrow();
@@ -167,7 +166,7 @@ impl Nodes {
         Some(reported.filter(|set| !set.is_empty()).cloned().collect())
     }
 
-    /// Instances that have the driver, and whose Node does not say of which type it is.
+    /// Instances with the driver whose Node has no label of the instance type.
     #[must_use]
     pub fn untyped(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
@@ -181,7 +180,7 @@ impl Nodes {
         untyped.map(|(_, registered)| registered.id.clone()).collect()
     }
 
-    /// The nodes that wait for their startup taint to be taken off.
+    /// The nodes with the driver that still have the startup taint.
     #[must_use]
     pub fn tainted_nodes(&self) -> BTreeSet<TaintedNode> {
         let state = self.0.borrow();
@@ -190,7 +189,7 @@ impl Nodes {
         tainted
             .filter_map(|(name, machine)| {
                 let registered = state.registered.as_ref()?.get(name)?;
-                // A node that came again under its name may still have what was said of the former one.
+                // The CSINode may still be that of a deleted Node with the same name.
                 if registered.node.is_some() && registered.node != machine.uid {
                     return None;
                 }
@@ -222,7 +221,7 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
     let mut nodes = owners.filter(|owner| owner.kind == "Node");
     let keys = found.topology_keys.iter().flatten();
     Some(RegisteredNode {
-        // A name that no instance has was not given by this driver.
+        // This driver registers only valid instance IDs.
         id: found.node_id.parse().ok()?,
         node: nodes.next().map(|owner| owner.uid.clone()),
         has_limit: found.allocatable.as_ref().is_some_and(|limit| limit.count.is_some()),
@@ -230,7 +229,7 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
     })
 }
 
-/// Without those that have nothing to keep.
+/// Drops the nodes without the driver.
 fn flat<T>(seen: WatchEvent<Option<T>>) -> WatchEvent<T> {
     match seen {
         WatchEvent::All(all) => {
@@ -242,7 +241,7 @@ fn flat<T>(seen: WatchEvent<Option<T>>) -> WatchEvent<T> {
     }
 }
 
-/// Keeps what was seen, and wakes who waits only where that is something new.
+/// Applies an event, and notifies subscribers if the state has changed.
 fn note<T: PartialEq>(
     sender: &watch::Sender<State>,
     seen: WatchEvent<T>,
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_node_type_and_taint_are_kept() {
+    fn the_type_and_the_taint_of_a_node_are_kept() {
         let node = |labels: serde_json::Value, taints: serde_json::Value| {
             seen_machine(json!({
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u-1", "labels": labels},
@@ -303,12 +302,12 @@ mod tests {
             json!({TYPE_LABEL: "ecs.g6.large"}),
             json!([{"key": KEY, "effect": "NoExecute"}]),
         );
-        let wanted = Machine {
+        let expected = Machine {
             uid: Some("u-1".to_owned()),
             instance_type: Some("ecs.g6.large".to_owned()),
             tainted: true,
         };
-        assert_eq!(ecs, wanted);
+        assert_eq!(ecs, expected);
         let other = node(json!({TYPE_LABEL: "eci"}), json!([{"key": "y", "effect": "NoExecute"}]));
         assert_eq!((other.instance_type, other.tainted), (None, false));
         // An object without any field.
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_csinode_only_this_driver_counts() {
+    fn other_drivers_of_a_csinode_are_ignored() {
         assert!(!ours("i-1", None).unwrap().has_limit);
         assert!(ours("i-1", Some(0)).unwrap().has_limit);
         assert_eq!(ours("not an id", None), None);
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_is_known_until_it_is_gone_and_only_news_wakes() {
+    fn objects_are_kept_until_they_are_deleted_and_only_changes_notify() {
         let (sender, receiver) = watch::channel(State::default());
         let mut nodes = Nodes(receiver);
         let mut news = || {
@@ -376,7 +375,7 @@ mod tests {
             [tainted_nodes("a", false), tainted_nodes("b", true)].into()
         );
 
-        // The driver leaves a, and b leaves the cluster while nobody watched.
+        // The driver is removed from a, and b is deleted, without watch events.
         see_driven(WatchEvent::Applied("a".to_owned(), None));
         see_driven(WatchEvent::Deleted("never".to_owned()));
         assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_came_again_waits_until_the_driver_is_registered_on_it() {
+    fn a_recreated_node_waits_until_the_driver_is_registered_on_it() {
         let (sender, receiver) = watch::channel(State::default());
         let nodes = Nodes(receiver);
         let again = Machine {

@@ -19,7 +19,7 @@ const TAIL: u32 = 5000;
 pub struct PodReport {
     pub namespace: String,
     pub name: String,
-    /// `controller` or `node`.
+    /// The role of the pod: `controller` or `node`.
     pub component: Option<String>,
     /// The node as Kubernetes names it.
     pub node: Option<String>,

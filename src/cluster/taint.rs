@@ -12,107 +12,101 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::access::soon;
-use super::error::{code, is_conflict};
+use super::access::{CONFLICT, ask_optional, ask_unless};
 use super::nodes::{Nodes, PartialNode, TaintedNode, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
 
 /// How long to wait for the volume limit of a registered node if limits are published: kubelet updates the mounted
 /// ConfigMap within about a minute, and calls NodeGetInfo every minute.
-const COUNT: Duration = Duration::from_mins(3);
+const LIMIT_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// How often it is looked again while nodes wait.
-const LOOK: Duration = Duration::from_secs(5);
+/// Interval between two checks while tainted nodes exist. Also the first backoff after a failure.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a node is let be at most after failures.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
 
-/// How often a write is tried that others keep overtaking: kubelet and controllers are busy with a node that starts.
-const TRIES: usize = 5;
+/// Attempts of a write that conflicts with others: kubelet and controllers update a starting node often.
+const MAX_ATTEMPTS: usize = 5;
 
 /// Removes the taint with this key from every node on which the driver is registered, while the process runs. With
-/// `counts`, it also waits for the node's volume limit: before that, too many pods could be scheduled.
-pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, counts: bool) {
-    let mut known: HashMap<String, Patience> = HashMap::new();
+/// `needs_limit`, it also waits for the node's volume limit: before that, too many pods could be scheduled.
+pub async fn remove_taint(cluster: Cluster, mut nodes: Nodes, key: String, needs_limit: bool) {
+    let mut backoffs: HashMap<String, NodeBackoff> = HashMap::new();
     loop {
         let tainted_nodes = nodes.tainted_nodes();
-        known.retain(|name, _| tainted_nodes.iter().any(|one| one.node == *name));
-        for one in &tainted_nodes {
-            let patience = known.entry(one.node.clone()).or_default();
-            if patience.lets_try(counts && !one.has_limit) {
-                match remove(&cluster, one, &key).await {
+        backoffs.retain(|name, _| tainted_nodes.iter().any(|tainted| tainted.node == *name));
+        for tainted in &tainted_nodes {
+            let backoff = backoffs.entry(tainted.node.clone()).or_default();
+            if backoff.is_due(needs_limit && !tainted.has_limit) {
+                match remove(&cluster, tainted, &key).await {
                     Ok(true) => {
-                        tracing::info!(node = one.node, taint = key, "ready: the taint is taken off");
+                        tracing::info!(node = tainted.node, taint = key, "removed the startup taint");
                     }
                     Ok(false) => {}
-                    Err(error) => patience.failed(&one.node, &error),
+                    Err(error) => backoff.failed(&tainted.node, &error),
                 }
             }
         }
         if tainted_nodes.is_empty() {
             nodes.changed().await;
         } else {
-            // A node that was just done is still seen with its taint for a moment.
+            // The watch reports a removed taint with a delay.
             tokio::select! {
                 () = nodes.changed() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(RECHECK_INTERVAL) => {}
             }
         }
     }
 }
 
-/// What is known of one node that waits.
+/// When the next attempt on a tainted node is due.
 #[derive(Debug)]
-struct Patience {
-    /// When it was first seen to wait.
-    begun: Instant,
-    /// How long it is let be after a failure, and until when.
+struct NodeBackoff {
+    /// When the node was first reported as registered and tainted.
+    since: Instant,
+    /// The pause after the last failure; zero if no attempt has failed.
     pause: Duration,
     next: Instant,
 }
 
-impl Default for Patience {
+impl Default for NodeBackoff {
     fn default() -> Self {
         Self {
-            begun: Instant::now(),
+            since: Instant::now(),
             pause: Duration::ZERO,
             next: Instant::now(),
         }
     }
 }
 
-impl Patience {
-    /// Whether it is time; `uncounted` says that its limit is still expected.
-    fn lets_try(&self, uncounted: bool) -> bool {
-        Instant::now() >= self.next && !(uncounted && self.begun.elapsed() < COUNT)
+impl NodeBackoff {
+    /// Whether an attempt is due. If the node's volume limit is missing, only after a timeout.
+    fn is_due(&self, lacks_limit: bool) -> bool {
+        Instant::now() >= self.next && !(lacks_limit && self.since.elapsed() < LIMIT_TIMEOUT)
     }
 
-    /// PublishedLimits once; tried again ever later.
+    /// Warns on the first failure, and backs off.
     fn failed(&mut self, node: &str, error: &Error) {
         if self.pause.is_zero() {
-            tracing::warn!(node, "{}; it is tried again", error_chain(error));
+            tracing::warn!(node, "{}; it will be retried", error_chain(error));
         }
-        self.pause = (self.pause * 2).clamp(LOOK, LONGEST_PAUSE);
+        self.pause = (self.pause * 2).clamp(RECHECK_INTERVAL, MAX_BACKOFF);
         self.next = Instant::now() + self.pause;
     }
 }
 
 /// Removes the taint from this node; returns whether it existed.
-async fn remove(cluster: &Cluster, tainted_nodes: &TaintedNode, key: &str) -> Result<bool> {
-    let name = &tainted_nodes.node;
+async fn remove(cluster: &Cluster, tainted: &TaintedNode, key: &str) -> Result<bool> {
+    let name = &tainted.node;
     let api: Api<PartialNode> = partial_node(cluster);
-    let step = format!("take the taint {key} off Node {name}");
-    for _ in 0..TRIES {
-        let node = match soon().bound(api.get(name)).await {
-            Ok(Ok(node)) => node,
-            // It has left.
-            Ok(Err(error)) if code(&error) == Some(404) => return Ok(false),
-            Ok(Err(error)) => return Err(Error::of(&step, Ok(error))),
-            Err(late) => return Err(Error::of(&step, Err(late))),
+    let step = format!("remove the taint {key} from Node {name}");
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(node) = ask_optional(&step, api.get(name)).await? else {
+            return Ok(false);
         };
-        // Another Node has the name by now, and the driver is not registered there yet.
-        if tainted_nodes.uid.is_some() && tainted_nodes.uid != node.metadata.uid {
+        // A new Node has the name, and the driver is not registered on it yet.
+        if tainted.uid.is_some() && tainted.uid != node.metadata.uid {
             return Ok(false);
         }
         let taints = node.spec.taints;
@@ -120,17 +114,15 @@ async fn remove(cluster: &Cluster, tainted_nodes: &TaintedNode, key: &str) -> Re
         if others.len() == taints.len() {
             return Ok(false);
         }
-        // The list as a whole, and only if nobody has changed the node since: a taint that came meanwhile must stay.
+        // The patch replaces the list, so it must fail if the node has changed: new taints must stay.
         let patch = Patch::Merge(json!({
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "spec": {"taints": others},
         }));
         let params = PatchParams::default();
-        match soon().bound(api.patch(name, &params, &patch)).await {
-            Ok(Ok(_)) => return Ok(true),
-            Ok(Err(error)) if is_conflict(&error) => {}
-            Ok(Err(error)) => return Err(Error::of(&step, Ok(error))),
-            Err(late) => return Err(Error::of(&step, Err(late))),
+        let patched = api.patch(name, &params, &patch);
+        if ask_unless(&[CONFLICT], &step, patched).await?.is_some() {
+            return Ok(true);
         }
     }
     Err(Error::Conflict { step })

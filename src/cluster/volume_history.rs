@@ -27,7 +27,7 @@ pub struct VolumeHistory {
     pub persistent_volume: Option<String>,
     /// The CSI volume handle, which is the disk ID.
     pub disk: Option<String>,
-    /// Namespace and name.
+    /// Namespace and name of the PersistentVolumeClaim.
     pub claim: Option<(String, String)>,
     /// Where the disk is or can be, if that is restricted.
     pub zones: Option<VolumeZones>,

@@ -15,7 +15,7 @@ const ZONES_PARAMETER: &str = "zoneid";
 pub struct VolumeZones {
     /// Kind and name of the object that restricts the zones.
     pub object: String,
-    /// Not empty.
+    /// At least one zone name.
     pub zones: Vec<String>,
 }
 

@@ -119,7 +119,7 @@ async fn what_is_missing_or_forbidden_is_said_with_what_to_do_and_is_made_up_for
     let (controller, channel) = kit.ready(&[FLAG]).await;
     logged(
         &controller,
-        "ConfigMap storage/types: it is not there; the chart makes it",
+        "ConfigMap storage/types: it does not exist; run `helm upgrade`, which creates it",
     )
     .await;
     kit.config_map();

@@ -39,7 +39,7 @@ async fn it_goes_when_the_driver_is_registered_and_nothing_else_goes() {
     kit.register("a", "diskplugin.csi.example", "i-one", None);
     kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
         .await;
-    logged(&controller, "ready: the taint is taken off").await;
+    logged(&controller, "removed the startup taint").await;
     let cidr = kit.api.see(|world| world.store.get(&format!("{NODES}/a")).cloned());
     assert_eq!(cidr.unwrap()["spec"]["podCIDR"], "10.0.0.0/24");
     assert_eq!(taints(&kit.api, "b").len(), 3);

@@ -276,10 +276,10 @@ fn reason(error: &Error) -> String {
         Error::Forbidden { step, words } => {
             format!("cannot {step}: {words}. Grant the user of the kubeconfig this right")
         }
-        Error::Unknown { step, words } => format!(
+        Error::Unauthorized { step, words } => format!(
             "cannot {step}: the API server does not accept the credentials: {words}. Renew those of the kubeconfig"
         ),
-        Error::Late { step } => {
+        Error::TimedOut { step } => {
             format!("cannot {step}: no response in time. Check whether the API server is reachable")
         }
         error => error_chain(error),

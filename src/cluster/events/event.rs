@@ -2,7 +2,6 @@
 
 use crate::model::{DiskId, InstanceId};
 
-/// Event reasons.
 pub mod reason {
     /// No zone and category are available.
     pub const OUT_OF_STOCK: &str = "DiskOutOfStock";
@@ -17,7 +16,7 @@ pub mod reason {
 pub struct Claim {
     pub namespace: String,
     pub name: String,
-    /// Its uid, without which `kubectl describe` does not find the event; none where that is not known.
+    /// Required for `kubectl describe` to find the event; none if unknown.
     pub uid: Option<String>,
 }
 
@@ -59,13 +58,11 @@ pub enum ClusterEvent {
         node: InstanceId,
         /// The claim of the disk; none for a disk without a claim.
         claim: Option<Claim>,
-        /// The reasons.
         reasons: String,
     },
 }
 
 impl ClusterEvent {
-    /// The event's `reason`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

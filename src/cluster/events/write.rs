@@ -17,23 +17,18 @@ use crate::cluster::nodes::Nodes;
 use crate::cluster::{Cluster, Error, Result};
 use crate::model::{DriverName, InstanceId};
 
-/// How long a note may be, in bytes (events.k8s.io/v1).
+/// Maximum length of a note in bytes (events.k8s.io/v1).
 const LONGEST: usize = 1024;
 
-/// How long after an event the next one of the kind is a repeat of it; recorders forget it as soon.
+/// How long an event counts as a repeat of the previous one, which is also how long recorders remember it.
 const KEPT: Duration = Duration::from_mins(6);
 
-/// Writes what comes, one after the other. An API server that is away is said once; what came meanwhile is lost, for
-/// the sidecars repeat what led to it.
-pub(super) async fn run(
-    cluster: Cluster,
-    nodes: Nodes,
-    driver: DriverName,
-    mut tainted_nodes: mpsc::Receiver<ClusterEvent>,
-) {
+/// Writes events one by one. An unavailable API server is logged once, and events are dropped meanwhile: the sidecars
+/// repeat the calls that cause them.
+pub(super) async fn run(cluster: Cluster, nodes: Nodes, driver: DriverName, mut queue: mpsc::Receiver<ClusterEvent>) {
     let mut writer = Writer::new(cluster.client(), &driver);
     let mut lost = false;
-    while let Some(event) = tainted_nodes.recv().await {
+    while let Some(event) = queue.recv().await {
         for (event, regarding) in events(&event, &nodes) {
             match writer.write(&event, &regarding).await {
                 Ok(()) if std::mem::replace(&mut lost, false) => {
@@ -41,7 +36,7 @@ pub(super) async fn run(
                 }
                 Ok(()) => {}
                 Err(error) if !std::mem::replace(&mut lost, true) => {
-                    tracing::warn!("{}; until it can be, events are lost", error_chain(&error));
+                    tracing::warn!("{}; events are dropped until then", error_chain(&error));
                 }
                 Err(_) => {}
             }
@@ -49,7 +44,7 @@ pub(super) async fn run(
     }
 }
 
-/// What the same event is about: its reason, and kind, namespace, name and uid of what it regards.
+/// Identifies repeats: the reason, and kind, namespace, name and UID of the object.
 type Key = (String, [Option<String>; 4]);
 
 /// Writes events, and repeats as a count of the first one. A kube recorder also treats events with other notes as
@@ -71,7 +66,7 @@ impl Writer {
     fn new(client: Client, driver: &DriverName) -> Self {
         Self {
             client,
-            // With the host's name, which is the pod's.
+            // Adds the host name, which is the pod's name.
             reporter: Reporter::from(driver.as_str()),
             last: HashMap::new(),
         }
@@ -90,7 +85,7 @@ impl Writer {
         };
         let mut written = publish(&recorder, event, regarding).await?;
         if written == Written::Gone && repeats {
-            // Somebody has removed the first one.
+            // The first event was deleted.
             recorder = self.recorder();
             written = publish(&recorder, event, regarding).await?;
         }
@@ -123,7 +118,7 @@ async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference
     }
 }
 
-/// The note without what differs each time: the ids of requests, and how often and how long one was tried.
+/// The note without the parts that differ in repeats: request IDs, attempts and durations.
 fn gist(note: &str) -> String {
     let mut words = note.split_whitespace();
     let mut kept: Vec<&str> = Vec::new();
@@ -141,7 +136,7 @@ fn gist(note: &str) -> String {
     kept.join(" ")
 }
 
-/// What is written of it, and where.
+/// The Kubernetes events of an event, each with its object.
 fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> {
     let warning = |reason: &str, action: &str, note: String, related: Option<ObjectReference>| Event {
         type_: EventType::Warning,
@@ -177,7 +172,7 @@ fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> 
         ClusterEvent::AttachLimitExceeded {
             node, claim, reasons, ..
         } => {
-            // The claim learns it by its pod, which says FailedAttachVolume.
+            // The claim's pod has the event FailedAttachVolume.
             let related = claim.as_ref().map(Claim::reference);
             let event = warning(event.reason(), "AttachVolume", reasons.clone(), related);
             let name = nodes.name_of(node);
@@ -186,7 +181,7 @@ fn events(event: &ClusterEvent, nodes: &Nodes) -> Vec<(Event, ObjectReference)> 
     }
 }
 
-/// The node as people know it.
+/// The node by name and instance ID.
 fn called(nodes: &Nodes, id: &InstanceId) -> String {
     match nodes.name_of(id) {
         Some(name) => format!("{name} ({id})"),
@@ -238,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_cut_between_characters_and_says_so() {
+    fn a_note_is_truncated_between_characters_and_marked() {
         assert_eq!(cut("short".to_owned()), "short");
         for long in ["é".repeat(600), format!("x{}", "é".repeat(600)), "x".repeat(1025)] {
             let cut = cut(long.clone());
@@ -250,7 +245,7 @@ mod tests {
     /// Method and note of each call.
     type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-    /// An API server that has events; it answers with what `calls` says was done.
+    /// An API server with events, which records the calls.
     fn server() -> (Client, Asked, Arc<Mutex<bool>>) {
         let calls: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
         let emptied: Arc<Mutex<bool>> = Arc::default();
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_repeat_counts_up_and_another_cause_or_a_removed_event_is_written_anew() {
+    async fn a_repeat_is_counted_and_another_cause_or_a_removed_event_is_a_new_event() {
         let (client, calls, emptied) = server();
         let mut writer = Writer::new(client, &DriverName::default());
         let write = async |writer: &mut Writer, note: &str| {

@@ -72,7 +72,7 @@ async fn a_lease_expires_by_the_local_clock_whatever_the_wall_clocks_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_duration_that_the_holder_promised_counts() {
+async fn the_duration_that_the_holder_stated_applies() {
     let server = ApiServer::default();
     server.write(&json!({"holderIdentity": "dead", "leaseDurationSeconds": 40}));
     let (_, elapsed) = timed(server.candidate("a").acquire()).await;

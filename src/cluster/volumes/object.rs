@@ -27,7 +27,6 @@ pub struct Volumes {
 pub struct Volume {
     pub name: String,
     pub handle: String,
-    /// `status.phase`.
     pub phase: String,
     /// Whether its reclaim policy is `Retain`.
     pub is_retained: bool,
