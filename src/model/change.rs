@@ -1,11 +1,9 @@
-//! What can be changed about a disk while it lives: the mutable parameters of CSI.
+//! Changes of an existing disk: the mutable parameters of CSI.
 
 use ecs::model::category::{Category, PerformanceLevel};
 use ecs::model::tag::Tags;
 
-/// A change that is wanted. What is none, or empty, stays as it is.
-///
-/// Level and category, and IOPS and category, agree as far as can be said without the disk.
+/// A requested change. Unset and empty fields are unchanged. Level and IOPS are valid for the category, if that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
     pub category: Option<Category>,
@@ -20,7 +18,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether nothing is to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -1,37 +1,36 @@
-//! Keys of the string maps that travel with a volume: written by the controller, read by the node.
+//! Keys of the maps of a volume, which the controller writes and the node reads.
 
 /// `publish_context`: the serial by which the node finds the device.
 pub const SERIAL: &str = "diskplugin.csi.example/serial";
 
-/// `publish_context`: `"true"` when the disk was attached only to be read. The node then keeps the
-/// kernel from writing to the device at all.
+/// `publish_context`: `"true"` if the disk is attached read-only. The node then sets the device read-only.
 pub const ATTACHED_READ_ONLY: &str = "diskplugin.csi.example/read-only";
 
-/// `volume_context`: `"true"` when several nodes can hold the disk at once.
+/// `volume_context`: `"true"` if the disk can be attached to several nodes at once.
 pub const MULTI_ATTACH: &str = "multiAttach";
 
-/// `volume_context`: the filesystem, where the capability names none.
+/// `volume_context`: the filesystem, if the capability does not state one.
 pub const FS_TYPE: &str = "fsType";
 
 /// `volume_context`: `"true"` makes every mount of the volume read-only.
 pub const READ_ONLY: &str = "readOnly";
 
-/// `volume_context`: what is done about a filesystem that is not in order.
+/// `volume_context`: how the filesystem is checked before it is mounted.
 pub const FSCK: &str = "fsck";
 
 /// `volume_context`: when free blocks are discarded.
 pub const DISCARD: &str = "discard";
 
-/// `volume_context`: `"true"` makes a filesystem in which directories can be limited.
+/// `volume_context`: `"true"` enables project quota, which limits directories.
 pub const PROJECT_QUOTA: &str = "projectQuota";
 
-/// `volume_context`: size of the filesystem's blocks, in bytes.
+/// `volume_context`: the block size of the filesystem, in bytes.
 pub const BLOCK_SIZE: &str = "blockSize";
 
-/// `volume_context`: size of its inodes, in bytes.
+/// `volume_context`: the size of its inodes, in bytes.
 pub const INODE_SIZE: &str = "inodeSize";
 
-/// `volume_context`: one inode is made for each so many bytes.
+/// `volume_context`: the number of bytes per inode.
 pub const BYTES_PER_INODE: &str = "bytesPerInode";
 
 /// `volume_context`: the filesystem's label.
@@ -43,15 +42,25 @@ pub const SYS_CONFIG: &str = "sysConfig";
 /// `volume_context`: `"1"` mounts the only partition of the disk instead of the whole disk.
 pub const PARTITION: &str = "partition";
 
-/// `volume_context`: more options of mkfs.
+/// `volume_context`: further options of mkfs.
 pub const MKFS_OPTIONS: &str = "mkfsOptions";
 
-/// The value under a key, whose name compares without case. None where it is absent or empty.
+/// The value of a key, which is case-insensitive; none if it is missing or empty.
 #[must_use]
 pub fn get<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>, key: &str) -> Option<&'a str> {
     map.into_iter()
         .find(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_empty())
         .map(|(_, value)| value.as_str())
+}
+
+/// Parses a boolean in the spellings of the vendor's driver.
+#[must_use]
+pub fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "1" | "enabled" => Some(true),
+        "false" | "no" | "0" | "disabled" => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_without_case_and_an_empty_value_is_absent() {
+    fn keys_are_case_insensitive_and_an_empty_value_is_missing() {
         let map = HashMap::from([
             ("fstype".to_owned(), "xfs".to_owned()),
             ("readOnly".to_owned(), String::new()),

@@ -1,13 +1,13 @@
-//! The driver's name.
+//! The name of the driver.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The name under which a driver is registered where nothing else is set.
+/// The default name.
 pub const DRIVER: &str = "diskplugin.csi.example";
 
 /// The name under which a driver is registered, and which its classes name: in the notation of domain names, at most 63
-/// characters (CSI, `GetPluginInfoResponse.name`), in lower case as the `CSIDriver` object of Kubernetes wants it.
+/// characters (CSI, `GetPluginInfoResponse.name`), in lower case, as the `CSIDriver` object of Kubernetes requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverName(String);
 
@@ -15,7 +15,7 @@ pub struct DriverName(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a driver name; allowed: at most 63 lower-case letters, digits, '-' and '.', with a letter or digit at the \
-     begin and end of each part"
+     start and end of each part"
 )]
 pub struct InvalidDriverName(String);
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_of_a_domain_in_lower_case() {
+    fn a_name_has_the_syntax_of_a_domain_in_lower_case() {
         for text in ["diskplugin.csi.example", "a", "second-disk.example.com", "0.1"] {
             assert_eq!(text.parse::<DriverName>().unwrap().as_str(), text);
         }

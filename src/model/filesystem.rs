@@ -1,9 +1,9 @@
-//! The filesystems that volumes are made with.
+//! The supported filesystems.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A filesystem that the driver can make, mount and grow.
+/// A filesystem that the driver can create, mount and grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Filesystem {
     #[default]
@@ -13,7 +13,7 @@ pub enum Filesystem {
     Btrfs,
 }
 
-/// A name that is none of [`Filesystem::ALL`].
+/// The name of an unsupported filesystem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fsType {given:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
 pub struct UnknownFilesystem {
@@ -35,7 +35,7 @@ impl Filesystem {
         self == found || (self, found) == (Self::Ext4, Self::Ext3)
     }
 
-    /// The name, as the kernel and blkid spell it.
+    /// The name of the kernel and blkid.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_of_a_name_lists_every_allowed_one() {
+    fn the_error_of_an_unsupported_name_lists_the_supported_ones() {
         let text = "ntfs".parse::<Filesystem>().unwrap_err().to_string();
         assert!(text.contains("\"ntfs\""), "{text}");
         for filesystem in Filesystem::ALL {

@@ -15,9 +15,9 @@ const CATEGORIES: &str = "categories";
 /// The attach limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachLimits {
-    /// How many cloud disks, the system disk included (`DiskQuantity`); 1 or more.
+    /// Maximum number of cloud disks with the system disk (`DiskQuantity`); at least 1.
     pub disk_quantity: u32,
-    /// Disks of which categories; empty where that is not known.
+    /// Supported disk categories; empty if unknown.
     pub categories: Vec<Category>,
 }
 
@@ -32,17 +32,13 @@ pub enum InvalidTypes {
     Json(String),
     /// A field is missing or wrong.
     #[error("{field} {reason}")]
-    Field {
-        field: String,
-        /// What is wrong, and what is allowed.
-        reason: String,
-    },
+    Field { field: String, reason: String },
 }
 
 type Result<T> = std::result::Result<T, InvalidTypes>;
 
-/// A file as it stands, with what this version does not understand: another version may have written it, and may have
-/// more categories and fields.
+/// A file with its unknown entries: another version of the driver may have written it, with other categories and
+/// fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Document {
     fields: Map<String, Value>,
@@ -55,7 +51,7 @@ impl Document {
     /// unusable without them; [`Self::skipped`] lists them.
     ///
     /// # Errors
-    /// If it is not JSON, or has no types.
+    /// It is not JSON, or has no object of types.
     pub fn read(text: &str) -> Result<Self> {
         let document: Value = serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
         let fields = object("the document", document)?;
@@ -63,33 +59,31 @@ impl Document {
         unknown("the document", &fields, &[TYPES], &mut skipped);
         let rows = match fields.get(TYPES) {
             Some(Value::Object(rows)) => rows,
-            Some(other) => return wrong(TYPES, format!("is {other}; wanted is an object")),
+            Some(other) => return wrong(TYPES, format!("is {other}; expected an object")),
             None => return wrong(TYPES, "is missing"),
         };
         let mut types = InstanceTypes::default();
         for (name, value) in rows {
             match attach_limits(&format!("{TYPES}.{name}"), value, &mut skipped) {
-                Ok(takes) => drop(types.0.insert(name.clone(), takes)),
+                Ok(limits) => drop(types.0.insert(name.clone(), limits)),
                 Err(error) => skipped.push(error.to_string()),
             }
         }
         Ok(Self { fields, types, skipped })
     }
 
-    /// What of it is understood.
     #[must_use]
     pub fn types(&self) -> &InstanceTypes {
         &self.types
     }
 
-    /// What is there and does not count, each with its field, and what is allowed there.
+    /// The ignored fields and values, each with the allowed ones.
     #[must_use]
     pub fn skipped(&self) -> &[String] {
         &self.skipped
     }
 
-    /// What is there, and these types. Nothing is forgotten: neither types, nor categories for want
-    /// of an answer, nor what is not understood.
+    /// Adds or updates these types. Other types, categories that an update lacks, and unknown entries are kept.
     #[must_use]
     pub fn with(&self, new: &InstanceTypes) -> Self {
         let mut all = self.clone();
@@ -129,12 +123,12 @@ impl InstanceTypes {
     /// Parses the file, as [`Document::read`] does.
     ///
     /// # Errors
-    /// If it is not JSON, or has no types.
+    /// It is not JSON, or has no object of types.
     pub fn parse(text: &str) -> Result<Self> {
         Document::read(text).map(|document| document.types)
     }
 
-    /// The file's text; a type of which no category is known has no such field.
+    /// The file's text. A type without known categories has no field for them.
     #[must_use]
     pub fn text(&self) -> String {
         Document::default().with(self).text()
@@ -149,9 +143,9 @@ fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
 }
 
 /// Sets the limits of a type. Its unknown fields and categories are kept.
-fn fill(row: &mut Map<String, Value>, takes: &AttachLimits) {
-    row.insert(QUANTITY.to_owned(), takes.disk_quantity.into());
-    let mut names: Vec<Value> = takes
+fn fill(row: &mut Map<String, Value>, limits: &AttachLimits) {
+    row.insert(QUANTITY.to_owned(), limits.disk_quantity.into());
+    let mut names: Vec<Value> = limits
         .categories
         .iter()
         .map(|category| category.as_str().into())
@@ -173,7 +167,7 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
         Some(given) => match given.as_u64().and_then(|number| u32::try_from(number).ok()) {
             Some(number) if number > 0 => number,
             _ => {
-                let reason = format!("is {given}; allowed is a whole number, 1 or more");
+                let reason = format!("is {given}; allowed: a whole number, 1 or more");
                 return wrong(quantity, reason);
             }
         },
@@ -186,11 +180,11 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
             for name in names {
                 match known(name) {
                     Some(category) => categories.push(category),
-                    None => skipped.push(format!("{field} holds {name}; known are {}", names_of())),
+                    None => skipped.push(format!("{field} holds {name}; allowed: {}", names_of())),
                 }
             }
         }
-        Some(other) => return wrong(field, format!("is {other}; wanted is a list")),
+        Some(other) => return wrong(field, format!("is {other}; expected a list")),
     }
     Ok(AttachLimits {
         disk_quantity,
@@ -211,15 +205,15 @@ fn names_of() -> String {
 fn object(field: &str, value: Value) -> Result<Map<String, Value>> {
     match value {
         Value::Object(fields) => Ok(fields),
-        value => wrong(field, format!("is {value}; wanted is an object")),
+        value => wrong(field, format!("is {value}; expected an object")),
     }
 }
 
-/// Notes the fields that are not among these.
+/// Adds the unknown fields to the skipped entries.
 fn unknown(field: &str, given: &Map<String, Value>, known: &[&str], skipped: &mut Vec<String>) {
     let given = given.keys().filter(|key| !known.contains(&key.as_str()));
     let known = known.join(", ");
-    skipped.extend(given.map(|key| format!("{field} has a field {key:?}; known are {known}")));
+    skipped.extend(given.map(|key| format!("{field} has a field {key:?}; allowed: {known}")));
 }
 
 #[cfg(test)]
@@ -227,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_types_are_parsed_again() {
         let mut types = InstanceTypes::default();
         for (name, categories) in [("ecs.g6.large", Vec::new()), ("ecs.g7.large", Category::KNOWN.to_vec())] {
             let limits = AttachLimits {
@@ -244,9 +238,9 @@ mod tests {
         for (text, expected) in [
             ("{", "invalid JSON: "),
             ("instanceTypes: {}", "invalid JSON: "),
-            ("[]", "the document is []; wanted is an object"),
+            ("[]", "the document is []; expected an object"),
             ("{}", "instanceTypes is missing"),
-            (r#"{"instanceTypes": []}"#, "instanceTypes is []; wanted is an object"),
+            (r#"{"instanceTypes": []}"#, "instanceTypes is []; expected an object"),
         ] {
             let refused = Document::read(text).unwrap_err().to_string();
             assert!(refused.starts_with(expected), "{refused}");
@@ -254,34 +248,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_skipped_and_named_and_the_rest_counts() {
+    fn unknown_entries_are_skipped_and_reported() {
         for (row, skipped, quantity, categories) in [
             ("{}", "a.diskQuantity is missing", None, 0),
             (
                 r#"{"diskQuantity": 0}"#,
-                "a.diskQuantity is 0; allowed is a whole number, 1 or more",
+                "a.diskQuantity is 0; allowed: a whole number, 1 or more",
                 None,
                 0,
             ),
             (
                 r#"{"diskQuantity": 2, "categories": "x"}"#,
-                "a.categories is \"x\"; wanted is a list",
+                "a.categories is \"x\"; expected a list",
                 None,
                 0,
             ),
             (
                 r#"{"diskQuantity": 2, "categories": ["cloud_next", "cloud_essd"]}"#,
-                "a.categories holds \"cloud_next\"; known are ",
+                "a.categories holds \"cloud_next\"; allowed: ",
                 Some(2),
                 1,
             ),
             (
                 r#"{"diskQuantity": 2, "slots": 2}"#,
-                "a has a field \"slots\"; known are diskQuantity, categories",
+                "a has a field \"slots\"; allowed: diskQuantity, categories",
                 Some(2),
                 0,
             ),
-            ("3", "a is 3; wanted is an object", None, 0),
+            ("3", "a is 3; expected an object", None, 0),
         ] {
             let text = format!(r#"{{"instanceTypes": {{"a": {row}, "b": {{"diskQuantity": 9}}}}}}"#);
             let document = Document::read(&text).unwrap();
@@ -291,11 +285,11 @@ mod tests {
             let types = &document.types().0;
             assert_eq!(types["b"].disk_quantity, 9);
             let found = types.get("a");
-            assert_eq!(found.map(|takes| takes.disk_quantity), quantity);
-            assert_eq!(found.map_or(0, |takes| takes.categories.len()), categories);
+            assert_eq!(found.map(|limits| limits.disk_quantity), quantity);
+            assert_eq!(found.map_or(0, |limits| limits.categories.len()), categories);
         }
         let more = Document::read(r#"{"instanceTypes": {}, "x": 1}"#).unwrap();
-        let expected = "the document has a field \"x\"; known are instanceTypes";
+        let expected = "the document has a field \"x\"; allowed: instanceTypes";
         assert_eq!(more.skipped(), [expected]);
     }
 
@@ -313,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_counts_and_nothing_is_forgotten() {
+    fn new_types_are_added_and_none_is_removed() {
         let there = types(&[
             ("ecs.a", takes_of(9, &["cloud_essd"])),
             ("ecs.b", takes_of(9, &["cloud_essd"])),
@@ -331,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_wrote_stays() {
+    fn entries_of_another_version_are_kept() {
         let text = r#"{"format": 2, "instanceTypes": {
             "ecs.a": {"diskQuantity": 9, "slots": 3, "categories": ["cloud_next", "cloud_essd"]},
             "ecs.b": {"quantity": 4}}}"#;

@@ -1,4 +1,4 @@
-//! The nouns of the field: ids, sizes, disks, snapshots, instances. Pure values, no I/O, no time.
+//! Types without I/O: IDs, sizes, disks, snapshots, instances, filesystem parameters, failures.
 
 pub mod change;
 mod cluster_id;

@@ -145,7 +145,7 @@ impl MountFlags {
         }
     }
 
-    /// These and more, each once.
+    /// Adds options that are missing.
     #[must_use]
     pub fn and(mut self, more: impl IntoIterator<Item = &'static str>) -> Self {
         for flag in more {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_endanger_nothing_are_passed_to_the_kernel() {
+    fn harmless_options_are_passed_to_the_kernel() {
         for option in [
             "noatime,nodiratime",
             "attr2",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_endangers_data_or_another_volume_is_refused_with_the_reason() {
+    fn options_that_endanger_data_or_other_volumes_are_rejected_with_the_reason() {
         for (option, reason) in [
             ("nobarrier", "without write barriers"),
             ("barrier=0", "without write barriers"),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_category_without_a_documented_formula_has_no_figures() {
+    fn a_category_without_a_documented_formula_has_no_performance() {
         for category in [Category::Cloud, Category::CloudEssdXc0] {
             assert_eq!(Performance::of(&category, None, 0, Gib(100)), None);
         }

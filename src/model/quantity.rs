@@ -1,4 +1,4 @@
-//! Quantities of Kubernetes (`resource.Quantity`), such as `35Gi`, as far as they are sizes.
+//! Sizes as quantities of Kubernetes (`resource.Quantity`), such as `35Gi`.
 
 use ecs::model::size::Bytes;
 

@@ -5,12 +5,10 @@ use std::ops::RangeInclusive;
 
 use ecs::model::{Bytes, Gib};
 
-/// What a caller asks for: at least `required`, at most `limit` (CSI `CapacityRange`).
+/// The requested size: at least `required`, at most `limit` (CSI `CapacityRange`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SizeRange {
-    /// Lower bound; none means any size.
     pub required: Option<Bytes>,
-    /// Upper bound; none means no bound.
     pub limit: Option<Bytes>,
 }
 
@@ -39,7 +37,7 @@ impl SizeRange {
     /// The smallest GiB size within both the request and `allowed`.
     ///
     /// # Errors
-    /// When the two do not meet, or only between two whole GiB.
+    /// No whole number of GiB is in both ranges.
     pub fn resolve(self, allowed: RangeInclusive<Gib>) -> Result<Gib, OutOfRange> {
         let refuse = || OutOfRange {
             range: self,
@@ -91,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_maximum_is_out_of_range() {
+    fn a_size_above_the_maximum_is_out_of_range() {
         assert!(range(Some(101 << 30), None).resolve(ALLOWED).is_err());
         assert!(range(Some(u64::MAX), None).resolve(ALLOWED).is_err());
     }

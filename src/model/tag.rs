@@ -2,29 +2,28 @@
 
 use ecs::model::{Snapshot, SnapshotGroupId, Tags};
 
-/// The tag key that says which cluster owns a disk or snapshot; its value is the cluster id.
+/// The tag key of the cluster ID, which states the owner of a disk or snapshot.
 pub const CLUSTER: &str = "diskplugin.csi.example/cluster-id";
 
-/// The tag key that carries the CSI name (of a volume or snapshot) a resource was created for.
+/// The tag key of the CSI name for which a resource was created.
 pub const CSI_NAME: &str = "diskplugin.csi.example/name";
 
-/// Begins the tag key that says, on a disk, that the node whose id follows only reads it.
+/// Prefix of the tag keys of a disk that is attached read-only, followed by the instance ID.
 pub const READ_ONLY_ON: &str = "diskplugin.csi.example/read-only-on-";
 
-/// The tag key that carries the id of the snapshot group which a snapshot belongs to.
+/// The tag key of the ID of a snapshot's group.
 pub const GROUP: &str = "diskplugin.csi.example/snapshot-group";
 
-/// The tag key of a disk that carries the id of the disk which it was cloned from.
+/// The tag key of the ID of the disk from which a disk was cloned.
 pub const CLONE_OF: &str = "diskplugin.csi.example/clone-of";
 
-/// The tag key of the short-lived snapshot of a clone that carries the CSI name of the volume which
-/// is made from it.
+/// The tag key, on the temporary snapshot of a clone, of the CSI name of the new volume.
 pub const CLONE_FOR: &str = "diskplugin.csi.example/clone-for";
 
-/// The tag key that says what a snapshot is for, where that is not a `VolumeSnapshot`; see [`CLONE`].
+/// The tag key of the purpose of a snapshot other than a `VolumeSnapshot`; see [`CLONE`].
 pub const PURPOSE: &str = "diskplugin.csi.example/purpose";
 
-/// The value of [`PURPOSE`] of a clone's short-lived snapshot.
+/// The value of [`PURPOSE`] of the temporary snapshot of a clone.
 pub const CLONE: &str = "clone";
 
 /// Maximum length of a tag value in characters.
@@ -34,18 +33,18 @@ pub const LONGEST_VALUE: usize = 128;
 pub const LONGEST_KEY: usize = 128;
 
 /// Maximum number of tags of a resource.
-pub const MOST: usize = 20;
+pub const MAX_TAGS: usize = 20;
 
-/// Before the keys of the driver's own tags.
+/// Prefix of the keys of the driver's own tags.
 const OWN: &str = "diskplugin.csi.example/";
 
-/// How many tags of the driver's own each resource carries.
+/// Number of the driver's own tags of each resource.
 pub const OWN_COUNT: usize = 2;
 
-/// Before the keys of the tags that tell for which claim a disk was made.
+/// Prefix of the keys of the tags that name the claim of a disk.
 pub const CREATED_FOR: &str = "kubernetes.io/created-for/";
 
-/// A tag that the cloud, or this driver, does not take from a user.
+/// A tag that a user may not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tag {key:?} with value {value:?} is refused: {why}")]
 pub struct InvalidTag {
@@ -57,7 +56,7 @@ pub struct InvalidTag {
 /// Whether a user may set this tag (ECS API, common rules of tags; the driver's own are its own).
 ///
 /// # Errors
-/// When key or value is too long, or one that is reserved.
+/// The key or value is too long, reserved or malformed.
 pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
     let long = |text: &str, most| text.chars().nth(most).is_some();
     let link = |text: &str| text.contains("http://") || text.contains("https://");

@@ -5,14 +5,14 @@
 
 use ecs::model::category::Category;
 
-/// The well-known label of Kubernetes nodes that holds the zone.
+/// The well-known zone label of Kubernetes nodes.
 pub const ZONE_KEY: &str = "topology.kubernetes.io/zone";
 
-/// Before the category in the key of a category.
+/// Followed by the category, in the key of a category.
 pub const CATEGORY_PREFIX: &str = "disk.diskplugin.csi.example/";
 
 /// The value of a category's key. Nodes have no keys of unsupported categories.
-pub const TAKEN: &str = "available";
+pub const SUPPORTED: &str = "available";
 
 /// The key of a category.
 #[must_use]
@@ -20,7 +20,7 @@ pub fn category_key(category: &Category) -> String {
     format!("{CATEGORY_PREFIX}{category}")
 }
 
-/// The category of a key; none when the key is of something else.
+/// The category of a key; none for other keys.
 #[must_use]
 pub fn category_of(key: &str) -> Option<Category> {
     let Ok(category) = key.strip_prefix(CATEGORY_PREFIX)?.parse();
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_category_has_its_key_and_a_zone_is_none() {
+    fn each_category_has_its_own_key() {
         for category in Category::KNOWN {
             assert_eq!(category_of(&category_key(&category)), Some(category));
         }

@@ -86,7 +86,7 @@ async fn the_message_of_mkfs_about_an_option_is_in_the_error() {
     ] {
         let world = World::with_disk(&format!("options{filesystem}")).await;
         let mut request = world.request(filesystem);
-        let taken = request.tuning.take("mkfsOptions", options);
+        let taken = request.tuning.set("mkfsOptions", options);
         assert_eq!(taken, Ok(true));
         let node = world.node();
         let staged = node.stager.stage(request, Deadline::after(TIMEOUT));

@@ -104,7 +104,7 @@ async fn mkfs_applies_the_parameters_of_the_class() {
         let world = World::with_disk(&format!("tuned{filesystem}")).await;
         let mut tuning = Tuning::default();
         for (key, value) in parameters.iter().chain(&[("discard", "both")]) {
-            assert_eq!(tuning.take(key, value), Ok(true));
+            assert_eq!(tuning.set(key, value), Ok(true));
         }
         let mut request = world.request(filesystem);
         request.tuning = tuning;

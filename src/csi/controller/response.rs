@@ -57,7 +57,7 @@ pub(super) fn topology(disk: &Disk, with_category: bool) -> Vec<proto::Topology>
         .zone
         .iter()
         .map(|zone| (topology::ZONE_KEY.to_owned(), zone.to_string()));
-    let category = (topology::category_key(&disk.category), topology::TAKEN.to_owned());
+    let category = (topology::category_key(&disk.category), topology::SUPPORTED.to_owned());
     let segments: HashMap<_, _> = zone.chain(with_category.then_some(category)).collect();
     if segments.is_empty() {
         return Vec::new();

@@ -11,7 +11,7 @@ use crate::csi::proto::volume_health::VolumeHealthEntry;
 use crate::csi::proto::volume_usage::Unit;
 use crate::csi::proto::{self, node_server};
 use crate::csi::request::{node as request, read};
-use crate::model::topology::{TAKEN, ZONE_KEY, category_key};
+use crate::model::topology::{SUPPORTED, ZONE_KEY, category_key};
 use crate::node::{Amount, HealthIssue, NodeServices, VolumeUsage};
 
 const CAPABILITIES: [rpc::Type; 6] = [
@@ -165,7 +165,7 @@ impl node_server::Node for Service {
     ) -> RpcResult<proto::NodeGetInfoResponse> {
         let info = self.node.info.info().await?;
         let mut segments = HashMap::from([(ZONE_KEY.to_owned(), info.zone.to_string())]);
-        let segment = |category| (category_key(category), TAKEN.to_owned());
+        let segment = |category| (category_key(category), SUPPORTED.to_owned());
         segments.extend(info.categories.iter().map(segment));
         Ok(Response::new(proto::NodeGetInfoResponse {
             node_id: info.id.to_string(),

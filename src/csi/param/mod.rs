@@ -108,7 +108,7 @@ impl Class {
             "readonly" => self.read_only = boolean(field, value)?,
             "encrypted" => self.encrypted = boolean(field, value)?,
             "kmskeyid" => self.kms_key = identifier(field, value)?,
-            _ if self.tuning.take(entry.key, value).map_err(|e| invalid_option(&e))? => {}
+            _ if self.tuning.set(entry.key, value).map_err(|e| invalid_option(&e))? => {}
             _ => return Err(entry.unknown(ALLOWED)),
         }
         Ok(())
@@ -147,15 +147,15 @@ impl Class {
 
     /// Checks that the tags of the class and of the driver, and `more` tags, fit on a disk.
     pub fn count_tags(&self, more: usize) -> Result<()> {
-        use crate::model::tag::{MOST, OWN_COUNT};
+        use crate::model::tag::{MAX_TAGS, OWN_COUNT};
         let own = OWN_COUNT + more;
         let count = self.tags.len() + self.origin.len() + own;
-        if count > MOST {
+        if count > MAX_TAGS {
             return Err(conflict(
                 "diskTags",
                 &format!(
                     "sets {} tags; with {own} tags of the driver and {} with the names of claim and volume, \
-                     a disk would have {count}, but the limit is {MOST}",
+                     a disk would have {count}, but the limit is {MAX_TAGS}",
                     self.tags.len(),
                     self.origin.len()
                 ),

@@ -21,7 +21,7 @@ const METADATA: [&str; 6] = [
 ];
 
 /// Maximum number of user tags: the limit of the cloud less three tags of the driver and three of the snapshotter.
-const MAX_USER_TAGS: usize = rules::MOST - 6;
+const MAX_USER_TAGS: usize = rules::MAX_TAGS - 6;
 
 /// The parsed parameters of a VolumeSnapshotClass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ impl SnapshotClass {
                 "is set {} times: at most {MAX_USER_TAGS} are allowed, because a snapshot has at most {} tags and \
                  the driver needs some",
                 class.tags.len(),
-                rules::MOST
+                rules::MAX_TAGS
             );
             return Err(conflict("snapshotTags/<key>", &why));
         }

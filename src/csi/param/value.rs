@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::{Map, Result, SIDECARS};
 use crate::csi::request::error::Error;
 use crate::model::category::MOST_PROVISIONED_IOPS;
-use crate::model::{Tags, tag};
+use crate::model::{Tags, context, tag};
 
 pub(super) struct Entry<'a> {
     /// The key, in lower case.
@@ -55,11 +55,7 @@ pub(super) fn entries<'a>(entry: &str, parameters: &'a Map, tags: &str) -> Resul
 }
 
 pub(super) fn boolean(field: &str, value: &str) -> Result<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "1" | "enabled" => Ok(true),
-        "false" | "no" | "0" | "disabled" => Ok(false),
-        _ => Err(invalid_value(field, value, "\"true\" or \"false\"")),
-    }
+    context::boolean(value).ok_or_else(|| invalid_value(field, value, "\"true\" or \"false\""))
 }
 
 pub(super) fn parse<T: FromStr>(field: &str, value: &str, allowed: &str) -> Result<T> {

@@ -125,7 +125,7 @@ fn supported_categories(term: &Topology) -> Option<BTreeSet<Category>> {
         .filter_map(|(key, value)| Some((topology::category_of(key)?, value)))
         .peekable();
     named.peek()?;
-    let supported = named.filter(|(_, value)| *value == topology::TAKEN);
+    let supported = named.filter(|(_, value)| *value == topology::SUPPORTED);
     Some(supported.map(|(category, _)| category).collect())
 }
 

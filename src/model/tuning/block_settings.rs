@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::InvalidTuning;
+use super::value::{self, InvalidTuning};
 use crate::model::context;
 
 /// The allowed values of a setting.
@@ -69,7 +69,7 @@ impl BlockSettings {
     }
 }
 
-/// As it travels with a volume.
+/// The value in the volume context.
 impl fmt::Display for BlockSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries: Vec<String> = self.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -86,7 +86,7 @@ fn names() -> String {
 impl Allowed {
     fn admits(self, value: &str) -> bool {
         match self {
-            Self::Number(from, to) => super::number(value).is_some_and(|n| (from..=to).contains(&n)),
+            Self::Number(from, to) => value::number(value).is_some_and(|n| (from..=to).contains(&n)),
             Self::Word(words) => words.contains(&value),
         }
     }

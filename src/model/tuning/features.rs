@@ -25,7 +25,7 @@ const XFS: [(&str, &str); 7] = [
 const BTRFS: [&str; 1] = ["block-group-tree"];
 
 /// Options and values for the default features, except those that the words of `mkfsOptions` set. mkfs.xfs and
-/// mkfs.btrfs reject features that they do not know, so only those in `supported` are disabled.
+/// mkfs.btrfs reject unknown features, so only those in `supported` are disabled.
 pub(super) fn defaults(filesystem: Filesystem, supported: &str, requested: &[String]) -> Vec<(&'static str, String)> {
     let is_requested = |feature: &str| {
         let mut names = requested.iter().flat_map(|word| word.split([',', '=']));

@@ -1,31 +1,12 @@
 //! Arguments of mkfs from a StorageClass. Options that force, name another device, a file or an offset, or omit the
-//! journal are denied; mkfs judges the others.
+//! journal are denied; mkfs checks the others.
 
-use super::{Discard, Tuning, features};
+use super::{Discard, InvalidTuning, Tuning, features};
 use crate::model::Filesystem;
 
-/// A parameter that a filesystem does not take.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key:?} has value {value:?}; allowed: {allowed}")]
-pub struct InvalidTuning {
-    pub key: &'static str,
-    pub value: String,
-    pub allowed: String,
-}
-
-impl InvalidTuning {
-    pub(super) fn new(key: &'static str, value: &str, allowed: &str) -> Self {
-        Self {
-            key,
-            value: value.to_owned(),
-            allowed: allowed.to_owned(),
-        }
-    }
-}
-
 const FORCE: &str = "mkfs must refuse a disk with content";
-const OTHER_PLACE: &str = "it names another device or a file, or an offset";
-const NOTHING: &str = "mkfs would not make a complete filesystem";
+const OTHER_TARGET: &str = "it names another device or a file, or an offset";
+const INCOMPLETE: &str = "mkfs would not create a complete filesystem";
 const NO_JOURNAL: &str = "without a journal, a crash can damage the filesystem";
 
 /// Denied options, and denied keys or features in their values, with the reason.
@@ -35,8 +16,8 @@ fn denied(filesystem: Filesystem) -> Denied {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => &[
             (&["-F"], FORCE),
-            (&["-d", "-l", "-z", "device", "offset"], OTHER_PLACE),
-            (&["-n", "-S", "-V", "journal_dev", "android_sparse"], NOTHING),
+            (&["-d", "-l", "-z", "device", "offset"], OTHER_TARGET),
+            (&["-n", "-S", "-V", "journal_dev", "android_sparse"], INCOMPLETE),
             (&["assume_storage_prezeroed"], "the disk is only sampled for zeros"),
             (&["^has_journal", "-has_journal", "none", "clear"], NO_JOURNAL),
             (&["-c"], "it reads or writes every block of the disk"),
@@ -45,13 +26,13 @@ fn denied(filesystem: Filesystem) -> Denied {
         Filesystem::Xfs => &[
             // -C is a synonym that the manual page does not name.
             (&["-f", "-C"], FORCE),
-            (&["-c", "-p", "file", "name", "logdev", "rtdev"], OTHER_PLACE),
-            (&["-N", "-V"], NOTHING),
+            (&["-c", "-p", "file", "name", "logdev", "rtdev"], OTHER_TARGET),
+            (&["-N", "-V"], INCOMPLETE),
         ],
         Filesystem::Btrfs => &[
             (&["-f", "--force"], FORCE),
-            (&["-r", "--rootdir"], OTHER_PLACE),
-            (&["-V", "-h", "--version", "--help", "--shrink", "list-all"], NOTHING),
+            (&["-r", "--rootdir"], OTHER_TARGET),
+            (&["-V", "-h", "--version", "--help", "--shrink", "list-all"], INCOMPLETE),
         ],
     }
 }
@@ -72,7 +53,7 @@ fn reason(filesystem: Filesystem, option: &str) -> Option<&'static str> {
     denied.find(|(list, _)| list.iter().any(&is)).map(|(_, reason)| *reason)
 }
 
-/// Options and their values, each option once: mke2fs heeds the last of two.
+/// Options and their values, each option once: of two, mke2fs uses the last.
 #[derive(Debug, Default)]
 struct Arguments(Vec<(String, String)>);
 
@@ -101,26 +82,26 @@ impl Tuning {
         let format = matches!(self.discard, Discard::Format | Discard::Both);
         let mut words = vec!["-q".to_owned()];
         if filesystem.is_ext() {
-            // No blocks are kept back for root: the volume belongs to one workload.
+            // No blocks are reserved for root: the volume belongs to one workload.
             if !self.mkfs_options.iter().any(|word| word == "-m") {
                 given.add("-m", "0");
             }
             given.add("-E", if format { "discard" } else { "nodiscard" });
-            // The default, `continue`, lets damage spread while the pod writes.
+            // With the default, `continue`, damage spreads while the pod writes.
             given.add("-e", "remount-ro");
         } else if !format {
             // A blank disk has nothing to discard, and large ones take minutes.
             words.push("-K".to_owned());
         }
-        self.typed(filesystem, &mut given)?;
-        self.free(filesystem, &mut given)?;
+        self.add_parameters(filesystem, &mut given)?;
+        self.add_options(filesystem, &mut given)?;
         let given = given.0.into_iter();
         let given = given.flat_map(|(option, value)| [option, value]);
         words.extend(given.filter(|word| !word.is_empty()));
         Ok(words)
     }
 
-    fn typed(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
+    fn add_parameters(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
         use crate::model::context::{BLOCK_SIZE, BYTES_PER_INODE, INODE_SIZE, LABEL, PROJECT_QUOTA};
         let refuse = |key, value: &str, allowed: &str| {
             let allowed = format!("with {filesystem}, {allowed}");
@@ -157,7 +138,7 @@ impl Tuning {
         }
         if let Some(ratio) = self.bytes_per_inode {
             if !filesystem.is_ext() {
-                let allowed = "none: it makes inodes as they are needed";
+                let allowed = "none: it allocates inodes dynamically";
                 return refuse(BYTES_PER_INODE, &ratio.to_string(), allowed);
             }
             given.add("-i", &ratio.to_string());
@@ -179,7 +160,7 @@ impl Tuning {
                     given.add("-O", "quota,project");
                     given.add("-E", "quotatype=prjquota");
                 }
-                // It needs no preparation.
+                // No option of mkfs is required.
                 Filesystem::Xfs => {}
                 Filesystem::Ext3 | Filesystem::Btrfs => {
                     let allowed = "\"false\": ext4 and xfs have project quota";
@@ -190,8 +171,8 @@ impl Tuning {
         Ok(())
     }
 
-    /// Adds `mkfsOptions`. mkfs rejects what it does not know.
-    fn free(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
+    /// Adds `mkfsOptions`. mkfs rejects unknown options.
+    fn add_options(&self, filesystem: Filesystem, given: &mut Arguments) -> Result<(), InvalidTuning> {
         let refuse = |why: String| {
             let allowed = format!("options of mkfs.{filesystem} and their values; {why}");
             let value = self.mkfs_options.join(" ");
@@ -223,7 +204,7 @@ impl Tuning {
             };
             for part in value.split(',') {
                 let name = part.split('=').next().unwrap_or_default();
-                // mke2fs ignores the case of features, and also takes them by number.
+                // mke2fs ignores the case of features, and also accepts their numbers.
                 let lower = name.to_lowercase();
                 if lower.trim_start_matches(['^', '-', '+']).starts_with("feature_") {
                     return Err(refuse(format!("{name:?} is denied: it names a feature by its number")));
@@ -231,7 +212,7 @@ impl Tuning {
                 denied(if filesystem.is_ext() { &lower } else { name })?;
             }
             if value.contains('/') {
-                return Err(refuse(format!("{value:?} is denied: {OTHER_PLACE}")));
+                return Err(refuse(format!("{value:?} is denied: {OTHER_TARGET}")));
             }
             given.add(option, value);
         }
@@ -248,7 +229,7 @@ mod tests {
     fn tuning(parameters: &[(&str, &str)]) -> Tuning {
         let mut tuning = Tuning::default();
         for (key, value) in parameters {
-            assert_eq!(tuning.take(key, value), Ok(true));
+            assert_eq!(tuning.set(key, value), Ok(true));
         }
         tuning
     }
@@ -261,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tuned_is_made_as_ever() {
+    fn default_arguments() {
         for (filesystem, line) in [
             (
                 Ext4,
@@ -281,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn each_filesystem_gets_its_own_words_and_each_option_once() {
+    fn parameters_become_options_of_each_filesystem_and_each_option_occurs_once() {
         let common = [("blockSize", "4096"), ("label", "data"), ("discard", "format")];
         assert_eq!(arguments(Xfs, &common).unwrap(), "-q -b size=4096 -L data");
         assert_eq!(arguments(Btrfs, &common).unwrap(), "-q -s 4096 -L data");
@@ -302,28 +283,28 @@ mod tests {
     }
 
     #[test]
-    fn options_that_force_or_name_another_place_are_denied_with_the_reason() {
+    fn options_that_force_or_name_another_target_are_denied_with_the_reason() {
         for (filesystem, options, why) in [
             (Ext4, "-F", FORCE),
             (Ext4, "-FF", "not an option"),
             (Ext4, "-qF", "not an option"),
             (Ext4, "-q -F", FORCE),
-            (Ext4, "-d /etc", OTHER_PLACE),
-            (Ext4, "-d dir", OTHER_PLACE),
-            (Ext4, "-l blocks", OTHER_PLACE),
-            (Ext4, "-z undo", OTHER_PLACE),
-            (Ext4, "-E stride=16,offset=4096", OTHER_PLACE),
-            (Ext4, "-R offset=4096", OTHER_PLACE),
-            (Ext4, "-J size=64,device=/dev/vda", OTHER_PLACE),
+            (Ext4, "-d /etc", OTHER_TARGET),
+            (Ext4, "-d dir", OTHER_TARGET),
+            (Ext4, "-l blocks", OTHER_TARGET),
+            (Ext4, "-z undo", OTHER_TARGET),
+            (Ext4, "-E stride=16,offset=4096", OTHER_TARGET),
+            (Ext4, "-R offset=4096", OTHER_TARGET),
+            (Ext4, "-J size=64,device=/dev/vda", OTHER_TARGET),
             (Ext4, "-O quota,^has_journal", NO_JOURNAL),
             (Ext4, "-O none", NO_JOURNAL),
             (Ext4, "-O NONE", NO_JOURNAL),
             (Ext4, "-O ^Has_Journal", NO_JOURNAL),
             (Ext4, "-O ^FEATURE_C2", "by its number"),
             (Ext4, "-E assume_storage_prezeroed=1", "sampled"),
-            (Ext4, "-O journal_dev", NOTHING),
-            (Ext4, "-n", NOTHING),
-            (Ext4, "-S", NOTHING),
+            (Ext4, "-O journal_dev", INCOMPLETE),
+            (Ext4, "-n", INCOMPLETE),
+            (Ext4, "-S", INCOMPLETE),
             (Ext4, "-c", "every block"),
             (Ext4, "-e continue", "remount-ro"),
             (Ext4, "-E", "needs a value"),
@@ -333,24 +314,24 @@ mod tests {
             (Ext4, "-q 1g", "not an option"),
             (Ext4, "-m 1 1g", "not an option"),
             (Ext4, "-m 1 -- /dev/vda", "not an option"),
-            (Ext4, "-Y /dev/vda", OTHER_PLACE),
+            (Ext4, "-Y /dev/vda", OTHER_TARGET),
             (Xfs, "-f", FORCE),
-            (Xfs, "-N", NOTHING),
-            (Xfs, "-l size=64m,logdev=/dev/vda", OTHER_PLACE),
-            (Xfs, "-d file=1", OTHER_PLACE),
-            (Xfs, "-d name=vda", OTHER_PLACE),
-            (Xfs, "-r rtdev=/dev/vda", OTHER_PLACE),
-            (Xfs, "-p proto", OTHER_PLACE),
-            (Xfs, "-c options=file", OTHER_PLACE),
+            (Xfs, "-N", INCOMPLETE),
+            (Xfs, "-l size=64m,logdev=/dev/vda", OTHER_TARGET),
+            (Xfs, "-d file=1", OTHER_TARGET),
+            (Xfs, "-d name=vda", OTHER_TARGET),
+            (Xfs, "-r rtdev=/dev/vda", OTHER_TARGET),
+            (Xfs, "-p proto", OTHER_TARGET),
+            (Xfs, "-c options=file", OTHER_TARGET),
             (Btrfs, "-f", FORCE),
             (Btrfs, "--force", FORCE),
             (Btrfs, "--fo", FORCE),
-            (Btrfs, "--rootdir=dir", OTHER_PLACE),
-            (Btrfs, "-r dir", OTHER_PLACE),
-            (Btrfs, "--shrink", NOTHING),
-            (Btrfs, "-O list-all", NOTHING),
+            (Btrfs, "--rootdir=dir", OTHER_TARGET),
+            (Btrfs, "-r dir", OTHER_TARGET),
+            (Btrfs, "--shrink", INCOMPLETE),
+            (Btrfs, "-O list-all", INCOMPLETE),
             (Btrfs, "-K /dev/vdb", "not an option"),
-            (Btrfs, "--new-switch /dev/vdb", OTHER_PLACE),
+            (Btrfs, "--new-switch /dev/vdb", OTHER_TARGET),
         ] {
             let text = arguments(filesystem, &[("mkfsOptions", options)]).unwrap_err();
             for part in ["mkfsOptions", options, why] {
@@ -360,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn mkfs_judges_all_other_options() {
+    fn all_other_options_are_passed_to_mkfs() {
         for (filesystem, options, parts) in [
             (
                 Ext4,
@@ -390,12 +371,12 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_a_filesystem_does_not_know_is_refused_with_what_it_takes() {
+    fn a_parameter_that_a_filesystem_does_not_support_is_rejected_with_the_allowed_values() {
         for (filesystem, key, value, allowed) in [
             (Ext4, "blockSize", "64k", "1024 to 4096"),
             (Btrfs, "inodeSize", "512", "no fixed size"),
             (Xfs, "inodeSize", "4096", "512 to 2048"),
-            (Xfs, "bytesPerInode", "16k", "as they are needed"),
+            (Xfs, "bytesPerInode", "16k", "dynamically"),
             (Xfs, "label", "a-very-long-label", "at most 12"),
             (Ext3, "projectQuota", "true", "ext4 and xfs"),
             (Btrfs, "projectQuota", "true", "ext4 and xfs"),

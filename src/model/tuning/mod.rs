@@ -1,5 +1,5 @@
-//! How a class wants its filesystems made and looked after: parameters of the StorageClass, which the controller
-//! checks and passes on, and the node reads again.
+//! mkfs, fsck, mount and block device options of a StorageClass. The controller checks them and passes them to the node
+//! in the volume context.
 
 use std::fmt;
 
@@ -10,9 +10,10 @@ use super::{Filesystem, context};
 mod block_settings;
 mod features;
 mod mkfs;
+mod value;
 
 pub use block_settings::BlockSettings;
-pub use mkfs::InvalidTuning;
+pub use value::InvalidTuning;
 
 /// How an ext3 or ext4 is checked before a writable mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,7 +24,6 @@ pub enum Fsck {
     /// `e2fsck -p`, as kubelet runs it before it mounts a filesystem: safe repairs only.
     #[default]
     Preen,
-    /// No check.
     None,
 }
 
@@ -37,33 +37,29 @@ impl fmt::Display for Fsck {
     }
 }
 
-/// When the disk is expected which blocks are free.
+/// When the disk is informed of free blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Discard {
     #[default]
     None,
-    /// Whenever files are deleted: the mount option.
+    /// When files are deleted: the mount option.
     Mount,
-    /// Once, when the filesystem is made.
+    /// When the filesystem is created.
     Format,
     Both,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tuning {
-    /// `fsck`
     pub fsck: Fsck,
-    /// `discard`
     pub discard: Discard,
-    /// `projectQuota`: whether directories can be limited.
+    /// `projectQuota`: whether mkfs and mount enable project quota.
     pub project_quota: bool,
     /// `blockSize` in bytes.
     pub block_size: Option<u64>,
     /// `inodeSize` in bytes.
     pub inode_size: Option<u64>,
-    /// `bytesPerInode`
     pub bytes_per_inode: Option<u64>,
-    /// `label`
     pub label: Option<String>,
     /// `mkfsOptions`, word by word.
     pub mkfs_options: Vec<String>,
@@ -74,7 +70,6 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The parameters, as they are spelled.
     pub const KEYS: [&str; 10] = [
         context::FSCK,
         context::DISCARD,
@@ -91,8 +86,8 @@ impl Tuning {
     /// Sets a parameter, whose name is case-insensitive. False if the name is unknown.
     ///
     /// # Errors
-    /// If the value is not allowed for any filesystem.
-    pub fn take(&mut self, key: &str, value: &str) -> Result<bool, InvalidTuning> {
+    /// The value is not allowed for any filesystem.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<bool, InvalidTuning> {
         let Some(key) = Self::KEYS.into_iter().find(|of| of.eq_ignore_ascii_case(key)) else {
             return Ok(false);
         };
@@ -117,22 +112,19 @@ impl Tuning {
                 };
             }
             context::PROJECT_QUOTA => {
-                self.project_quota = match value.to_ascii_lowercase().as_str() {
-                    "true" | "yes" | "1" | "enabled" => true,
-                    "false" | "no" | "0" | "disabled" | "" => false,
-                    _ => return Err(refuse("\"true\" or \"false\"")),
-                };
+                let enabled = context::boolean(value).or(value.is_empty().then_some(false));
+                self.project_quota = enabled.ok_or_else(|| refuse("\"true\" or \"false\""))?;
             }
             context::BLOCK_SIZE => {
-                self.block_size = power(value, 512, 64 << 10).map_err(|a| refuse(&a))?;
+                self.block_size = value::power(value, 512, 64 << 10).map_err(|a| refuse(&a))?;
             }
             context::INODE_SIZE => {
-                self.inode_size = power(value, 128, 4096).map_err(|a| refuse(&a))?;
+                self.inode_size = value::power(value, 128, 4096).map_err(|a| refuse(&a))?;
             }
             context::BYTES_PER_INODE => {
-                self.bytes_per_inode = power(value, 1024, 64 << 20).map_err(|a| refuse(&a))?;
+                self.bytes_per_inode = value::power(value, 1024, 64 << 20).map_err(|a| refuse(&a))?;
             }
-            context::LABEL => self.label = label(value).map_err(refuse)?,
+            context::LABEL => self.label = value::label(value).map_err(refuse)?,
             context::PARTITION => {
                 self.partition = match value {
                     "1" => true,
@@ -146,19 +138,19 @@ impl Tuning {
         Ok(true)
     }
 
-    /// Reads it off the map that travels with a volume.
+    /// Parses the volume context.
     ///
     /// # Errors
-    /// When a value is not allowed.
+    /// A value is not allowed.
     pub fn of<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, InvalidTuning> {
         let mut tuning = Self::default();
         for (key, value) in map {
-            tuning.take(key, value)?;
+            tuning.set(key, value)?;
         }
         Ok(tuning)
     }
 
-    /// As it travels with a volume: what is not the default.
+    /// The entries of the volume context: parameters that are not the default.
     #[must_use]
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let number = |key, value: Option<u64>| value.map(|value| (key, value.to_string()));
@@ -187,7 +179,7 @@ impl Tuning {
         .collect()
     }
 
-    /// Mount options that it brings along.
+    /// The mount options of `discard` and `projectQuota`.
     #[must_use]
     pub fn mount_options(&self, filesystem: Filesystem) -> Vec<&'static str> {
         let discard = match self.discard {
@@ -202,50 +194,12 @@ impl Tuning {
     }
 }
 
-/// A power of two of bytes within bounds, with k, m or g or without; none when empty. Else what is allowed.
-fn power(text: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    size(text)
-        .filter(|n| n.is_power_of_two() && (least..=most).contains(n))
-        .map(Some)
-        .ok_or_else(|| format!("a power of two from {least} to {most}, in bytes; k and m are allowed"))
-}
-
-/// Digits and nothing else: no sign, no space.
-fn number(text: &str) -> Option<u64> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
-}
-
-/// A number of bytes, with k, m or g for the powers of 1024.
-fn size(text: &str) -> Option<u64> {
-    let unit = match text.bytes().last()?.to_ascii_lowercase() {
-        b'k' => 1 << 10,
-        b'm' => 1 << 20,
-        b'g' => 1 << 30,
-        _ => return number(text),
-    };
-    number(text.get(..text.len() - 1)?)?.checked_mul(unit)
-}
-
-fn label(text: &str) -> Result<Option<String>, &'static str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    // Otherwise the value could be parsed as an option.
-    if text.starts_with('-') || !text.chars().all(fits) || text.len() > 255 {
-        return Err("letters, digits, dot, dash and underscore, not beginning with a dash");
-    }
-    Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_travels_and_is_read_again() {
+    fn entries_of_the_volume_context_are_parsed_again() {
         let mut tuning = Tuning::default();
         assert!(tuning.entries().is_empty());
         for (key, value) in [
@@ -260,9 +214,9 @@ mod tests {
             ("sysConfig", "queue/read_ahead_kb=4096"),
             ("partition", "1"),
         ] {
-            assert_eq!(tuning.take(key, value), Ok(true), "{key}");
+            assert_eq!(tuning.set(key, value), Ok(true), "{key}");
         }
-        assert_eq!(tuning.take("fsType", "xfs"), Ok(false));
+        assert_eq!(tuning.set("fsType", "xfs"), Ok(false));
         let map: std::collections::HashMap<_, _> = tuning
             .entries()
             .into_iter()
@@ -273,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_is_told_with_its_key_and_what_is_allowed() {
+    fn an_invalid_value_is_reported_with_its_key_and_the_allowed_values() {
         for (key, value) in [
             ("fsck", "yes"),
             ("discard", "always"),
@@ -286,7 +240,7 @@ mod tests {
             ("sysConfig", "queue/nr_requests=0"),
             ("partition", "2"),
         ] {
-            let text = Tuning::default().take(key, value).unwrap_err().to_string();
+            let text = Tuning::default().set(key, value).unwrap_err().to_string();
             assert!(
                 text.contains(key) && text.contains(value) && text.contains("allowed: "),
                 "{text}"

@@ -5,7 +5,7 @@ use super::*;
 
 fn with_settings(text: &str) -> StageRequest {
     let mut request = stage_request();
-    let known = request.tuning.take("sysConfig", text).unwrap();
+    let known = request.tuning.set("sysConfig", text).unwrap();
     assert!(known);
     request
 }

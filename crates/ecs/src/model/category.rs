@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use super::size::Gib;
 
-/// Most IOPS that a `cloud_auto` of any size can buy on top of its baseline.
+/// Maximum provisioned IOPS of a `cloud_auto` of any size.
 pub const MOST_PROVISIONED_IOPS: u32 = 50_000;
 
-/// The smallest `cloud_auto` that may burst, or buy IOPS.
+/// The smallest `cloud_auto` that supports bursting and provisioned IOPS.
 const LEAST_BURST: Gib = Gib(4);
 
 /// IOPS of a `cloud_auto` of C GiB without provisioned ones: max(min(1800 + 50 C, 50000), 3000).
@@ -25,17 +25,14 @@ pub fn auto_baseline_iops(size: Gib) -> u32 {
 /// The kind of disk, `DiskCategory` in the API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// `cloud`: basic, no longer sold for new instance types.
+    /// `cloud`: basic, not available for new instance types.
     Cloud,
-    /// `cloud_efficiency`
     CloudEfficiency,
-    /// `cloud_ssd`
     CloudSsd,
     /// `cloud_essd`: the one that has performance levels.
     CloudEssd,
     /// `cloud_auto`: ESSD AutoPL.
     CloudAuto,
-    /// `cloud_essd_entry`
     CloudEssdEntry,
     /// `cloud_regional_disk_auto`: kept in several zones of the region, and bound to none.
     CloudRegionalDiskAuto,
@@ -145,7 +142,7 @@ impl Category {
         self.has_burst() && size >= LEAST_BURST
     }
 
-    /// The most IOPS that a disk of this size can buy on top of its baseline: for `cloud_auto` of C
+    /// Maximum provisioned IOPS of a disk of this size: for `cloud_auto` of C
     /// GiB min(1000 C - baseline, 50000), none up to 3 GiB, with a baseline of
     /// max(min(1800 + 50 C, 50000), 3000).
     #[must_use]
@@ -202,9 +199,7 @@ pub enum PerformanceLevel {
     /// The slowest, from 1 GiB.
     Pl0,
     Pl1,
-    /// From 461 GiB.
     Pl2,
-    /// From 1261 GiB.
     Pl3,
 }
 
@@ -271,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_moves_the_smallest_size() {
+    fn the_smallest_size_depends_on_the_level() {
         let least = |level| *Category::CloudEssd.sizes_at(level).unwrap().start();
         assert_eq!(least(None), least(Some(PerformanceLevel::Pl1)));
         let all = PerformanceLevel::ALL.map(|level| least(Some(level)).0);
@@ -281,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn iops_to_buy_grow_with_the_size_of_an_auto_disk() {
+    fn provisioned_iops_are_limited_by_the_size_of_an_auto_disk() {
         let most = |gib| Category::CloudAuto.most_provisioned_iops(Gib(gib));
         assert_eq!([1, 3, 4, 10, 40].map(most), [0, 0, 1000, 7000, 36_200]);
         assert_eq!([100, 65536].map(most), [50_000, 50_000]);
@@ -322,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn available_never_includes_what_loses_data_or_is_not_sold_everywhere() {
+    fn available_excludes_categories_that_lose_data_or_are_not_generally_available() {
         for name in [
             "cloud_regional_disk_auto",
             "elastic_ephemeral_disk_standard",

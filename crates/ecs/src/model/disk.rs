@@ -1,4 +1,4 @@
-//! A disk as the cloud describes it.
+//! Disks, as `DescribeDisks` returns them.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
 
-/// The serial by which a guest identifies its disks.
+/// The serial by which the guest identifies a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial(String);
 
 impl Serial {
-    /// A serial from the API or from sysfs, where some kernels pad it with spaces. None when empty:
-    /// disks made before 2020-06-10 have none.
+    /// A serial from the API or from sysfs, where some kernels pad it with spaces. None if empty: disks created before
+    /// 2020-06-10 have no serial.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 
-    /// The serial that a disk's id says: the id without `d-` (ECS API, `SerialNumber`).
+    /// The serial of a disk by its ID, without `d-` (ECS API, `SerialNumber`).
     #[must_use]
     pub fn from_disk_id(id: &DiskId) -> Self {
         let id = id.as_str();
@@ -42,19 +42,16 @@ impl fmt::Display for Serial {
     }
 }
 
-/// Where a disk is in its life (`Status` in the API).
+/// The state of a disk (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskStatus {
     Creating,
     Available,
-    /// On its way to an instance.
     Attaching,
     InUse,
-    /// On its way off an instance.
     Detaching,
     /// Being reset to a snapshot.
     ReIniting,
-    /// A word that this driver does not know.
     Unknown(String),
 }
 
@@ -62,66 +59,63 @@ words!(
     DiskStatus: Creating = "Creating", Available = "Available", Attaching = "Attaching", InUse = "In_use", Detaching = "Detaching", ReIniting = "ReIniting"
 );
 
-/// What a disk holds (`Type` in the API).
+/// The use of a disk (`Type` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskKind {
-    /// Data: ours to handle.
     Data,
-    /// The system of an instance: never ours.
+    /// The boot disk of an instance, which the driver never manages.
     System,
-    /// A word that this driver does not know.
     Unknown(String),
 }
 
 words!(DiskKind: Data = "data", System = "system");
 
-/// One row of `DescribeDisks`: what it said, at a moment that may lie seconds back.
+/// A row of `DescribeDisks`, which may be seconds old.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     pub id: DiskId,
-    /// The serial that the guest sees; none on very old disks.
+    /// None for disks created before 2020-06-10.
     pub serial: Option<Serial>,
-    /// The name it was created under.
+    /// The name of the disk in the cloud.
     pub name: String,
-    /// Where it lives; none for a regional disk.
+    /// None for a regional disk.
     pub zone: Option<ZoneId>,
     pub category: Category,
-    /// `PL0` … `PL3` as the cloud writes it; none where the category has no levels.
+    /// `PL0` to `PL3`; none for categories without levels.
     pub performance_level: Option<String>,
-    /// IOPS bought on top of the baseline (`cloud_auto`); 0 where there are none.
+    /// Provisioned IOPS of a `cloud_auto` in addition to the baseline.
     pub provisioned_iops: u32,
     /// Whether it may exceed its baseline, and is billed for that (`cloud_auto`).
     pub bursting: bool,
-    /// Whether several instances may hold it at once (`MultiAttach` is `Enabled`).
+    /// Whether it can be attached to several instances (`MultiAttach` is `Enabled`).
     pub multi_attach: bool,
     /// Whether the disk is deleted with the instance that it is attached to.
     pub delete_with_instance: bool,
-    /// The resource group it is billed to, as the cloud names it.
+    /// The ID of the resource group.
     pub resource_group: Option<String>,
     pub size: Gib,
     pub kind: DiskKind,
-    /// Where it is in its life. Never enough to tell who holds it: see `attachments`.
+    /// Does not prove where the disk is attached: see `attachments`.
     pub status: DiskStatus,
-    /// The instances that hold it.
+    /// The instances that it is attached to.
     pub attachments: Vec<InstanceId>,
-    /// The snapshot it was made from.
+    /// The snapshot that it was created from.
     pub source_snapshot: Option<SnapshotId>,
     /// Whether it is encrypted at rest.
     pub encrypted: bool,
-    /// The key, where it is encrypted by one of the user's.
+    /// The KMS key, if it is one of the user.
     pub kms_key: Option<String>,
-    /// Why the cloud has locked it, such as `financial` or `security`; empty when it has not.
+    /// The reasons for which the cloud has locked it, such as `financial` or `security`.
     pub locks: Vec<String>,
     pub tags: Tags,
-    /// When it was created.
     pub created: Option<Timestamp>,
-    /// When it was last attached, to the second; none where the cloud does not say, as of a free disk.
+    /// When it was last attached, to the second; not reported for an unattached disk.
     pub attached: Option<Timestamp>,
-    /// When it was last detached, to the second; none where the cloud does not say, as of a held disk.
+    /// When it was last detached, to the second; not reported for an attached disk.
     pub detached: Option<Timestamp>,
 }
 
-/// Where it is in its life and who holds it, for an operator.
+/// The state and attachments, for operators.
 impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "disk {} is {}", self.id, self.status)?;
@@ -133,7 +127,7 @@ impl fmt::Display for Disk {
 }
 
 impl Disk {
-    /// Whether this instance holds the disk.
+    /// Whether it is attached to this instance, or being attached or detached.
     #[must_use]
     pub fn is_attached_to(&self, instance: &InstanceId) -> bool {
         self.attachments.contains(instance)
@@ -151,7 +145,7 @@ impl Disk {
         self.delete_with_instance && self.kind != DiskKind::System && !self.category.is_ephemeral()
     }
 
-    /// Whether nobody holds it, nor is about to.
+    /// Neither attached nor attaching.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.status == DiskStatus::Available && self.attachments.is_empty()

@@ -27,7 +27,7 @@ pub struct HealthEvent {
     pub id: String,
 }
 
-/// What the cloud says of it, for an operator.
+/// The health for operators, with the cloud's events.
 impl fmt::Display for DiskHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "disk {} is {}", self.disk, self.status)?;

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A text that cannot be an id of the wanted kind.
+/// A text that is not an ID of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is not a valid {kind}; expected: {rule}")]
 pub struct InvalidId {
-    /// What was wanted, in words: "disk ID".
+    /// The expected kind: "disk ID".
     pub kind: &'static str,
     pub value: String,
     pub rule: &'static str,

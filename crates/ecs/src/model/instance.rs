@@ -14,7 +14,6 @@ pub enum InstanceStatus {
     Running,
     Stopping,
     Stopped,
-    /// A word that this driver does not know.
     Unknown(String),
 }
 

@@ -16,7 +16,6 @@ pub enum SnapshotStatus {
     Accomplished,
     /// It will never be usable.
     Failed,
-    /// A word that this driver does not know.
     Unknown(String),
 }
 
@@ -30,7 +29,7 @@ pub struct Snapshot {
     pub id: SnapshotId,
     /// The name it was created under.
     pub name: String,
-    /// The disk it was taken of, which may be gone by now.
+    /// The source disk, which may have been deleted.
     pub source_disk: Option<DiskId>,
     /// The capacity of that disk at the cut: a disk from this snapshot is never smaller.
     pub source_size: Gib,

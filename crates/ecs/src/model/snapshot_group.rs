@@ -26,7 +26,7 @@ pub struct SnapshotGroup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
     pub snapshot: SnapshotId,
-    /// The disk it was taken of.
+    /// The source disk.
     pub source: Option<DiskId>,
 }
 

@@ -1,20 +1,20 @@
-//! What can be bought where (`DescribeAvailableResource`). A hint, not a promise: it lags.
+//! Available categories by zone (`DescribeAvailableResource`). The response lags, so it is only a hint.
 
 use super::category::Category;
 use super::id::ZoneId;
 
-/// Whether a category can be had in a zone.
+/// Whether a category is in stock in a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stock {
     pub category: Category,
-    /// Whether the cloud says that there is stock.
+    /// Whether the cloud reports stock.
     pub available: bool,
 }
 
-/// What one zone sells.
+/// The stock of a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneStock {
-    /// The zone; none is the region as a whole.
+    /// None for the region as a whole.
     pub zone: Option<ZoneId>,
     pub categories: Vec<Stock>,
 }

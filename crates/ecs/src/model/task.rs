@@ -26,7 +26,6 @@ pub enum TaskStatus {
     Finished,
     /// Given up; what it should have changed is as it was.
     Failed,
-    /// A word that this driver does not know.
     Unknown(String),
 }
 

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_run_into_each_other() {
+    fn parts_of_a_token_are_separated() {
         assert_ne!(
             ClientToken::derive("CreateDisk", ["ab", "c"]),
             ClientToken::derive("CreateDisk", ["a", "bc"])

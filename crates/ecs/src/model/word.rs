@@ -1,6 +1,6 @@
 //! Words of the API.
 
-/// Conversions of an enum with a variant for each known word, and `Unknown(String)` for the others.
+/// Conversions of an enum with a variant for each word, and `Unknown(String)` for words of later versions of the API.
 macro_rules! words {
     ($name:ident: $($variant:ident = $word:literal),*) => {
         impl $name {
