@@ -20,7 +20,7 @@ use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVol
 use diskplugin::csi::proto::{NodeStageVolumeRequest, VolumeCapability};
 use diskplugin::linux::{Command, Exec, Host, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Serial};
-use diskplugin::node::{NodeServices, Settings};
+use diskplugin::node::{NodeServices, NodeSettings};
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::{Code, Request};
 
@@ -65,7 +65,7 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     fs::create_dir(&links)?;
     let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-    let settings = Settings {
+    let settings = NodeSettings {
         id: "i-bench".parse()?,
         zone: "cn-beijing-a".parse()?,
         max_volumes: None,

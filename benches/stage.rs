@@ -17,7 +17,7 @@ use diskplugin::linux::{
     Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots,
 };
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
+use diskplugin::node::{Access, NodeServices, NodeSettings, StageRequest, UnstageRequest, Volume};
 use tokio::time::Instant;
 
 const SIZE: u64 = 20 << 30;
@@ -165,8 +165,8 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn settings(dir: &Path) -> anyhow::Result<Settings> {
-    Ok(Settings {
+fn settings(dir: &Path) -> anyhow::Result<NodeSettings> {
+    Ok(NodeSettings {
         id: "i-bench".parse()?,
         zone: "cn-beijing-c".parse()?,
         max_volumes: None,

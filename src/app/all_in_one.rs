@@ -22,7 +22,7 @@ use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
 use crate::model::{Bytes, ClusterId, RegionId};
-use crate::node::Settings;
+use crate::node::NodeSettings;
 
 /// Controller and node of one driver process.
 pub(crate) struct Driver {
@@ -31,7 +31,7 @@ pub(crate) struct Driver {
     pub(crate) registration: Option<Registration>,
     pub(crate) region: RegionId,
     pub(crate) cluster: ClusterId,
-    pub(crate) node: Settings,
+    pub(crate) node: NodeSettings,
     pub(crate) telemetry: Telemetry,
     pub(crate) pages: cli::PageArgs,
     /// How often volumes are counted for metrics.
@@ -143,7 +143,7 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
         registration,
         region,
         cluster,
-        node: Settings {
+        node: NodeSettings {
             id,
             zone,
             max_volumes,
@@ -171,7 +171,7 @@ mod mock {
     use anyhow::Context;
     use fake_ecs::{Cloud, Node, Options};
 
-    use super::{Driver, Future, MAX_VOLUMES, Settings, Telemetry, cli, max_volumes, registration};
+    use super::{Driver, Future, MAX_VOLUMES, NodeSettings, Telemetry, cli, max_volumes, registration};
     use crate::app::{cloud, mock_cloud};
     use crate::model::{ClusterId, RegionId, ZoneId};
     use crate::node::InstanceTypeSource;
@@ -206,7 +206,7 @@ mod mock {
                 registration,
                 region,
                 cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
-                node: Settings {
+                node: NodeSettings {
                     device_dir: fake.device_dir(&own.id),
                     id: own.id.parse()?,
                     zone: own.zone.parse()?,

@@ -22,7 +22,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
-use crate::node::{InstanceTypeSource, NodeServices, Settings};
+use crate::node::{InstanceTypeSource, NodeServices, NodeSettings};
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
     if let Some(dir) = args.device_dir.as_deref().filter(|dir| !dir.is_dir()) {
         tracing::warn!("{}", missing_device_dir(dir));
     }
-    let settings = Settings {
+    let settings = NodeSettings {
         id: identity.id,
         zone: identity.zone,
         max_volumes,
@@ -200,7 +200,7 @@ fn missing_device_dir(dir: &Path) -> String {
     )
 }
 
-pub(crate) fn node(settings: Settings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {
+pub(crate) fn node(settings: NodeSettings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {
     tracing::info!(node.id = %settings.id, zone = %settings.zone, "managing the volumes of this node");
     let exec = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));

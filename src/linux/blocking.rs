@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_limit_includes_the_wait_for_the_turn() {
+    async fn the_deadline_includes_the_wait_for_earlier_calls() {
         const PATH: &str = "/limited";
         let (release, call) = stuck();
         let first = blocking(ample(), "read", Path::new(PATH), call);

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio::time::timeout;
 
 use super::uevent::{self, Uevents};
@@ -27,23 +26,27 @@ const SECOND_READ_DELAY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct DeviceChanges {
     /// None if this process receives no uevents.
-    events: Option<Box<dyn Events>>,
+    events: Option<Events>,
     /// The maximum time until the next read.
     interval: Duration,
     /// Whether the last read followed a uevent.
     needs_second_read: bool,
 }
 
-#[async_trait]
-trait Events: std::fmt::Debug + Send {
-    /// Waits for the next event.
-    async fn next(&mut self) -> std::io::Result<()>;
+#[derive(Debug)]
+enum Events {
+    Kernel(Uevents),
+    #[cfg(test)]
+    Fake(tokio::sync::watch::Receiver<()>),
 }
 
-#[async_trait]
-impl Events for Uevents {
+impl Events {
     async fn next(&mut self) -> std::io::Result<()> {
-        Self::next(self).await
+        match self {
+            Self::Kernel(events) => events.next().await,
+            #[cfg(test)]
+            Self::Fake(events) => events.changed().await.map_err(std::io::Error::other),
+        }
     }
 }
 
@@ -56,7 +59,7 @@ impl DeviceChanges {
             Uevents::open().map_err(|error| format!("the netlink socket cannot be opened: {error}"))
         };
         let events = opened.inspect_err(|reason| warn(reason)).ok();
-        let mut changes = Self::new(events.map(|events| -> Box<dyn Events> { Box::new(events) }));
+        let mut changes = Self::new(events.map(Events::Kernel));
         if polls_directory {
             changes.interval = DIRECTORY_INTERVAL;
         }
@@ -65,10 +68,10 @@ impl DeviceChanges {
 
     #[cfg(test)]
     pub(crate) fn fake(events: tokio::sync::watch::Receiver<()>) -> Self {
-        Self::new(Some(Box::new(events)))
+        Self::new(Some(Events::Fake(events)))
     }
 
-    fn new(events: Option<Box<dyn Events>>) -> Self {
+    fn new(events: Option<Events>) -> Self {
         Self {
             interval: match events {
                 Some(_) => MAX_INTERVAL,
@@ -119,13 +122,6 @@ mod tests {
     use crate::base::Deadline;
     use crate::linux::{Command, Exec, ProcessExec};
 
-    #[async_trait]
-    impl Events for watch::Receiver<()> {
-        async fn next(&mut self) -> std::io::Result<()> {
-            self.changed().await.map_err(std::io::Error::other)
-        }
-    }
-
     /// How long some calls take, in milliseconds.
     async fn waits(changes: &mut DeviceChanges) -> Vec<u128> {
         let mut waits = Vec::new();
@@ -155,7 +151,7 @@ mod tests {
         assert_eq!(waits(&mut changes).await, [10; 4]);
         // Also after a uevent.
         let (sender, receiver) = watch::channel(());
-        changes.events = Some(Box::new(receiver));
+        changes.events = Some(Events::Fake(receiver));
         sender.send_replace(());
         assert_eq!(waits(&mut changes).await, [0, 10, 10, 10]);
     }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 /// Read-locked while a command is started. Open files belong to the process, and so does the lock.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// How long a started child is given to close its copies; it takes microseconds unless the machine is overloaded.
+/// Timeout for a started child to close its copies, which takes microseconds unless the machine is overloaded.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Commands that are started at once.
@@ -29,8 +29,8 @@ pub(super) const MAX_STARTS: usize = 8;
 
 static STARTS: Semaphore = Semaphore::const_new(MAX_STARTS);
 
-/// Starts a command outside the runtime's thread: that takes until no exclusive file is being closed, and the child
-/// executes its program. `started` is called before that becomes known.
+/// Starts a command on a blocking thread: it waits until no exclusive file is being closed, and until the child executes
+/// its program. `started` is called before that.
 pub(super) async fn start(mut command: Command, started: impl FnOnce(&Child) + Send + 'static) -> io::Result<Child> {
     let permit = STARTS.acquire().await.map_err(io::Error::other)?;
     let start = spawn_blocking(move || {

@@ -13,7 +13,7 @@ pub enum CheckResult {
     Repaired,
     /// Errors remain, which an operator must repair.
     Damaged,
-    /// The check itself failed, which says nothing about the filesystem: the device was in use, memory ran out, or a
+    /// The check itself failed, which proves nothing about the filesystem: the device was in use, memory ran out, or a
     /// signal terminated it.
     Failed,
 }
@@ -27,7 +27,7 @@ pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Comm
     Command::new(format!("mkfs.{filesystem}")).args(arguments).arg(device)
 }
 
-/// Lists the features that mkfs knows, for [`crate::model::Tuning::mkfs_arguments`]: the usage text of mkfs.xfs, the
+/// Lists the features that mkfs supports, for [`crate::model::Tuning::mkfs_arguments`]: the usage text of mkfs.xfs, the
 /// feature list of mkfs.btrfs. `None` for ext, whose features are complete.
 #[must_use]
 pub fn list_mkfs_features(filesystem: Filesystem) -> Option<Command> {
@@ -83,7 +83,7 @@ pub fn check_result(code: Option<i32>) -> CheckResult {
     }
 }
 
-/// Whether e2fsck rejects a filesystem because of features that it does not know.
+/// Whether e2fsck rejects a filesystem because of features that it does not support.
 #[must_use]
 pub fn is_unsupported(output: &str) -> bool {
     output.contains("has unsupported feature(s)")

@@ -1,5 +1,5 @@
 //! The devices, mounts and swap areas that use a mount or a device. Only text of procfs and sysfs is read, never a file
-//! of the filesystem itself, which may hang. Processes are not searched: the plugin does not see those of pods.
+//! of the filesystem itself, which may hang. Processes are not searched: those of pods are not visible to the plugin.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use super::sysfs::names;
 
 /// The device, and the filesystem on it wherever it is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sought {
+pub struct HolderQuery {
     /// The number that the mount table shows.
     pub number: DeviceNumber,
     pub node: PathBuf,
@@ -22,7 +22,7 @@ pub struct Sought {
     pub point: Option<PathBuf>,
 }
 
-impl Sought {
+impl HolderQuery {
     #[must_use]
     pub fn device(device: &Device) -> Self {
         Self {
@@ -49,12 +49,12 @@ impl Sought {
     }
 }
 
-/// The users in words. If there are none, a process uses it, and the text says how to find that on the machine.
+/// The users for a message. Without any, a process is the user, and the text describes how to find it on the node.
 #[must_use]
-pub fn list(users: &[String], sought: &Sought) -> String {
+pub fn list(users: &[String], query: &HolderQuery) -> String {
     const MAX: usize = 8;
     if users.is_empty() {
-        let path = sought.point.as_ref().unwrap_or(&sought.node).display();
+        let path = query.point.as_ref().unwrap_or(&query.node).display();
         return format!(
             "a process or another mount namespace; to find it, run `fuser -vm {path}` and \
              `grep -l {path} /proc/*/mountinfo` on the node"
@@ -71,12 +71,12 @@ pub fn list(users: &[String], sought: &Sought) -> String {
 ///
 /// # Errors
 /// A file of sysfs or procfs cannot be read, so that users may be missing.
-pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<String>> {
-    let mut users = devices(proc, sys, sought)?;
+pub(super) fn find(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<String>> {
+    let mut users = devices(proc, sys, query)?;
     let mounts = read_mounts(proc)?;
-    let blocks = |mount: &&Mount| match &sought.point {
+    let blocks = |mount: &&Mount| match &query.point {
         Some(point) => mount.point != *point && mount.point.starts_with(point),
-        None => sought.is_of(mount),
+        None => query.is_of(mount),
     };
     let blocking = mounts.iter().filter(blocks);
     users.extend(blocking.map(|mount| format!("a mount at {}", mount.point.display())));
@@ -87,15 +87,15 @@ pub(super) fn find(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<Strin
 ///
 /// # Errors
 /// As [`find`].
-pub(super) fn devices(proc: &Path, sys: &Path, sought: &Sought) -> Result<Vec<String>> {
+pub(super) fn devices(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let block = sys.join("block");
-    if let Some(name) = sought.node.file_name() {
+    if let Some(name) = query.node.file_name() {
         found = names(&block.join(name).join("holders"))?;
     }
     let mounts = read_mounts(proc)?;
     let is_on_it =
-        |file: &Path| file == sought.node || Mount::containing(&mounts, file).is_some_and(|mount| sought.is_of(mount));
+        |file: &Path| file == query.node || Mount::containing(&mounts, file).is_some_and(|mount| query.is_of(mount));
     if !block.is_dir() {
         return Err(io::ErrorKind::NotFound).io_context("list", &block);
     }
@@ -130,8 +130,8 @@ mod tests {
         31 20 254:16 / /target rw - ext4 /dev/vdb rw\n\
         32 31 0:40 / /target/sub rw - tmpfs tmpfs rw\n";
 
-    fn sought(point: Option<&str>) -> Sought {
-        Sought {
+    fn query(point: Option<&str>) -> HolderQuery {
+        HolderQuery {
             number: DeviceNumber { major: 254, minor: 16 },
             node: "/dev/vdb".into(),
             partitions: Vec::new(),
@@ -158,7 +158,7 @@ mod tests {
             (Some("/target"), "a mount at /target/sub"),
             (None, "a mount at /target"),
         ] {
-            let found = find(&proc, &sys, &sought(point)).unwrap();
+            let found = find(&proc, &sys, &query(point)).unwrap();
             assert_eq!(found, ["device dm-0", "device loop3", "swap", mount]);
         }
     }
@@ -167,26 +167,26 @@ mod tests {
     fn an_unreadable_list_is_not_an_empty_one() {
         let world = tempfile::tempdir().unwrap();
         let (proc, sys) = (world.path().join("proc"), world.path().join("sys"));
-        devices(&proc, &sys, &sought(None)).unwrap_err();
+        devices(&proc, &sys, &query(None)).unwrap_err();
         fs::create_dir_all(proc.join("self")).unwrap();
         fs::write(proc.join("self/mountinfo"), VOLUME).unwrap();
-        devices(&proc, &sys, &sought(None)).unwrap_err();
+        devices(&proc, &sys, &query(None)).unwrap_err();
         fs::create_dir_all(sys.join("block")).unwrap();
-        assert_eq!(devices(&proc, &sys, &sought(None)).unwrap(), Vec::<String>::new());
+        assert_eq!(devices(&proc, &sys, &query(None)).unwrap(), Vec::<String>::new());
         fs::create_dir(proc.join("swaps")).unwrap();
-        devices(&proc, &sys, &sought(None)).unwrap_err();
+        devices(&proc, &sys, &query(None)).unwrap_err();
         fs::remove_dir(proc.join("swaps")).unwrap();
         fs::write(sys.join("block/vdb"), "").unwrap();
-        devices(&proc, &sys, &sought(None)).unwrap_err();
+        devices(&proc, &sys, &query(None)).unwrap_err();
     }
 
     #[test]
-    fn a_long_list_is_cut_and_an_empty_one_says_how_to_find_the_process() {
+    fn a_long_list_is_truncated_and_an_empty_one_describes_how_to_find_the_process() {
         let many: Vec<_> = (0..11).map(|n| format!("device dm-{n}")).collect();
-        assert!(list(&many, &sought(None)).ends_with("device dm-7; 3 more"));
-        let process = list(&[], &sought(None));
+        assert!(list(&many, &query(None)).ends_with("device dm-7; 3 more"));
+        let process = list(&[], &query(None));
         assert!(process.contains("`fuser -vm /dev/vdb`"), "{process}");
-        let process = list(&[], &sought(Some("/target")));
+        let process = list(&[], &query(Some("/target")));
         assert!(process.contains("`fuser -vm /target`"), "{process}");
     }
 }

@@ -85,10 +85,10 @@ mod tests {
 
     const HUNG: &str = "5 0 40 1 7 0 56 2 1 3 3 1 0 8 0 2 0";
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[test]
-    fn it_waits_only_while_io_is_in_flight_and_none_completes() {
+    fn a_wait_ends_when_no_io_is_in_flight_or_some_completes() {
         let sys = tempfile::tempdir().unwrap();
         let dir = sys.path().join("block/vdb");
         fs::create_dir_all(&dir).unwrap();
@@ -120,7 +120,7 @@ mod tests {
             set(completed);
             // On a busy machine the thread may have read this first.
             while receiver.recv_timeout(10 * INTERVAL).is_err() {
-                assert!(begun.elapsed() < PATIENCE);
+                assert!(begun.elapsed() < TIMEOUT);
                 set(HUNG);
                 set(completed);
             }

@@ -14,9 +14,9 @@ use super::error::{HostError, Result};
 use super::exec::Exec;
 use super::serial::Serials;
 use super::{
-    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, Host, Link, Mount,
-    MountDevice, Sought, Superblocks, Vitals, block_attribute, btrfs, content, device_lock, entry, flush, holder,
-    mount, mountinfo, search, vitals, walk, wipe,
+    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, HolderQuery, Host, Link,
+    Mount, MountDevice, Superblocks, Vitals, block_attribute, btrfs, content, device_lock, entry, flush, holder, mount,
+    mountinfo, search, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
@@ -254,9 +254,9 @@ impl Host for Linux {
         mountinfo::wait_for_change(&self.mountinfo(), deadline).await
     }
 
-    async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>> {
-        let (Roots { sys, proc, .. }, given) = (self.roots.clone(), sought.clone());
-        blocking(deadline, "list the users of", &sought.node, move |_| {
+    async fn users(&self, deadline: Deadline, query: &HolderQuery) -> Result<Vec<String>> {
+        let (Roots { sys, proc, .. }, given) = (self.roots.clone(), query.clone());
+        blocking(deadline, "list the users of", &query.node, move |_| {
             holder::find(&proc, &sys, &given)
         })
         .await
@@ -271,7 +271,8 @@ impl Host for Linux {
         let flush = |Roots { proc, sys, .. }: &Roots, device: &Device| {
             let outcome = flush::flush_if_free(device)?;
             // A loop device does not claim the device of its backing file.
-            if outcome == FlushOutcome::Flushed && !holder::devices(proc, sys, &Sought::device(device))?.is_empty() {
+            if outcome == FlushOutcome::Flushed && !holder::devices(proc, sys, &HolderQuery::device(device))?.is_empty()
+            {
                 return Ok(FlushOutcome::InUse);
             }
             Ok(outcome)
@@ -345,7 +346,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let [sys, dev, proc] = ["sys", "dev", "proc"].map(|name| home.path().join(name));
         fs::create_dir_all(sys.join("block/vdz")).unwrap();
-        // To open it takes until somebody writes.
+        // Opening it blocks until a writer opens it.
         let fifo = sys.join("block/vdz/dev");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         symlink("/dev/vdz", home.path().join("hungsearch")).unwrap();

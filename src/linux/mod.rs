@@ -62,7 +62,7 @@ pub use error::{HostError, Result};
 pub use exec::{Command, Exec, Output, ProcessExec};
 pub use exec_error::{ExecError, ExecFailure};
 pub use flush::FlushOutcome;
-pub use holder::Sought;
+pub use holder::HolderQuery;
 pub use io_progress::IoStatistics;
 pub use machine::{Linux, Roots};
 pub use mount::MountDevice;
@@ -136,7 +136,6 @@ pub trait Host: Debug + Send + Sync {
     /// The names of the devices of a mounted btrfs that has the UUID of the one on this device, which is a copy of it.
     async fn btrfs_devices_with_same_uuid(&self, deadline: Deadline, device: &Device) -> Result<Vec<String>>;
 
-    /// Bind-mounts a directory.
     async fn bind(&self, deadline: Deadline, source: &Path, target: &Path) -> Result<()>;
 
     /// Bind-mounts the node of a device, if it still belongs to the chosen device.
@@ -158,7 +157,7 @@ pub trait Host: Debug + Send + Sync {
     async fn mounts_change(&self, deadline: Deadline) -> Result<()>;
 
     /// The devices, mounts of this namespace and swap areas that use a mount or a device.
-    async fn users(&self, deadline: Deadline, sought: &Sought) -> Result<Vec<String>>;
+    async fn users(&self, deadline: Deadline, query: &HolderQuery) -> Result<Vec<String>>;
 
     /// Flushes a device, and reports whether it was removed.
     async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome>;

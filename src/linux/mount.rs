@@ -209,7 +209,7 @@ mod tests {
     // The targets do not exist, so that nothing is mounted even where the check is missing.
 
     #[test]
-    fn a_device_whose_node_is_another_by_now_is_not_mounted() {
+    fn a_replaced_device_is_not_mounted() {
         let Some(device) = replaced() else { return };
         let request = MountDevice {
             device,
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn a_device_whose_node_is_another_by_now_is_not_bound() {
+    fn a_replaced_device_is_not_bound() {
         let Some(device) = replaced() else { return };
         let refused = bind_device(&device, Path::new("/nowhere/at/all"));
         assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
     }
 
     #[test]
-    fn a_plain_file_is_no_device() {
+    fn a_regular_file_is_not_a_device() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = number_of(file.path()).unwrap_err();
         assert!(

@@ -20,7 +20,6 @@ pub struct Mount {
     pub number: DeviceNumber,
     /// The directory or file within the filesystem that is mounted.
     pub root: PathBuf,
-    /// The mount point.
     pub point: PathBuf,
     /// Options of this mount.
     pub options: String,
@@ -203,7 +202,7 @@ fn parse_line(line: &[u8]) -> std::result::Result<Mount, &'static str> {
     let (_id, _parent) = (next()?, next()?);
     let number = text(next()?)
         .parse()
-        .map_err(|()| "major:minor is no pair of numbers")?;
+        .map_err(|()| "major:minor is not a pair of numbers")?;
     let root = path(next()?);
     let point = path(next()?);
     let options = text(next()?);
@@ -270,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_in_the_memory_of_a_pod_is_no_node_whatever_its_name() {
+    fn a_file_in_a_tmpfs_is_not_a_device_node() {
         let table = b"36 35 0:5 /vdb /target rw shared:1 - devtmpfs udev rw\n\
             37 35 0:99 /vdb /pods/volume-subpaths/0 rw - tmpfs tmpfs rw\n";
         let mut mounts = parse(table).unwrap();
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_fields_are_skipped_and_escapes_undone() {
+    fn optional_fields_are_skipped_and_escapes_are_decoded() {
         let table = b"36 35 7:5 / /a\\040b\\134c rw,noatime shared:1 master:2 - ext4 /dev/loop5 ro,x=1\n\
             37 35 0:6 /loop5 /t rw - devtmpfs udev rw\n";
         let mounts = parse(table).unwrap();
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_named_also_when_it_is_gone() {
+    fn the_name_of_a_removed_node_is_returned() {
         for (line, name) in [
             ("37 35 0:6 /vdb /t rw - devtmpfs udev rw", Some("vdb")),
             ("37 35 0:6 /vdb//deleted /t rw - devtmpfs u rw", Some("vdb")),
@@ -307,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_an_error() {
+    fn an_incomplete_line_is_an_error() {
         for line in ["36 35 7:5 / /a rw", "36 35 x / /a rw - ext4 s rw", "junk"] {
             assert!(parse(line.as_bytes()).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn the_table_of_this_process_is_understood() {
+    fn the_table_of_this_process_is_parsed() {
         let table = std::fs::read("/proc/self/mountinfo").unwrap();
         assert!(parse(&table).unwrap().iter().any(|mount| mount.point == Path::new("/")));
     }
@@ -332,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_comes_back_as_it_was(
+        fn escaped_paths_are_decoded(
             root in proptest::collection::vec(1u8..=255, 0..40),
             point in proptest::collection::vec(1u8..=255, 0..40),
             optional in proptest::collection::vec("[a-z]{1,8}:[0-9]{1,3}", 0..4),
@@ -350,7 +349,7 @@ mod tests {
         }
 
         #[test]
-        fn no_table_makes_it_panic(table in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_parsed_without_a_panic(table in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&table);
         }
     }

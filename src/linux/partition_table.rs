@@ -5,7 +5,7 @@ use std::path::Path;
 use super::exec::Command;
 
 /// Grows partition 1, the only one, to the end of the disk while its filesystem is mounted: first in the table, then in
-/// the kernel. sfdisk also moves the backup of a GPT to the end of the disk. It must not tell the kernel, because it
+/// the kernel. sfdisk also moves the backup of a GPT to the end of the disk. It must not inform the kernel, because it
 /// would first remove the partition.
 #[must_use]
 pub fn grow(disk: &Path) -> [Command; 2] {

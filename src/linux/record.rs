@@ -16,7 +16,7 @@ use super::blocking::blocking;
 use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
-/// The name and content of the file that [`Records::try_out`] writes.
+/// The name and content of the file that [`Records::test_write`] writes.
 const TRIAL: &str = "trial";
 
 /// The records of one node.
@@ -101,10 +101,10 @@ impl Records {
     ///
     /// # Errors
     /// Records cannot be written.
-    pub async fn try_out(&self, deadline: Deadline) -> Result<()> {
+    pub async fn test_write(&self, deadline: Deadline) -> Result<()> {
         const STEP: &str = "write to";
-        let try_out = |dir: &Path| try_out(dir).io_context(STEP, dir);
-        blocking(deadline, STEP, &self.dir, try_out).await
+        let test_write = |dir: &Path| test_write(dir).io_context(STEP, dir);
+        blocking(deadline, STEP, &self.dir, test_write).await
     }
 
     /// Keys are IDs and serials, which contain no slashes.
@@ -127,7 +127,7 @@ fn keys(dir: &Path) -> io::Result<Vec<String>> {
     Ok(keys)
 }
 
-fn try_out(dir: &Path) -> io::Result<()> {
+fn test_write(dir: &Path) -> io::Result<()> {
     if dir.try_exists()? {
         let file = dir.join(TRIAL);
         fs::write(&file, TRIAL)?;
@@ -138,7 +138,7 @@ fn try_out(dir: &Path) -> io::Result<()> {
     Ok(access(existing, AccessFlags::W_OK | AccessFlags::X_OK)?)
 }
 
-/// Replaces the file by a rename, so that a reader sees the old record or the new one.
+/// Replaces the file by a rename, so that a reader gets the old record or the new one.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let dir = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(dir)?;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_is_there_until_it_is_removed() {
+    async fn a_record_exists_until_it_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let records = Records::new(dir.path().join("state"));
         let get = || records.get::<u32>(soon(), "kind", "d-bp1");
@@ -176,22 +176,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_is_tried_out_and_left_as_it_was() {
+    async fn the_write_test_leaves_the_directory_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("not/yet");
-        Records::new(&state).try_out(soon()).await.unwrap();
+        Records::new(&state).test_write(soon()).await.unwrap();
         assert!(!state.exists());
         fs::create_dir_all(&state).unwrap();
-        Records::new(&state).try_out(soon()).await.unwrap();
+        Records::new(&state).test_write(soon()).await.unwrap();
         assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
-        // Below a file nothing can be, whoever asks.
+        // A file cannot have entries, not even for root.
         fs::write(state.join("file"), "").unwrap();
-        let below = Records::new(state.join("file/state")).try_out(soon()).await;
+        let below = Records::new(state.join("file/state")).test_write(soon()).await;
         assert!(below.is_err());
     }
 
     #[tokio::test]
-    async fn a_record_that_does_not_read_is_an_error_and_an_empty_one_is_none() {
+    async fn an_invalid_record_is_an_error_and_an_empty_one_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let records = Records::new(dir.path());
         fs::create_dir(dir.path().join("kind")).unwrap();

@@ -86,7 +86,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn no_place_overlaps_another_or_reaches_beyond_the_end() {
+    fn samples_neither_overlap_nor_exceed_the_device() {
         for size in [
             0,
             1,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_stretch_is_longer_than_a_256th_of_the_disk() {
+    fn gaps_are_at_most_a_256th_of_the_disk() {
         for size in [320 << 20, 20 * GIB, 64 << 40] {
             let places = samples(Bytes(size));
             let most = size / SPREAD + SAMPLE;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spare_superblocks_of_known_filesystems_are_among_them() {
+    fn the_backup_superblocks_of_known_filesystems_are_sampled() {
         let places = samples(Bytes(500 * GIB));
         let is_read = |at: u64| places.contains(&(at / SAMPLE * SAMPLE));
         for (at, what) in [

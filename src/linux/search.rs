@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_links_of_disks_that_lead_nowhere_dangle() {
+    fn only_dangling_links_of_disks_are_listed() {
         let machine = Machine::new();
         machine.file("dev/vdb", "");
         machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_used_again_has_the_serial_of_the_new_disk() {
+    fn a_reused_name_has_the_serial_of_the_new_disk() {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp1");
         assert_eq!(names_of(&machine.search("bp1")), ["vdb"]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_looked_for_where_no_device_shows_the_serial() {
+    fn links_are_read_if_no_device_reports_the_serial() {
         let machine = Machine::new();
         machine.virtio("vdb", "254:16", 2, "bp2");
         machine.link("dev/disk/by-id/virtio-bp1", "../../vdb");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marked_loop_device_comes_with_the_others_of_its_file() {
+    fn all_loop_devices_of_the_linked_file_are_found() {
         let machine = Machine::new();
         for (name, file) in [("loop3", "bp1"), ("loop4", "bp1"), ("loop5", "bp2")] {
             machine.disk(name, "7:3", 1);

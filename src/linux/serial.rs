@@ -229,13 +229,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_does_not_answer_is_not_waited_for_again() {
+    async fn a_disk_that_does_not_respond_delays_only_the_first_call() {
         let sys = tempfile::tempdir().unwrap();
         let (serials, block) = (Serials::default(), sys.path());
         file(&block.join("vdb/diskseq"), "7");
         file(&block.join("vdc/diskseq"), "8");
         file(&block.join("vdc/serial"), "bp2");
-        // To open it takes until somebody writes.
+        // Opening it blocks until a writer opens it.
         let fifo = block.join("vdb/serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
         assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
@@ -272,7 +272,7 @@ mod tests {
         symlink(&head, &link).unwrap();
         assert_eq!(of(&link, "nvme2n1"), Serial::new("bp2"));
 
-        // Not below it: the number in its name says nothing of a subsystem.
+        // Outside a subsystem, the number in the name has no meaning.
         let alone = sys.path().join("devices/pci/nvme/nvme7/nvme2n1");
         fs::create_dir_all(&alone).unwrap();
         assert_eq!(of(&alone, "nvme2n1"), None);

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_off_superblocks() {
+    fn sizes_are_parsed_from_superblocks() {
         let mut ext = vec![0; 2048];
         ext[1024 + 4..1024 + 8].copy_from_slice(&5u32.to_le_bytes());
         ext[1024 + 24] = 2;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ext_filesystem_with_errors_is_known_by_its_state() {
+    fn the_state_of_an_ext_filesystem_records_errors() {
         let mut ext = vec![0; 2048];
         ext[1024 + 56..1024 + 58].copy_from_slice(&[0x53, 0xEF]);
         ext[1024 + 58] = 1;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_another_process_is_not_believed() {
+    fn messages_of_other_processes_are_ignored() {
         assert!(is_of_kernel(Some(NetlinkAddr::new(0, KERNEL))));
         assert!(!is_of_kernel(Some(NetlinkAddr::new(4711, KERNEL))));
         assert!(!is_of_kernel(None));

@@ -169,11 +169,11 @@ mod tests {
         file(dir.path(), "errors_count", "2\n");
         file(dir.path(), "last_error_time", "1000\n");
         file(dir.path(), "last_error_func", "ext4_lookup\n");
-        let told = "2 errors since its last check, the last in ext4_lookup";
-        assert_eq!(at(1000).as_deref(), Some(told));
+        let expected = "2 errors since its last check, the last in ext4_lookup";
+        assert_eq!(at(1000).as_deref(), Some(expected));
         assert_eq!(at(1001), None);
-        // Where the time of the mount is not known, they may be of now.
-        assert_eq!(ext_errors(dir.path(), None).as_deref(), Some(told));
+        // Without the time of the mount, all errors count.
+        assert_eq!(ext_errors(dir.path(), None).as_deref(), Some(expected));
     }
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counts_of_the_right_btrfs_are_told_where_they_are_not_zero() {
+    fn nonzero_error_counts_of_the_devices_btrfs_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let sys = dir.path().join("fs/btrfs");
         for (uuid, device, writes) in [("1-1", "vdb", 0), ("2-2", "vdc", 3)] {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_symlink_on_the_way_or_at_the_end_is_followed() {
+    fn symlinks_are_followed_nowhere_in_a_path() {
         let (_dir, dir) = place();
         fs::create_dir_all(dir.join("outside/below")).unwrap();
         symlink(dir.join("outside"), dir.join("link")).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_exchanged_for_a_symlink_after_the_walk_changes_nothing() {
+    fn a_directory_that_is_replaced_by_a_symlink_after_it_was_opened_has_no_effect() {
         let (_dir, dir) = place();
         fs::create_dir_all(dir.join("pod")).unwrap();
         fs::create_dir_all(dir.join("elsewhere")).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_on_the_way_are_made_and_found_again() {
+    fn missing_parents_are_created_once() {
         let (_dir, dir) = place();
         for _ in 0..2 {
             make_directory(&dir.join("a/b/c")).unwrap();

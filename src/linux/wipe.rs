@@ -42,7 +42,7 @@ mod tests {
     use crate::linux::samples::ranges;
 
     #[test]
-    fn what_the_proof_looks_at_is_zero_afterwards_and_the_rest_is_untouched() {
+    fn only_the_ranges_of_the_blank_check_are_zeroed() {
         let size = 16 << 20;
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().write_all_at(&vec![7; size], 0).unwrap();

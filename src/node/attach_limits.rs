@@ -32,7 +32,7 @@ pub struct InstanceTypeSource {
 
 /// The last known limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct LimitsRecord {
     disk_quantity: u32,
     categories: Vec<String>,
 }
@@ -145,7 +145,7 @@ impl InstanceTypeLimits {
         if !is_key(instance_type) {
             return None;
         }
-        let record: Record = match self.records.get(quick(), KIND, instance_type).await {
+        let record: LimitsRecord = match self.records.get(quick(), KIND, instance_type).await {
             Ok(record) => record?,
             Err(error) => {
                 tracing::warn!(
@@ -165,7 +165,7 @@ impl InstanceTypeLimits {
     /// A failure is logged, and the limits are reported without a record.
     async fn record_limits(&self, instance_type: &str, limits: &AttachLimits) {
         let names = limits.categories.iter().map(Category::to_string);
-        let record = Record {
+        let record = LimitsRecord {
             disk_quantity: limits.disk_quantity,
             categories: names.collect(),
         };
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::base::log_capture::LogCapture;
-    use crate::linux::fake::{FakeHost, State};
+    use crate::linux::fake::{FakeHost, FakeState};
     use crate::model::instance_types::InstanceTypes;
 
     const FILE: &str = "/config/types.json";
@@ -199,9 +199,9 @@ mod tests {
     fn limits_with(state_dir: &Path, text: Option<&str>) -> InstanceTypeLimits {
         let file = text.map(|text| (PathBuf::from(FILE), text.to_owned()));
         InstanceTypeLimits {
-            host: Arc::new(FakeHost::new(State {
+            host: Arc::new(FakeHost::new(FakeState {
                 files: file.into_iter().collect(),
-                ..State::default()
+                ..FakeState::default()
             })),
             records: Records::new(state_dir),
             source: InstanceTypeSource {

@@ -25,8 +25,7 @@ pub(super) async fn apply(
     };
     let mut changes = Vec::new();
     for (name, value) in scheduler_first(settings.iter()) {
-        let now = host.block_setting(quick(), device, name).await;
-        match now.map_err(call.failed())? {
+        match call.wrap(host.block_setting(quick(), device, name)).await? {
             Some(now) if now == value => {}
             Some(_) => changes.push((name, value)),
             None => {

@@ -9,8 +9,7 @@ use crate::linux::{Device, DeviceIncarnation, Host};
 /// # Errors
 /// [`HostError::DeviceChanged`](crate::linux::HostError::DeviceChanged) if the device was removed or replaced.
 pub(super) async fn verify(host: &dyn Host, call: CallContext<'_>, device: &Device) -> Result<()> {
-    let now = host.device(quick(), device.whole_name()).await;
-    let now = now.map_err(call.failed())?;
+    let now = call.wrap(host.device(quick(), device.whole_name())).await?;
     let reason = match now.and_then(|now| part(now, device)) {
         Some(now) if now.is_same_incarnation(device) => return Ok(()),
         Some(now) => format!("it is now {now} with {}", now.identity()),

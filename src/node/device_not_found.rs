@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_serial_is_listed_first_with_the_way_out() {
+    fn a_disk_without_serial_is_listed_first_with_advice() {
         let message = describe_devices(vec![disk("vda", 0, "system"), without_serial("vdb", 16)]);
         assert_eq!(
             message,

@@ -63,8 +63,7 @@ impl Expander {
         }
         let mounted = mount.mounted_part(&device);
         let grow = async {
-            let size = self.host.mounted_size(quick(), &mounted, mount).await;
-            let size = size.map_err(call.failed())?;
+            let size = call.wrap(self.host.mounted_size(quick(), &mounted, mount)).await?;
             let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
             let steps = plan::expand(&mounted, &mounts, size, partition_grows);
             let steps = steps.map_err(call.refused())?;

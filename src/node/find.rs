@@ -215,8 +215,7 @@ impl DeviceFinder {
     /// The devices that may be the volume's.
     pub(super) async fn search(&self, call: CallContext<'_>) -> Result<Candidates> {
         let (serial, directory) = (&call.volume.serial, self.device_dir.as_deref());
-        let found = self.host.search(quick(), serial, directory).await;
-        found.map_err(call.failed())
+        call.wrap(self.host.search(quick(), serial, directory)).await
     }
 }
 

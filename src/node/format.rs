@@ -36,8 +36,7 @@ impl Formatter {
         let lock = match blank {
             Some(lock) => lock,
             None => {
-                let lock = self.tools.host.lock_device(quick(), device).await;
-                let lock = lock.map_err(call.failed())?;
+                let lock = call.wrap(self.tools.host.lock_device(quick(), device)).await?;
                 // The device may have changed during the wait.
                 device_check::verify(&*self.tools.host, call, device).await?;
                 self.verify_content(call, device, "blank", |content| *content == Content::Blank)
@@ -55,7 +54,7 @@ impl Formatter {
         self.records.remove(call).await
     }
 
-    /// The features that this mkfs knows.
+    /// The features that the installed mkfs supports.
     async fn mkfs_features(&self, call: CallContext<'_>, filesystem: Filesystem) -> Result<String> {
         let Some(command) = filesystem::list_mkfs_features(filesystem) else {
             return Ok(String::new());
@@ -68,8 +67,7 @@ impl Formatter {
     /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an
     /// interrupted wipe is repeated.
     pub(super) async fn wipe(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let device_lock = self.tools.host.lock_device(quick(), device).await;
-        let device_lock = device_lock.map_err(call.failed())?;
+        let device_lock = call.wrap(self.tools.host.lock_device(quick(), device)).await?;
         self.verify_content(call, device, "incompletely formatted", is_incomplete)
             .await?;
         if self.records.get(device, call).await? != FormatRecord::Current {
@@ -100,8 +98,7 @@ impl Formatter {
         if self.records.get(device, call).await? != FormatRecord::Current {
             return Ok(());
         }
-        let free = self.tools.host.lock_device(deadline, device).await;
-        drop(free.map_err(call.failed())?);
+        drop(call.wrap(self.tools.host.lock_device(deadline, device)).await?);
         let wiped = match self.tools.host.content(quick(), device).await {
             Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
             Ok(_) => Ok(()),
@@ -128,8 +125,7 @@ impl Formatter {
         was: &str,
         is: impl Fn(&Content) -> bool + Send,
     ) -> Result<()> {
-        let content = self.tools.host.content(quick(), device).await;
-        let content = content.map_err(call.failed())?;
+        let content = call.wrap(self.tools.host.content(quick(), device)).await?;
         if is(&content) {
             return Ok(());
         }

@@ -19,7 +19,7 @@ const KIND: &str = "format";
 
 /// The record written before mkfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct MkfsRecord {
     incarnation: DeviceIncarnation,
     serial: String,
     bytes: u64,
@@ -52,7 +52,7 @@ impl FormatRecords {
     /// Reads the format record of the volume's device.
     pub(super) async fn get(&self, device: &Device, call: CallContext<'_>) -> Result<FormatRecord> {
         let record = self.records.get(quick(), KIND, call.id().as_str()).await;
-        let record: Record = match record {
+        let record: MkfsRecord = match record {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(FormatRecord::None),
             // A crash of the machine can leave an incomplete record.
@@ -86,20 +86,18 @@ impl FormatRecords {
         let Some(incarnation) = incarnation(&*self.host, call, device).await? else {
             return Ok(());
         };
-        let record = Record {
+        let record = MkfsRecord {
             incarnation,
             serial: call.volume.serial.to_string(),
             bytes: device.size.0,
             filesystem: filesystem.to_string(),
         };
         let key = call.id().as_str();
-        let put = self.records.put(quick(), KIND, key, &record).await;
-        put.map_err(call.failed())
+        call.wrap(self.records.put(quick(), KIND, key, &record)).await
     }
 
     /// Removes the record: the filesystem is complete, or the disk is about to be used in another way.
     pub(super) async fn remove(&self, call: CallContext<'_>) -> Result<()> {
-        let removed = self.records.remove(quick(), KIND, call.id().as_str()).await;
-        removed.map_err(call.failed())
+        call.wrap(self.records.remove(quick(), KIND, call.id().as_str())).await
     }
 }

@@ -39,8 +39,7 @@ async fn parent_disk(host: &dyn Host, call: CallContext<'_>, partition: &Device)
     let Some(name) = &partition.partition_of else {
         return Ok(None);
     };
-    let disk = host.device(quick(), name).await;
-    disk.map_err(call.failed())
+    call.wrap(host.device(quick(), name)).await
 }
 
 fn not_grown(call: CallContext<'_>, partition: &Device) -> Error {

@@ -101,8 +101,7 @@ impl HealthReporter {
         }
         if !mount.is_of(device) {
             // A bind mount of the device node: no filesystem call that could hang.
-            let entry = self.host.entry(quick(), &mount.point).await;
-            let same = entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
+            let same = call.wrap(self.host.entry(quick(), &mount.point)).await? == Entry::BlockDevice(device.number);
             let report = VolumeStats {
                 usage: Some(VolumeUsage::Device(device.size)),
                 health_issues: Vec::new(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::attach_limits::InstanceTypeLimits;
 use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
-use super::{Result, Settings};
+use super::{NodeSettings, Result};
 use crate::base::{LogOnce, error_chain};
 use crate::linux::{Device, Host, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
@@ -31,7 +31,7 @@ pub struct NodeInfo {
 #[derive(Debug)]
 pub struct NodeInfoReporter {
     pub(super) host: Arc<dyn Host>,
-    pub(super) settings: Settings,
+    pub(super) settings: NodeSettings,
     pub(super) limits: InstanceTypeLimits,
     pub(super) staged: StagedRecords,
     pub(super) driver: DriverName,
@@ -194,16 +194,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::linux::fake::{FakeHost, State, disk, mount_of, partition};
+    use crate::linux::fake::{FakeHost, FakeState, disk, mount_of, partition};
     use crate::node::InstanceTypeSource;
     use crate::node::observe::CallContext;
-    use crate::node::{NodeServices, Settings};
+    use crate::node::{NodeServices, NodeSettings};
 
     const FILE: &str = "/config/types.json";
 
-    async fn node_info(state: State, max_volumes: Option<u32>, instance_type: Option<&str>) -> Result<NodeInfo> {
+    async fn node_info(state: FakeState, max_volumes: Option<u32>, instance_type: Option<&str>) -> Result<NodeInfo> {
         let dir = tempfile::tempdir().unwrap();
-        let settings = Settings {
+        let settings = NodeSettings {
             id: "i-1".parse().unwrap(),
             zone: "z-a".parse().unwrap(),
             max_volumes,
@@ -227,21 +227,21 @@ mod tests {
         node.info.info().await
     }
 
-    fn with(text: &str) -> State {
-        State {
+    fn with(text: &str) -> FakeState {
+        FakeState {
             files: [(FILE.into(), text.to_owned())].into(),
-            ..State::default()
+            ..FakeState::default()
         }
     }
 
-    fn small(quantity: u32) -> State {
+    fn small(quantity: u32) -> FakeState {
         with(&format!(
             r#"{{"instanceTypes": {{"ecs.small":
                 {{"diskQuantity": {quantity}, "categories": ["cloud_essd"]}}}}}}"#
         ))
     }
 
-    async fn limit(state: State) -> Option<u32> {
+    async fn limit(state: FakeState) -> Option<u32> {
         node_info(state, None, Some("ecs.small")).await.unwrap().max_volumes
     }
 
@@ -344,7 +344,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_file_or_type_no_limit_is_reported() {
-        assert_eq!(limit(State::default()).await, None);
+        assert_eq!(limit(FakeState::default()).await, None);
         for instance_type in [None, Some("ecs.other")] {
             let info = node_info(small(17), None, instance_type).await.unwrap();
             assert_eq!((info.max_volumes, info.categories.len()), (None, 0));

@@ -74,7 +74,7 @@ pub use volume_stats::{VolumeStats, VolumeUsage};
 pub use crate::linux::{Amount, HostError, Usage};
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct NodeSettings {
     /// The instance that the plugin runs on. It is the CSI node ID.
     pub id: InstanceId,
     pub zone: ZoneId,

@@ -81,8 +81,7 @@ impl MountIdentifier {
             _ if mount.kind == "btrfs" => None,
             _ => Some(mount.number),
         };
-        let device = self.host.device(quick(), name).await;
-        let device = device.map_err(call.failed())?;
+        let device = call.wrap(self.host.device(quick(), name)).await?;
         if let Some(device) = device.filter(|device| number.is_none_or(|of| of == device.number)) {
             return Ok(Some(device));
         }

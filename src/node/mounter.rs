@@ -34,12 +34,11 @@ pub(super) async fn mount(tools: &Tools, call: CallContext<'_>, request: &MountD
     Err(call.device_changed(&request.device, reason))
 }
 
-/// Mounts a btrfs that the kernel takes for a second copy of a device that it has registered. If that one is not
-/// mounted, the kernel forgets it on request.
+/// Mounts a btrfs that the kernel rejects as a copy of a registered device. Unless that is mounted, the registration is
+/// removed first.
 async fn mount_after_forget(tools: &Tools, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
     let (host, device) = (&*tools.host, &request.device);
-    let mounted = host.btrfs_devices_with_same_uuid(quick(), device).await;
-    let mounted = mounted.map_err(call.failed())?;
+    let mounted = call.wrap(host.btrfs_devices_with_same_uuid(quick(), device)).await?;
     let duplicate = |others: String| Error::DuplicateFilesystem {
         volume: call.id().clone(),
         device: device.to_string(),

@@ -1,6 +1,7 @@
 //! Observations of the host, with shared errors and timeouts. Paths are restricted to kubelet's directory: its own path
 //! may contain symlinks; below it none are followed.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,11 @@ impl<'a> CallContext<'a> {
             operation: self.operation,
             source,
         }
+    }
+
+    /// The result of a call of the host, with this context in its error.
+    pub(super) async fn wrap<T>(self, call: impl Future<Output = std::result::Result<T, HostError>>) -> Result<T> {
+        call.await.map_err(self.failed())
     }
 
     /// Devices that may be the volume's have not reported their serials.
@@ -130,8 +136,7 @@ impl Observer {
     /// The path as in the mount table.
     pub(super) async fn resolve_path(&self, path: &VolumePath, call: CallContext<'_>) -> Result<PathBuf> {
         let given = &self.kubelet_dir;
-        let real = self.host.real(quick(), given).await;
-        let real = real.map_err(call.failed())?;
+        let real = call.wrap(self.host.real(quick(), given)).await?;
         below(path.as_path(), given, &real).ok_or_else(|| Error::PathNotAllowed {
             volume: call.id().clone(),
             field: path.field(),

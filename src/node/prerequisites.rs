@@ -149,7 +149,7 @@ impl Prerequisites {
     /// # Errors
     /// Describes the problem.
     pub async fn check_state_dir(&self) -> Result<(), String> {
-        let tested = self.records.try_out(quick()).await;
+        let tested = self.records.test_write(quick()).await;
         tested.map_err(|error| format!("--state-dir: {}", error_chain(&error)))
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::linux::fake::{State, disk, mount_of};
+    use crate::linux::fake::{FakeState, disk, mount_of};
     use crate::linux::{Capabilities, DeviceNumber, Entry, Mount};
     use crate::node::tests::world_below;
 
@@ -172,10 +172,10 @@ mod tests {
 
     async fn check(mounts: &[(&str, bool)]) -> Result<(), String> {
         let mounts = mounts.iter().map(|(point, is_shared)| at(point, *is_shared));
-        let state = State {
+        let state = FakeState {
             mounts: mounts.collect(),
             entries: [("/k".into(), Entry::Directory)].into(),
-            ..State::default()
+            ..FakeState::default()
         };
         let (_, node) = world_below("/k", state);
         node.prerequisites.check_mount_propagation().await
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_kubelet_directory_is_reported_with_its_flag() {
-        let (_, node) = world_below("/k", State::default());
+        let (_, node) = world_below("/k", FakeState::default());
         let error = node.prerequisites.check_mount_propagation().await.unwrap_err();
         assert!(error.starts_with("--kubelet-dir /k is not a directory"), "{error}");
     }
@@ -224,9 +224,9 @@ mod tests {
     #[tokio::test]
     async fn kernels_before_5_10_are_not_supported() {
         let check = async |release: &str| {
-            let state = State {
+            let state = FakeState {
                 files: HashMap::from([(KERNEL_RELEASE.into(), format!("{release}\n"))]),
-                ..State::default()
+                ..FakeState::default()
             };
             let (_, node) = world_below("/k", state);
             node.prerequisites.check_kernel().await
@@ -246,9 +246,9 @@ mod tests {
     #[tokio::test]
     async fn a_missing_capability_is_named_with_its_use() {
         let check = async |mask| {
-            let state = State {
+            let state = FakeState {
                 capabilities: Capabilities::parse(&format!("CapEff:\t{mask}")).unwrap(),
-                ..State::default()
+                ..FakeState::default()
             };
             let (_, node) = world_below("/k", state);
             node.prerequisites.check_capabilities().await
@@ -269,10 +269,10 @@ mod tests {
     #[tokio::test]
     async fn device_nodes_must_be_those_of_the_host() {
         let check = async |entry: Entry| {
-            let state = State {
+            let state = FakeState {
                 devices: vec![disk("vdb", 16, "bp1"), disk("dm-0", 3, "")],
                 entries: [("/dev/vdb".into(), entry)].into(),
-                ..State::default()
+                ..FakeState::default()
             };
             let (_, node) = world_below("/k", state);
             node.prerequisites.check_devices().await

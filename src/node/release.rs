@@ -12,7 +12,7 @@ use super::io_watch::IoWatch;
 use super::observe::{CallContext, quick};
 use super::{Error, Result};
 use crate::base::{Deadline, InPhase, Phase};
-use crate::linux::{Device, FlushOutcome, Host, Mount, Sought};
+use crate::linux::{Device, FlushOutcome, HolderQuery, Host, Mount};
 
 /// Retry interval. The kernel reports unmounts in this mount namespace, but not that a process closes its last file or
 /// that another mount namespace ends.
@@ -78,8 +78,7 @@ impl Unmounter {
             }
             None => {
                 let _step = self.io.operations.step(call.id(), unmounting(path));
-                let unmounted = unmount.in_phase(Phase::Unmount).await;
-                unmounted.map_err(call.failed())
+                call.wrap(unmount.in_phase(Phase::Unmount)).await
             }
         };
         if !is_busy(&unmounted) {
@@ -102,7 +101,7 @@ impl Unmounter {
 
     async fn mount_in_use(&self, call: CallContext<'_>, mount: &Mount) -> Error {
         let what = format!("the mount at {}", mount.point.display());
-        in_use(self.host.as_ref(), call, what, &Sought::mount(mount)).await
+        in_use(self.host.as_ref(), call, what, &HolderQuery::mount(mount)).await
     }
 
     /// Writes the cached data of a device, which other mounts may keep in use.
@@ -137,8 +136,8 @@ impl Unmounter {
                 FlushOutcome::InUse => {}
             }
             if !self.wait_for_retry(deadline, call).await? {
-                let sought = Sought::device(device);
-                return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
+                let query = HolderQuery::device(device);
+                return Err(in_use(self.host.as_ref(), call, device.to_string(), &query).await);
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The devices that may be a volume's disk, for unstage. A contradiction between links and serials does not
-//! matter here: every device that may be the disk must be free. But a device that cannot be identified is never taken
+//! matter here: every device that may be the disk must be free. But a device that cannot be identified never counts
 //! as the absence of the disk, which would be detached while its filesystem is mounted.
 
 use super::Result;

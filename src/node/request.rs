@@ -36,7 +36,6 @@ pub enum Access {
     },
 }
 
-/// Parsed `NodeStageVolumeRequest`.
 #[derive(Debug, Clone)]
 pub struct StageRequest {
     pub volume: Volume,
@@ -48,7 +47,6 @@ pub struct StageRequest {
     pub tuning: Tuning,
 }
 
-/// Parsed `NodePublishVolumeRequest`.
 #[derive(Debug, Clone)]
 pub struct PublishRequest {
     pub volume: Volume,
@@ -60,21 +58,18 @@ pub struct PublishRequest {
     pub single_target: bool,
 }
 
-/// Parsed `NodeUnstageVolumeRequest`.
 #[derive(Debug, Clone)]
 pub struct UnstageRequest {
     pub volume: Volume,
     pub staging: VolumePath,
 }
 
-/// Parsed `NodeUnpublishVolumeRequest`.
 #[derive(Debug, Clone)]
 pub struct UnpublishRequest {
     pub volume: Volume,
     pub target: VolumePath,
 }
 
-/// Parsed `NodeExpandVolumeRequest`.
 #[derive(Debug, Clone)]
 pub struct ExpandRequest {
     pub volume: Volume,
@@ -88,7 +83,6 @@ pub struct ExpandRequest {
     pub block: bool,
 }
 
-/// Parsed `NodeGetVolumeStatsRequest`.
 #[derive(Debug, Clone)]
 pub struct StatsRequest {
     pub volume: Volume,
@@ -96,7 +90,6 @@ pub struct StatsRequest {
     pub path: VolumePath,
 }
 
-/// Parsed `NodeGetVolumeHealthRequest`.
 #[derive(Debug, Clone)]
 pub struct HealthRequest {
     pub volume: Volume,

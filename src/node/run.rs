@@ -90,10 +90,7 @@ impl StepRunner {
                 let grown = tools.run(call, "grow the filesystem", &command).await;
                 self.explain_grow_failure(call, *filesystem, grown).await
             }
-            DeviceStep::Bind(target) => {
-                let bound = tools.host.bind_device(quick(), device, target).await;
-                bound.map_err(call.failed())
-            }
+            DeviceStep::Bind(target) => call.wrap(tools.host.bind_device(quick(), device, target)).await,
             DeviceStep::Mount {
                 target,
                 filesystem,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Settings;
+use super::NodeSettings;
 use super::attach_limits::InstanceTypeLimits;
 use super::expand::Expander;
 use super::find::DeviceFinder;
@@ -48,7 +48,7 @@ impl NodeServices {
     pub fn new(
         host: Arc<dyn Host>,
         exec: Arc<dyn Exec>,
-        settings: Settings,
+        settings: NodeSettings,
         driver: DriverName,
         tool_memory: Option<Bytes>,
     ) -> Self {

@@ -19,7 +19,7 @@ use super::staged::StagedRecords;
 use super::tool_slots::{ToolKind, ToolSlots};
 use super::volume_operations::VolumeOperations;
 use crate::base::{Clock, Deadline, InPhase, Phase};
-use crate::linux::{Capability, Content, Device, DeviceLock, Host, Sought};
+use crate::linux::{Capability, Content, Device, DeviceLock, HolderQuery, Host};
 use crate::model::Bytes;
 
 const OPERATION: &str = "staging";
@@ -164,8 +164,7 @@ impl Stager {
         if kind != Some(ToolKind::FullCheck) {
             return Ok(kind);
         }
-        let superblocks = self.host.superblocks(quick(), device).await;
-        let superblocks = superblocks.map_err(call.failed())?;
+        let superblocks = call.wrap(self.host.superblocks(quick(), device)).await?;
         Ok(ToolKind::of(steps, superblocks.demands_full_check(self.clock.now())))
     }
 
@@ -197,8 +196,7 @@ impl Stager {
         };
         if format_record == FormatRecord::Current {
             // A mkfs that an earlier process started may still run.
-            let free = self.host.lock_device(deadline, &device).await;
-            drop(free.map_err(call.failed())?);
+            drop(call.wrap(self.host.lock_device(deadline, &device)).await?);
         }
         let (content, blank) = match request.access {
             Access::Mount { .. } if !in_use => {
@@ -209,8 +207,7 @@ impl Stager {
             Access::Mount { .. } | Access::Block => (None, None),
         };
         let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
-        let capabilities = self.host.capabilities(quick()).await;
-        let capabilities = capabilities.map_err(call.failed())?;
+        let capabilities = call.wrap(self.host.capabilities(quick())).await?;
         let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
         let seen = StageObservation {
             rejects_writes,
@@ -235,13 +232,12 @@ impl Stager {
         deadline: Deadline,
         call: CallContext<'_>,
     ) -> Result<(Content, Option<DeviceLock>)> {
-        let lock = self.host.lock_if_blank(deadline, device).await;
-        let lock = lock.map_err(call.failed())?;
+        let lock = call.wrap(self.host.lock_if_blank(deadline, device)).await?;
         let content = match self.host.content(deadline, device).await {
             // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
             Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
-                let sought = Sought::device(device);
-                return Err(in_use(self.host.as_ref(), call, device.to_string(), &sought).await);
+                let query = HolderQuery::device(device);
+                return Err(in_use(self.host.as_ref(), call, device.to_string(), &query).await);
             }
             content => content.map_err(call.failed())?,
         };
@@ -258,8 +254,7 @@ impl Stager {
     ) -> Result<Option<Bytes>> {
         match (&request.access, &staging.mount) {
             (Access::Mount { .. }, Some(mount)) if mount.is_of(device) => {
-                let size = self.host.mounted_size(quick(), device, mount).await;
-                size.map_err(call.failed())
+                call.wrap(self.host.mounted_size(quick(), device, mount)).await
             }
             _ => Ok(None),
         }

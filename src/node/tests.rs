@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::linux::fake::{FakeHost, State, disk, mount_of, partition};
+use crate::linux::fake::{FakeHost, FakeState, disk, mount_of, partition};
 use crate::linux::{Capabilities, Content, Entry};
 use crate::model::{Bytes, DriverName, Failure, Filesystem, Fsck, MountFlags, Tuning};
 
@@ -33,11 +33,11 @@ const MKFS_EXT4: &str = "mkfs.ext4 -q -O none,has_journal,ext_attr,resize_inode,
                          large_file,extent,flex_bg,64bit,huge_file,dir_nlink,extra_isize,metadata_csum -m 0 \
                          -E nodiscard -e remount-ro /dev/vdb";
 
-fn world(state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
+fn world(state: FakeState) -> (Arc<FakeHost>, Arc<NodeServices>) {
     world_below("/", state)
 }
 
-pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>, Arc<NodeServices>) {
+pub(super) fn world_below(kubelet_dir: &str, mut state: FakeState) -> (Arc<FakeHost>, Arc<NodeServices>) {
     let kept = state.state_dir.take().unwrap_or_else(|| tempfile::tempdir().unwrap());
     let state_dir = kept.path().to_owned();
     state.state_dir = Some(kept);
@@ -48,7 +48,7 @@ pub(super) fn world_below(kubelet_dir: &str, mut state: State) -> (Arc<FakeHost>
 
 /// A new driver process on the host, with the records of the earlier one.
 fn restarted(fake: &Arc<FakeHost>, kubelet_dir: &str, state_dir: &Path) -> Arc<NodeServices> {
-    let settings = Settings {
+    let settings = NodeSettings {
         id: "i-1".parse().unwrap(),
         zone: "z-a".parse().unwrap(),
         max_volumes: Some(7),
@@ -67,16 +67,16 @@ fn restarted(fake: &Arc<FakeHost>, kubelet_dir: &str, state_dir: &Path) -> Arc<N
     ))
 }
 
-fn with_disk(content: Content) -> State {
-    State {
+fn with_disk(content: Content) -> FakeState {
+    FakeState {
         devices: vec![disk("vdb", 16, "bp1")],
         content: Some(content),
-        ..State::default()
+        ..FakeState::default()
     }
 }
 
-fn staged() -> State {
-    State {
+fn staged() -> FakeState {
+    FakeState {
         mounts: vec![mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw")],
         entries: [("/staging".into(), Entry::Directory)].into(),
         ..with_disk(Content::Blank)

@@ -101,8 +101,7 @@ pub(super) async fn remove(
         Entry::Missing => Ok(()),
         Entry::Directory | Entry::File => {
             tracing::info!(disk.id = %call.id(), "{}: remove {}", call.operation, state.path.display());
-            let removed = host.remove_empty(deadline, &state.path).await;
-            removed.map_err(call.failed())
+            call.wrap(host.remove_empty(deadline, &state.path)).await
         }
         other => {
             let expected = "a directory or a file";

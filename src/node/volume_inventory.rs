@@ -63,7 +63,7 @@ impl HealthReporter {
         let volume = call.volume;
         let mounts = self.observer.mounts(call).await?;
         let Some(device) = device else {
-            // A mount whose device was removed, if there is one.
+            // A mount of a removed device.
             for mount in &mounts {
                 let removed = self.check_health(volume, None, mount, deadline).await?;
                 if removed.is_some() {

@@ -20,7 +20,7 @@ use diskplugin::csi::proto::{
 };
 use diskplugin::linux::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
 use diskplugin::model::DriverName;
-use diskplugin::node::{NodeServices, Settings};
+use diskplugin::node::{NodeServices, NodeSettings};
 use tonic::{Request, Status};
 
 use crate::loop_device::{attach_command, detach_command};
@@ -87,7 +87,7 @@ impl World {
         fs::create_dir(dir.path().join("devices")).unwrap();
         let exec = Arc::new(RecordingExec::default());
         let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
-        let settings = Settings {
+        let settings = NodeSettings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,

@@ -10,7 +10,7 @@ use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
 use diskplugin::linux::{Command, Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::DriverName;
-use diskplugin::node::{NodeServices, Settings};
+use diskplugin::node::{NodeServices, NodeSettings};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -106,7 +106,7 @@ fn image_dir() -> PathBuf {
 fn service(devices: &Path) -> Service {
     let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
     let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-    let settings = Settings {
+    let settings = NodeSettings {
         id: "i-test".parse().unwrap(),
         zone: "cn-beijing-c".parse().unwrap(),
         max_volumes: None,

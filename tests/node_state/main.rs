@@ -13,8 +13,8 @@ use diskplugin::base::Deadline;
 use diskplugin::linux::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest, StatsRequest, UnstageRequest,
-    Volume, VolumeStats, VolumeUsage,
+    Access, Error, ExpandRequest, HealthRequest, NodeServices, NodeSettings, StageRequest, StatsRequest,
+    UnstageRequest, Volume, VolumeStats, VolumeUsage,
 };
 use shell::{clean_up, sh};
 
@@ -52,7 +52,7 @@ impl World {
         fs::create_dir(&devices).unwrap();
         let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
         let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-        let settings = Settings {
+        let settings = NodeSettings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,

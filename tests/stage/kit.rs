@@ -10,7 +10,7 @@ use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::linux::{Exec, Linux, ProcessExec, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
+use diskplugin::node::{self, Access, NodeServices, NodeSettings, StageRequest, UnstageRequest, Volume};
 
 use crate::loop_device::{attach_command, detach_command};
 use crate::shell::clean_up;
@@ -93,7 +93,7 @@ impl World {
     /// A new node that runs commands with `exec`.
     pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<NodeServices> {
         let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
-        let settings = Settings {
+        let settings = NodeSettings {
             id: "i-test".parse().unwrap(),
             zone: "cn-beijing-c".parse().unwrap(),
             max_volumes: None,

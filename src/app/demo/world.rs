@@ -20,7 +20,7 @@ use crate::csi::server;
 use crate::csi::services::Services;
 use crate::linux::{Capability, Host, Linux, ProcessExec, Roots};
 use crate::model::{ClusterId, DriverName, Filesystem, RegionId};
-use crate::node::{InstanceTypeSource, Settings};
+use crate::node::{InstanceTypeSource, NodeSettings};
 
 const REGION: &str = "cn-beijing";
 const CLUSTER: &str = "demo";
@@ -147,7 +147,7 @@ impl World {
 
     fn start_node(&self, fake: &Cloud, number: usize) -> anyhow::Result<()> {
         let own = self.node(number)?;
-        let settings = Settings {
+        let settings = NodeSettings {
             device_dir: fake.device_dir(&own.id),
             id: own.id.parse()?,
             zone: own.zone.parse()?,

@@ -11,7 +11,7 @@ use crate::base::Deadline;
 use crate::linux::superblock::ExtState;
 use crate::linux::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry, FlushOutcome,
-    Host, HostError, Link, Mount, MountDevice, Result, Sought, Superblocks, Usage, Vitals,
+    HolderQuery, Host, HostError, Link, Mount, MountDevice, Result, Superblocks, Usage, Vitals,
 };
 use crate::model::{Bytes, Filesystem, MountFlags, Serial};
 
@@ -251,7 +251,7 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    async fn users(&self, _deadline: Deadline, _sought: &Sought) -> Result<Vec<String>> {
+    async fn users(&self, _deadline: Deadline, _sought: &HolderQuery) -> Result<Vec<String>> {
         Ok(vec!["device dm-7".to_owned()])
     }
 

@@ -15,24 +15,24 @@ mod samples;
 mod state;
 
 pub(crate) use samples::{disk, mount_of, partition};
-pub(crate) use state::State;
+pub(crate) use state::FakeState;
 
 /// The fake host. It is also the fake [`Exec`](super::Exec), so that commands are recorded in the same list.
 #[derive(Debug)]
 pub(crate) struct FakeHost {
-    state: Mutex<State>,
+    state: Mutex<FakeState>,
     notifier: watch::Sender<()>,
 }
 
 impl FakeHost {
-    pub(crate) fn new(state: State) -> Self {
+    pub(crate) fn new(state: FakeState) -> Self {
         Self {
             state: Mutex::new(state),
             notifier: watch::Sender::new(()),
         }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, FakeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +40,7 @@ impl FakeHost {
         self.notifier.send_replace(());
     }
 
-    fn act(&self, call: &'static str, path: &Path, change: impl FnOnce(&mut State)) -> Result<()> {
+    fn act(&self, call: &'static str, path: &Path, change: impl FnOnce(&mut FakeState)) -> Result<()> {
         let mut state = self.state();
         state.calls.push(format!("{call} {}", path.display()));
         if state.failing_call == Some(call) {

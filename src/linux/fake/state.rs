@@ -13,9 +13,8 @@ use crate::model::Bytes;
 
 /// The state of the host, and the recorded calls.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct FakeState {
     pub(crate) devices: Vec<Device>,
-    /// Links in `/dev/disk/by-id`.
     pub(crate) by_id_links: Vec<Link>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) entries: HashMap<PathBuf, Entry>,
@@ -68,7 +67,7 @@ pub(crate) struct State {
     pub(crate) free_after: Option<u32>,
     /// Number of waits so far.
     pub(crate) waits: u32,
-    /// The call that fails, by its name in [`State::calls`].
+    /// The call that fails, by its name in [`FakeState::calls`].
     pub(crate) failing_call: Option<&'static str>,
     /// Exit codes of commands or programs; 0 if not set.
     pub(crate) exit_codes: HashMap<&'static str, i32>,

@@ -24,7 +24,7 @@ pub enum PlanError {
     },
     /// A mkfs was interrupted, and the content may not be its remains.
     #[error(
-        "{device} contains {found}: {why}; if nobody needs the content, wipe the disk manually \
+        "{device} contains {found}: {why}; if the content is not needed, wipe the disk manually \
          (wipefs -a, then blkdiscard -z)"
     )]
     FormatInterrupted {

@@ -33,7 +33,6 @@ pub(in crate::node) enum MountOwner {
     Dead,
     /// The driver never creates such a mount.
     Foreign,
-    /// Another disk.
     OtherDisk,
     /// A device that exists, but cannot be identified now.
     Unidentified,

@@ -12,7 +12,7 @@ fn btrfs_request() -> StageRequest {
     }
 }
 
-fn btrfs() -> State {
+fn btrfs() -> FakeState {
     with_disk(Content::Filesystem {
         filesystem: Filesystem::Btrfs,
         size: Some(Bytes(1 << 30)),
@@ -20,8 +20,8 @@ fn btrfs() -> State {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registered_but_unmounted_btrfs_with_the_same_uuid_is_forgotten() {
-    let (fake, node) = world(State {
+async fn a_registered_but_unmounted_btrfs_with_the_same_uuid_is_unregistered() {
+    let (fake, node) = world(FakeState {
         duplicate_mounts: 1,
         ..btrfs()
     });
@@ -34,7 +34,7 @@ async fn a_registered_but_unmounted_btrfs_with_the_same_uuid_is_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mounted_btrfs_with_the_same_uuid_is_named() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         duplicate_mounts: 9,
         same_uuid: vec!["vdc".to_owned()],
         ..btrfs()
@@ -48,7 +48,7 @@ async fn a_mounted_btrfs_with_the_same_uuid_is_named() {
 #[tokio::test(start_paused = true)]
 async fn a_mount_of_another_device_is_removed() {
     for (state, request) in [(btrfs(), btrfs_request()), (with_disk(Content::Blank), stage_request())] {
-        let (fake, node) = world(State {
+        let (fake, node) = world(FakeState {
             mounts_another_device: true,
             ..state
         });

@@ -14,7 +14,7 @@ fn expand_request(required: u64) -> ExpandRequest {
 
 #[tokio::test(start_paused = true)]
 async fn online_resize_without_cap_sys_resource_names_the_capability() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         stated_size: Some(Bytes(1 << 29)),
         ..staged()
     });
@@ -32,7 +32,7 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
 
 #[tokio::test(start_paused = true)]
 async fn expand_waits_for_the_device_size() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         stated_size: Some(Bytes(1 << 30)),
         ..staged()
     });
@@ -59,7 +59,7 @@ async fn a_partition_that_cannot_reach_the_end_of_the_disk_is_an_error() {
     let part = whole.as_partition(&whole.partitions[0]);
     whole.size = Bytes(3 << 40);
     whole.partitions[0].size = Bytes((2 << 40) - (1 << 20));
-    let (_, node) = world(State {
+    let (_, node) = world(FakeState {
         stated_size: Some(whole.partitions[0].size),
         devices: vec![whole],
         mounts: vec![mount_of(&part, "/staging", "rw")],

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn stage_waits_for_a_late_device() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
     });
@@ -18,9 +18,9 @@ async fn stage_waits_for_a_late_device() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_device_is_reported_before_the_deadline() {
-    let (_, node) = world(State {
+    let (_, node) = world(FakeState {
         devices: vec![disk("vda", 0, "system")],
-        ..State::default()
+        ..FakeState::default()
     });
     let deadline = soon();
     let error = node.stager.stage(stage_request(), deadline).await.unwrap_err();
@@ -34,9 +34,9 @@ async fn a_missing_device_is_reported_before_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn uevents_trigger_the_search_for_a_device() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         content: Some(Content::Blank),
-        ..State::default()
+        ..FakeState::default()
     });
     let call = tokio::time::timeout(Duration::from_secs(60), {
         node.stager
@@ -63,9 +63,9 @@ async fn uevents_trigger_the_search_for_a_device() {
 
 #[tokio::test(start_paused = true)]
 async fn a_device_without_a_uevent_is_found_by_polling() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         content: Some(Content::Blank),
-        ..State::default()
+        ..FakeState::default()
     });
     let appears = async {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -12,7 +12,7 @@ fn records(fake: &FakeHost) -> usize {
 
 /// A node on which a mkfs has failed, and left this content.
 async fn after_interrupted_mkfs(content: Content) -> (Arc<FakeHost>, Arc<NodeServices>) {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         exit_codes: std::collections::HashMap::from([("mkfs.ext4", 1)]),
         ..with_disk(Content::Blank)
     });
@@ -46,7 +46,7 @@ async fn a_failed_mkfs_is_repeated_by_the_next_stage() {
 
 #[tokio::test(start_paused = true)]
 async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         lacks_nodes: true,
         ..with_disk(Content::Blank)
     });
@@ -114,8 +114,8 @@ async fn a_device_locked_by_another_mkfs_is_not_formatted() {
     assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
 }
 
-fn blank_on_first_read() -> State {
-    State {
+fn blank_on_first_read() -> FakeState {
+    FakeState {
         next_content: Some(Content::Unsupported {
             description: "a gpt partition table".to_owned(),
         }),
@@ -135,7 +135,7 @@ async fn assert_not_formatted(fake: &FakeHost, node: &Arc<NodeServices>) {
 
 #[tokio::test(start_paused = true)]
 async fn data_written_while_the_device_is_locked_is_not_overwritten() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         locked_until: Some(Instant::now() + Duration::from_millis(100)),
         ..blank_on_first_read()
     });

@@ -52,7 +52,7 @@ async fn only_a_check_that_the_superblock_demands_waits_for_the_slots_of_full_ch
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_has_a_limit_of_memory_and_none_of_time() {
+async fn a_tool_has_a_memory_limit_and_no_timeout() {
     let (fake, node) = world(with_disk(Content::Blank));
     node.stager.stage(stage_request(), soon()).await.unwrap();
     let limits = fake.state().tool_limits.clone();

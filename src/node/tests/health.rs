@@ -20,7 +20,7 @@ async fn a_healthy_volume_reports_no_issue_with_or_without_a_path() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
-    let state = State {
+    let state = FakeState {
         devices: Vec::new(),
         ..staged()
     };
@@ -40,7 +40,7 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
 async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
     let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw,relatime");
     mount.super_options = "ro,errors=remount-ro".to_owned();
-    let state = State {
+    let state = FakeState {
         mounts: vec![mount],
         ..with_disk(Content::Blank)
     };
@@ -51,7 +51,7 @@ async fn a_filesystem_remounted_read_only_by_the_kernel_is_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_filesystem_that_rejects_writes_is_reported_although_its_mount_is_writable() {
-    let state = State {
+    let state = FakeState {
         errors: Some("1 error".to_owned()),
         rejects_writes: true,
         ..staged()
@@ -91,7 +91,7 @@ fn stats_request() -> StatsRequest {
     }
 }
 
-async fn stats(state: State) -> (Option<VolumeUsage>, Vec<&'static str>) {
+async fn stats(state: FakeState) -> (Option<VolumeUsage>, Vec<&'static str>) {
     let (_, node) = world(state);
     let report = node.health.stats(&stats_request(), soon()).await.unwrap();
     let reasons = report.health_issues.iter().map(|issue| issue.reason());
@@ -101,23 +101,23 @@ async fn stats(state: State) -> (Option<VolumeUsage>, Vec<&'static str>) {
 #[tokio::test(start_paused = true)]
 async fn stats_report_health_issues_instead_of_an_error() {
     let device = Some(VolumeUsage::Device(Bytes(1 << 30)));
-    let hangs = State {
+    let hangs = FakeState {
         hangs: true,
         ..staged()
     };
     assert_eq!(stats(hangs).await, (device, vec!["FilesystemHangs"]));
     const EIO: i32 = 5;
-    let shut = State {
+    let shut = FakeState {
         errno: Some(EIO),
         ..staged()
     };
     assert_eq!(stats(shut).await, (device, vec!["FilesystemShutDown"]));
-    let gone = State {
+    let gone = FakeState {
         devices: Vec::new(),
         ..staged()
     };
     assert_eq!(stats(gone).await, (None, vec!["DeviceGone"]));
-    let state = State {
+    let state = FakeState {
         stated_size: Some(Bytes(2 << 30)),
         errors: Some("3 errors".to_owned()),
         ..staged()

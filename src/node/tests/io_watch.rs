@@ -69,7 +69,7 @@ async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_disk_is_not_hung() {
-    let (fake, node) = world(State::default());
+    let (fake, node) = world(FakeState::default());
     let io = node.unstager.unmounter.io.clone();
     let set = move |completed: u32, in_flight: u32| {
         let text = format!("{completed} 0 40 1 7 0 56 2 {in_flight} 3 3");
@@ -110,7 +110,7 @@ async fn a_busy_disk_is_not_hung() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
-    let (fake, node) = world(State::default());
+    let (fake, node) = world(FakeState::default());
     let io = node.unstager.unmounter.io.clone();
     fake.state().block_settings.insert("stat".to_owned(), HUNG.to_owned());
     let watch = io.clone();
@@ -141,7 +141,7 @@ async fn a_disk_is_hung_only_during_the_step_that_waits_for_it() {
 async fn a_step_that_times_out_on_a_hung_disk_is_reported_as_that() {
     use crate::model::Failure::{DiskHung, HostTimeout};
     for (stat, expected) in [(HUNG, DiskHung), ("5 0 40 1 7 0 56 2 0 3 3", HostTimeout)] {
-        let (fake, node) = world(State::default());
+        let (fake, node) = world(FakeState::default());
         let settings = [("stat".to_owned(), stat.to_owned())];
         fake.state().block_settings.extend(settings);
         let volume = volume();

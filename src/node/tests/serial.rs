@@ -11,8 +11,8 @@ fn stage_other_serial() -> StageRequest {
     }
 }
 
-fn with_other_serial() -> State {
-    State {
+fn with_other_serial() -> FakeState {
+    FakeState {
         devices: vec![disk("vdb", 16, "zz9")],
         ..with_disk(Content::Blank)
     }
@@ -110,8 +110,8 @@ async fn without_a_writable_state_directory_only_a_disk_with_another_serial_is_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_without_a_serial_is_refused_with_the_way_out() {
-    let (fake, node) = world(State {
+async fn a_disk_without_a_serial_is_rejected_with_advice() {
+    let (fake, node) = world(FakeState {
         devices: vec![disk("vdb", 16, "")],
         ..with_disk(Content::Blank)
     });

@@ -21,7 +21,7 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
     raw.kind = "devtmpfs".to_owned();
     raw.is_of_dev = true;
     raw.root = "/vdb".into();
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         mounts: vec![raw],
         ..with_disk(Content::Blank)
     });
@@ -32,7 +32,7 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_probe_fails_stage_without_changes() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         content: None,
         ..with_disk(Content::Blank)
     });
@@ -51,7 +51,7 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
         size: None,
     };
     for content in [Content::Blank, filesystem] {
-        let (fake, node) = world(State {
+        let (fake, node) = world(FakeState {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
         });
@@ -117,7 +117,7 @@ async fn paths_outside_the_kubelet_directory_are_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn a_concurrent_call_for_a_volume_fails_with_busy() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
     });
@@ -135,7 +135,7 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
 async fn the_requested_partition_may_appear_after_the_disk() {
     let whole = disk("vdb", 16, "bp1");
     for is_late in [true, false] {
-        let (fake, node) = world(State {
+        let (fake, node) = world(FakeState {
             stated_size: Some(partition(&whole).size),
             ..with_disk(Content::Filesystem {
                 filesystem: Filesystem::Ext4,
@@ -171,7 +171,7 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
         ..whole
     };
     for (device, users) in [(partitioned, "vdb1 (1072693248 bytes), vdb1"), (held, "dm-0")] {
-        let (fake, node) = world(State {
+        let (fake, node) = world(FakeState {
             devices: vec![device],
             ..with_disk(Content::Blank)
         });
@@ -187,7 +187,7 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
 }
 
 /// The error of staging an existing filesystem.
-async fn stage_error(filesystem: Filesystem, flag: &str, read_only: bool, state: State) -> Error {
+async fn stage_error(filesystem: Filesystem, flag: &str, read_only: bool, state: FakeState) -> Error {
     let (_, node) = world(state);
     let mut request = stage_request();
     request.access = Access::Mount {
@@ -208,7 +208,7 @@ async fn rejected_mount_options_are_named_and_the_kernel_log_has_the_reason() {
             filesystem: Filesystem::Ext4,
             size: Some(Bytes(1 << 30)),
         };
-        let state = State {
+        let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EINVAL as i32),
             ..with_disk(content)
         };
@@ -222,7 +222,7 @@ async fn rejected_mount_options_are_named_and_the_kernel_log_has_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_btrfs_with_a_log_on_a_read_only_device_is_told_with_the_option() {
+async fn a_btrfs_with_a_log_on_a_read_only_device_is_rejected_with_the_option() {
     for (device_is_read_only, has_btrfs_log, failure) in [
         ("1", true, Failure::JournalNotReplayed),
         ("1", false, Failure::HostError),
@@ -232,7 +232,7 @@ async fn a_btrfs_with_a_log_on_a_read_only_device_is_told_with_the_option() {
             filesystem: Filesystem::Btrfs,
             size: Some(Bytes(1 << 30)),
         };
-        let state = State {
+        let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EIO as i32),
             has_btrfs_log,
             block_settings: HashMap::from([("ro".to_owned(), device_is_read_only.to_owned())]),
@@ -248,7 +248,7 @@ async fn a_btrfs_with_a_log_on_a_read_only_device_is_told_with_the_option() {
 /// The device of the mount was removed, and the disk has come back with another name.
 #[tokio::test(start_paused = true)]
 async fn a_dead_mount_at_the_staging_path_is_removed() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         mounts: vec![mount_of(&disk("vdc", 32, "bp1"), "/staging", "rw")],
         entries: [("/staging".into(), Entry::Directory)].into(),
         ..with_disk(Content::Filesystem {

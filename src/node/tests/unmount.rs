@@ -107,7 +107,7 @@ async fn unstage_finds_a_device_that_lost_its_serial() {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_mount_of_a_removed_device_is_detached() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         devices: Vec::new(),
         ..staged()
     });
@@ -118,7 +118,7 @@ async fn a_busy_mount_of_a_removed_device_is_detached() {
 
 #[tokio::test(start_paused = true)]
 async fn a_device_without_a_node_is_not_treated_as_removed() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         lacks_nodes: true,
         ..staged()
     });
@@ -139,9 +139,9 @@ fn pending(name: &str, minor: u64) -> crate::linux::Device {
 
 #[tokio::test(start_paused = true)]
 async fn a_device_with_an_unknown_serial_is_not_an_absent_disk() {
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         devices: vec![disk("vda", 0, "system"), pending("vdb", 16)],
-        ..State::default()
+        ..FakeState::default()
     });
     let error = node.unstager.unstage(unstage_request(), soon()).await;
     let error = error.unwrap_err();
@@ -202,7 +202,7 @@ async fn a_disk_of_another_staging_record_does_not_block_unstage() {
 #[tokio::test(start_paused = true)]
 async fn the_staging_directory_is_removed_before_the_device_is_released() {
     // A mount namespace with a copy of the mount keeps the device in use until the directory is removed.
-    let (fake, node) = world(State {
+    let (fake, node) = world(FakeState {
         in_use_until_removed: Some("/staging".into()),
         ..staged()
     });
