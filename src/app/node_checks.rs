@@ -20,7 +20,6 @@ pub(crate) struct NodeChecks {
 }
 
 impl NodeChecks {
-    /// Runs all checks.
     pub(crate) async fn run(&self) -> Vec<Check> {
         let (kernel, capabilities, devices, mounts, state) = tokio::join!(
             self.kernel(),

@@ -9,7 +9,6 @@ use ecs::rate_limit::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 /// Calls per second.
 const ALLOWED: RangeInclusive<f64> = 0.01..=1000.0;
 
-/// Parses `ACTION=CALLS_PER_SECOND`.
 pub(super) fn rate_limit(text: &str) -> Result<ConfiguredLimit, String> {
     let syntax = || "allowed: ACTION=CALLS_PER_SECOND, such as DescribeDisks=5".to_owned();
     let (name, rate) = text.split_once('=').ok_or_else(syntax)?;

@@ -46,11 +46,11 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delays {
-    /// `Creating` to `Available`.
+    /// From `Creating` to `Available`.
     pub create: DurationDistribution,
-    /// `Attaching` to `In_use`.
+    /// From `Attaching` to `In_use`.
     pub attach: DurationDistribution,
-    /// `Detaching` to `Available`.
+    /// From `Detaching` to `Available`.
     pub detach: DurationDistribution,
     /// Until a new size is visible; another resize meanwhile returns `LastOrderProcessing`.
     pub resize: DurationDistribution,

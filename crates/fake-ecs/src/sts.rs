@@ -16,7 +16,6 @@ use super::log::{Entry, Outcome, Via};
 use super::rng::Rng;
 use super::world::World;
 
-/// Range of `DurationSeconds`.
 const DURATIONS: std::ops::RangeInclusive<u64> = 900..=43_200;
 const HOUR: u64 = 3600;
 /// Valid lengths of an OIDC token.

@@ -19,7 +19,6 @@ mod versions;
 /// Kubernetes sets it in pods.
 const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 
-/// A check failed.
 const FAILED: u8 = 1;
 
 pub(crate) async fn run(args: cli::Doctor) -> anyhow::Result<ExitCode> {

@@ -32,7 +32,6 @@ impl std::fmt::Debug for Current {
 }
 
 impl Tls {
-    /// Reads the files.
     pub(crate) fn new(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let modified = modified(&certificate, &key);
         let acceptor = acceptor(&certificate, &key)?;

@@ -18,7 +18,7 @@ pub(in crate::app) struct Status {
     pub(super) uptime: Duration,
     pub(super) readiness: Readiness,
     pub(super) queues: Vec<QueueReport>,
-    /// The oldest first.
+    /// Running calls, the oldest first.
     pub(super) running: Vec<Summary>,
     /// Running calls that are not in `running`.
     pub(super) omitted: usize,
@@ -34,7 +34,7 @@ pub(in crate::app) struct Status {
 /// The cloud API as seen by the calls that were made anyway.
 #[derive(Debug, Default)]
 pub(super) struct CloudState {
-    /// Time since then.
+    /// How long ago the cloud last responded.
     pub(super) last_response: Option<Duration>,
     pub(super) outage: Option<Outage>,
     pub(super) rejection: Option<Rejection>,
@@ -67,7 +67,7 @@ pub(super) struct Stockout {
 /// The problems that the last listing of the disks showed.
 #[derive(Debug)]
 pub(super) struct Unhealthy {
-    /// Time since then.
+    /// How long ago the disks were listed.
     pub(super) listed: Duration,
     pub(super) disks: Vec<(DiskId, HealthIssue)>,
     pub(super) omitted: usize,

@@ -40,7 +40,7 @@ pub(in crate::app) struct History {
     pub(in crate::app) volume: String,
     /// The names under which its disk was requested.
     pub(in crate::app) names: Vec<String>,
-    /// The oldest first.
+    /// Calls, the oldest first.
     #[serde(serialize_with = "each")]
     pub(in crate::app) calls: Vec<Arc<Call>>,
 }

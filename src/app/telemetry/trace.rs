@@ -87,7 +87,6 @@ fn is_set(name: &str) -> bool {
     std::env::var(name).is_ok_and(|value| !value.is_empty())
 }
 
-/// `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none`.
 fn is_disabled() -> bool {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|set| set == value);
     is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none")

@@ -25,7 +25,7 @@ pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<Publis
 #[derive(Debug)]
 pub(crate) struct Unpublish {
     pub(crate) disk: DiskId,
-    /// `None`: all nodes.
+    /// `None` detaches from all nodes.
     pub(crate) node: Option<InstanceId>,
 }
 

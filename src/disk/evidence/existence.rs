@@ -13,7 +13,7 @@ pub(super) enum Existence {
     NamedMissing,
     /// Reads with a canary lack it since this time.
     Missing { since: Instant },
-    /// Proven by reads.
+    /// Reads prove that it does not exist.
     Absent,
     /// The answer to its deletion was lost.
     Deleting,

@@ -13,7 +13,6 @@ const NOT_DENIED: &str = "not denied; cannot be verified without side effects";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     Allowed,
-    /// The reason.
     Denied(String),
     /// It is probably denied, and why.
     ProbablyDenied(&'static str),

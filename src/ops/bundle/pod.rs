@@ -32,7 +32,6 @@ pub struct Settings {
     pub roles: BTreeSet<String>,
     /// Flags that take a value, without `--`.
     pub flags: BTreeSet<String>,
-    /// Environment variables.
     pub variables: BTreeSet<String>,
 }
 

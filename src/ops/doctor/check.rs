@@ -32,7 +32,6 @@ pub struct Check {
     /// Stable, such as `cloud/clock`.
     pub name: String,
     pub status: Status,
-    /// What was found.
     pub found: String,
     /// What to do; empty if nothing.
     #[serde(rename = "todo")]

@@ -133,7 +133,6 @@ fn source(claim: &Claim, to: &mut Explained) -> Option<Source> {
     }
 }
 
-/// The requested size.
 fn size(claim: &Claim, to: &mut Explained) -> Option<SizeRange> {
     let resources = &claim.spec.resources;
     let required = quantity(resources.requests.as_ref(), "requests", to);

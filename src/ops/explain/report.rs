@@ -55,7 +55,6 @@ pub struct Explained {
 pub struct Problem {
     /// The field of the object, such as `parameters.type`.
     pub field: String,
-    /// The error.
     pub message: String,
 }
 
@@ -64,7 +63,6 @@ pub struct Problem {
 pub struct Setting {
     pub name: &'static str,
     pub value: String,
-    /// The effect.
     pub effect: Option<String>,
 }
 

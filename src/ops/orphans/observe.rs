@@ -19,7 +19,6 @@ use crate::model::{Disk, DriverName, Snapshot, tag};
 /// Limit of all cloud reads of a report.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What was read.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// When the cloud was listed.
@@ -44,7 +43,6 @@ pub enum Presence {
     /// A resource of this cluster, which the list did not show yet.
     Owned,
     Foreign {
-        /// Of a disk.
         row: Option<Box<Disk>>,
         /// The cluster ID in its tags.
         owner: Option<String>,
@@ -63,7 +61,6 @@ pub enum ObserveError {
     Cloud(#[from] disk::Error),
 }
 
-/// Reads both sides.
 #[derive(Debug)]
 pub struct Observer {
     pub cluster: Cluster,

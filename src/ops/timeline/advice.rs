@@ -70,7 +70,6 @@ const SCHEDULING: [(&str, &str); 6] = [
     ),
 ];
 
-/// For an event.
 pub(super) fn for_event(reason: &str, message: &str) -> Option<&'static str> {
     if reason == "FailedScheduling" {
         let mut known = SCHEDULING.iter();

@@ -17,11 +17,11 @@ pub struct Timeline {
     pub volume: String,
     pub disk: Option<String>,
     pub persistent_volume: Option<String>,
-    /// Namespace and name.
+    /// `NAMESPACE/NAME` of the PersistentVolumeClaim.
     pub claim: Option<String>,
     /// The disk in the cloud, as a controller has just read it.
     pub cloud: Option<DiskState>,
-    /// The oldest first.
+    /// What happened, the oldest first.
     pub entries: Vec<Entry>,
     /// Conditions under which no call for the volume can succeed, as sentences with advice.
     pub obstacles: Vec<String>,

@@ -44,7 +44,6 @@ impl StockCache {
         }
     }
 
-    /// Caches a response.
     pub(super) fn remember(&self, regional: bool, zones: Vec<ZoneStock>) {
         let response = StockResponse::Available(Arc::new(zones));
         self.last.insert(&regional, TTL, response);
