@@ -1,10 +1,10 @@
 //! Leader election: a Lease decides which replica of the controller is active.
 //!
-//! A replica takes the Lease if it has no holder, or if it has not changed for the duration that its holder stated. That time
-//! is measured with this machine's monotonic clock from the moment that the change was read: wall clocks, which differ
-//! between machines, are written for operators and never compared. The holder gives up when it could not renew for the
-//! renew deadline, which is shorter, so that there are never two holders. Each write names the version that it
-//! replaces. This is the protocol of client-go, whose tools show and understand the Lease.
+//! A replica takes the Lease if it has no holder, or if it has not changed for the duration that its holder stated.
+//! This duration is measured with the machine's monotonic clock from the moment that the change was read: wall clocks,
+//! which differ between machines, are written for operators and never compared. The holder stops when it could not
+//! renew for the renew deadline, which is shorter, so that there are never two holders. Each write names the version
+//! that it replaces. This is the protocol of client-go, whose tools can show the Lease.
 
 use std::time::Duration;
 

@@ -29,8 +29,8 @@ pub(super) const MAX_STARTS: usize = 8;
 
 static STARTS: Semaphore = Semaphore::const_new(MAX_STARTS);
 
-/// Starts a command on a blocking thread: it waits until no exclusive file is being closed, and until the child executes
-/// its program. `started` is called before that.
+/// Starts a command on a blocking thread, which waits until no exclusive file is being closed, and until the child
+/// executes its program. `started` is called before that.
 pub(super) async fn start(mut command: Command, started: impl FnOnce(&Child) + Send + 'static) -> io::Result<Child> {
     let permit = STARTS.acquire().await.map_err(io::Error::other)?;
     let start = spawn_blocking(move || {

@@ -247,6 +247,8 @@ fn end_of_item(tokens: &[Token], at: usize) -> usize {
                 in_attribute |= depth == 0 && index > at && tokens[index - 1].text == "#";
                 depth += 1;
             }
+            // The end of the enum or match that the item, such as a variant, belongs to.
+            "]" | ")" | "}" if depth == 0 => return index - 1,
             "]" | ")" | "}" => {
                 depth -= 1;
                 if depth == 0 && token.text == "}" && !in_attribute {
