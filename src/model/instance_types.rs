@@ -3,6 +3,7 @@
 //! `{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}`
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -27,13 +28,8 @@ pub struct InstanceTypes(pub BTreeMap<String, AttachLimits>);
 
 /// The reason why a text is not a valid file of instance types.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidTypes {
-    #[error("invalid JSON: {0}")]
-    Json(String),
-    /// A field is missing or wrong.
-    #[error("{field} {reason}")]
-    Field { field: String, reason: String },
-}
+#[error("{0}")]
+pub struct InvalidTypes(String);
 
 type Result<T> = std::result::Result<T, InvalidTypes>;
 
@@ -53,7 +49,8 @@ impl Document {
     /// # Errors
     /// It is not JSON, or has no object of types.
     pub fn read(text: &str) -> Result<Self> {
-        let document: Value = serde_json::from_str(text).map_err(|error| InvalidTypes::Json(error.to_string()))?;
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| InvalidTypes(format!("invalid JSON: {error}")))?;
         let fields = object("the document", document)?;
         let mut skipped = Vec::new();
         unknown("the document", &fields, &[TYPES], &mut skipped);
@@ -135,11 +132,8 @@ impl InstanceTypes {
     }
 }
 
-fn wrong<T>(field: impl Into<String>, reason: impl Into<String>) -> Result<T> {
-    Err(InvalidTypes::Field {
-        field: field.into(),
-        reason: reason.into(),
-    })
+fn wrong<T>(field: &str, reason: impl fmt::Display) -> Result<T> {
+    Err(InvalidTypes(format!("{field} {reason}")))
 }
 
 /// Sets the limits of a type. Its unknown fields and categories are kept.
@@ -163,12 +157,12 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
     unknown(field, &fields, &[QUANTITY, CATEGORIES], skipped);
     let quantity = format!("{field}.{QUANTITY}");
     let disk_quantity = match fields.get(QUANTITY) {
-        None => return wrong(quantity, "is missing"),
+        None => return wrong(&quantity, "is missing"),
         Some(given) => match given.as_u64().and_then(|number| u32::try_from(number).ok()) {
             Some(number) if number > 0 => number,
             _ => {
                 let reason = format!("is {given}; allowed: a whole number, 1 or more");
-                return wrong(quantity, reason);
+                return wrong(&quantity, reason);
             }
         },
     };
@@ -184,7 +178,7 @@ fn attach_limits(field: &str, value: &Value, skipped: &mut Vec<String>) -> Resul
                 }
             }
         }
-        Some(other) => return wrong(field, format!("is {other}; expected a list")),
+        Some(other) => return wrong(&field, format!("is {other}; expected a list")),
     }
     Ok(AttachLimits {
         disk_quantity,

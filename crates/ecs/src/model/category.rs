@@ -1,13 +1,13 @@
-//! Disk categories and performance levels: what the cloud sells, and in which sizes.
+//! Disk categories and performance levels, with their sizes.
 //!
 //! Sizes follow the block-storage performance page and the CreateDisk parameter table of the ECS API.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::size::Gib;
+use super::word::words;
 
 /// Maximum provisioned IOPS of a `cloud_auto` of any size.
 pub const MOST_PROVISIONED_IOPS: u32 = 50_000;
@@ -60,7 +60,7 @@ impl Category {
         Self::CloudEssdEntry,
     ];
 
-    /// All that this driver can create. Those beyond [`Self::CREATABLE`] only where a class names them:
+    /// All categories that this driver can create. Those that are not in [`Self::CREATABLE`] must be named by a class:
     /// regional disks, ephemeral ones, which lose their data with the instance, and those of the finance cloud.
     pub const KNOWN: [Self; 11] = [
         Self::CloudEfficiency,
@@ -79,25 +79,6 @@ impl Category {
     /// The categories that `ModifyDiskSpec` changes into one another.
     pub const CONVERTIBLE: [Self; 4] = [Self::CloudEssd, Self::CloudAuto, Self::CloudSsd, Self::CloudEfficiency];
 
-    /// The name in the API.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Cloud => "cloud",
-            Self::CloudEfficiency => "cloud_efficiency",
-            Self::CloudSsd => "cloud_ssd",
-            Self::CloudEssd => "cloud_essd",
-            Self::CloudAuto => "cloud_auto",
-            Self::CloudEssdEntry => "cloud_essd_entry",
-            Self::CloudRegionalDiskAuto => "cloud_regional_disk_auto",
-            Self::EphemeralStandard => "elastic_ephemeral_disk_standard",
-            Self::EphemeralPremium => "elastic_ephemeral_disk_premium",
-            Self::CloudEssdXc0 => "cloud_essd_xc0",
-            Self::CloudEssdXc1 => "cloud_essd_xc1",
-            Self::Other(name) => name,
-        }
-    }
-
     /// Sizes of data disks of this category, at the cloud's default level (PL1 for `cloud_essd`).
     /// None for a category that this driver does not create.
     #[must_use]
@@ -115,7 +96,7 @@ impl Category {
         }
     }
 
-    /// Sizes of data disks of this category at a level; as [`Self::sizes`] where it has no levels.
+    /// Sizes of data disks of this category at a level; [`Self::sizes`] for categories without levels.
     #[must_use]
     pub fn sizes_at(&self, level: Option<PerformanceLevel>) -> Option<RangeInclusive<Gib>> {
         match level {
@@ -124,13 +105,13 @@ impl Category {
         }
     }
 
-    /// Whether it comes in performance levels.
+    /// Whether it has performance levels.
     #[must_use]
     pub fn has_levels(&self) -> bool {
         *self == Self::CloudEssd
     }
 
-    /// Whether a disk of it can burst, and have IOPS on top of its baseline (ESSD AutoPL).
+    /// Whether disks support bursting and provisioned IOPS (ESSD AutoPL).
     #[must_use]
     pub fn has_burst(&self) -> bool {
         *self == Self::CloudAuto
@@ -155,43 +136,33 @@ impl Category {
         most.min(MOST_PROVISIONED_IOPS)
     }
 
-    /// Whether such a disk can be made for several instances at once.
+    /// Whether a disk can be attached to several instances at once.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
         matches!(self, Self::CloudEssd | Self::CloudAuto)
     }
 
-    /// Whether such a disk belongs to the region and not to one of its zones.
+    /// Whether a disk belongs to the region and not to one of its zones.
     #[must_use]
     pub fn is_regional(&self) -> bool {
         *self == Self::CloudRegionalDiskAuto
     }
 
-    /// Whether such a disk is bound to the first instance that it is attached to (elastic ephemeral
-    /// disks): attached and detached with `DeleteWithInstance` only, never moved to another
-    /// instance, and without snapshots.
+    /// Whether a disk is bound to the first instance that it is attached to (elastic ephemeral disks): it is attached
+    /// and detached with `DeleteWithInstance` only, never moved to another instance, and has no snapshots.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         matches!(self, Self::EphemeralStandard | Self::EphemeralPremium)
     }
 }
 
-impl FromStr for Category {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self::KNOWN
-            .into_iter()
-            .find(|category| category.as_str() == text)
-            .unwrap_or_else(|| Self::Other(text.to_owned())))
-    }
-}
-
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+words!(
+    Category or Other: Cloud = "cloud", CloudEfficiency = "cloud_efficiency", CloudSsd = "cloud_ssd",
+    CloudEssd = "cloud_essd", CloudAuto = "cloud_auto", CloudEssdEntry = "cloud_essd_entry",
+    CloudRegionalDiskAuto = "cloud_regional_disk_auto", EphemeralStandard = "elastic_ephemeral_disk_standard",
+    EphemeralPremium = "elastic_ephemeral_disk_premium", CloudEssdXc0 = "cloud_essd_xc0",
+    CloudEssdXc1 = "cloud_essd_xc1"
+);
 
 /// The performance level of an ESSD (`PL0` to `PL3`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

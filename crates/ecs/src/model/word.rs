@@ -1,15 +1,18 @@
 //! Words of the API.
 
-/// Conversions of an enum with a variant for each word, and `Unknown(String)` for words of later versions of the API.
+/// Conversions of an enum with a variant for each word, and one for other words (`Unknown(String)`).
 macro_rules! words {
     ($name:ident: $($variant:ident = $word:literal),*) => {
+        words!($name or Unknown: $($variant = $word),*);
+    };
+    ($name:ident or $other:ident: $($variant:ident = $word:literal),*) => {
         impl $name {
             /// The word in the API.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)*
-                    Self::Unknown(word) => word,
+                    Self::$other(word) => word,
                 }
             }
         }
@@ -20,7 +23,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, Self::Err> {
                 Ok(match word {
                     $($word => Self::$variant,)*
-                    other => Self::Unknown(other.to_owned()),
+                    other => Self::$other(other.to_owned()),
                 })
             }
         }
