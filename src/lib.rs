@@ -7,6 +7,8 @@ pub mod cluster;
 pub mod csi;
 pub mod disk;
 pub mod host;
+pub mod http;
 pub mod model;
 pub mod node;
 pub mod ops;
+pub mod telemetry;

@@ -6,14 +6,8 @@ use std::time::Duration;
 
 use super::cloud::CloudClient;
 use super::controller::{disks, inventory, owner, service};
-use super::health::Health;
-use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
-use super::metrics::{ControllerGauges, Metrics, NodeGauges};
 use super::node::{MAX_VOLUMES, max_volumes, node, registration};
-use super::node_checks::NodeChecks;
-use super::status::StatusPage;
-use super::telemetry::Telemetry;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
 use crate::cli::{self, CloudKind};
@@ -21,8 +15,13 @@ use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
+use crate::http::health::{Health, NodeChecks};
+use crate::http::metrics::{ControllerGauges, Metrics, NodeGauges};
+use crate::http::status::StatusPage;
+use crate::http::{CloudDisks, Page, Site, page_limit, serve};
 use crate::model::{Bytes, ClusterId, RegionId};
 use crate::node::Settings;
+use crate::telemetry::Telemetry;
 
 /// Controller and node of one driver process.
 pub(crate) struct Driver {
@@ -59,7 +58,7 @@ impl Driver {
             drain_timeout,
             http,
         } = self.server;
-        let port = http::bind(&http).await?;
+        let port = http::port(&http).await?;
         let authorizer = http::authorizer(&self.pages).await?;
         let zone = Some(self.node.zone.clone());
         let node = node(self.node, driver_name.clone(), self.tool_memory);
@@ -97,7 +96,7 @@ impl Driver {
             status,
             disks: Some(Box::new(cloud_disks)),
             authorizer,
-            pages: http::page_limit(),
+            pages: page_limit(),
             health: Health {
                 endpoint: endpoint.clone(),
                 cloud: Some(access),
@@ -113,7 +112,7 @@ impl Driver {
             .with_registration(self.registration);
         tokio::select! {
             served = server::serve(&endpoint, services, tasks, stop, drain_timeout) => Ok(served?),
-            never = http::serve(port.as_ref(), site) => match never {},
+            never = serve(port.as_ref(), site) => match never {},
         }
     }
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::settings::settings;
 use super::{Output, pages};
-use crate::app::{InvalidSettings, kubeconfig};
+use crate::app::invalid_settings::InvalidSettings;
+use crate::app::kubeconfig;
 use crate::base::{error_chain, join_all};
 use crate::cli;
 use crate::cluster::pod_report::PodReport;

@@ -7,11 +7,11 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use self::file::NewFile;
-use super::http::client;
 use super::signal;
 use super::timeline::{page, read_token};
 use crate::base::{Clock, SystemClock};
 use crate::cli;
+use crate::http::client;
 use crate::ops::bundle::{Archive, file_name};
 
 mod cluster;

@@ -1,0 +1,248 @@
+use ecs::rate_limit::LimitReport;
+use jiff::Timestamp;
+
+use super::html::duration;
+use super::*;
+use crate::disk::{HealthIssue, QueueReport, Severity};
+use crate::http::health::{Check, Readiness};
+use crate::model::{Category, DiskId, ZoneId};
+
+const HOSTILE: &str = "<script>alert('x')</script>\" onmouseover=\"x";
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn empty() -> Status {
+    Status {
+        role: "controller",
+        version: "1.2.3",
+        now: Timestamp::UNIX_EPOCH,
+        uptime: seconds(90_000),
+        readiness: Readiness {
+            ready: true,
+            checks: vec![Check::new("socket", Ok("it responds".to_owned()))],
+        },
+        queues: Vec::new(),
+        running: Vec::new(),
+        omitted: 0,
+        limits: Vec::new(),
+        cloud: CloudState::default(),
+        stockouts: Vec::new(),
+        unhealthy: None,
+        failed: Vec::new(),
+    }
+}
+
+fn call(volume: &str, started: i64, elapsed: u64, code: Option<&str>) -> Summary {
+    Summary {
+        volume: volume.to_owned(),
+        method: "ControllerPublishVolume".to_owned(),
+        node: Some("i-1".to_owned()),
+        started: Timestamp::from_second(started).unwrap(),
+        elapsed: seconds(elapsed),
+        code: code.map(str::to_owned),
+        message: code.map(|code| format!("it failed with {code}")),
+        repeated: 2,
+        step: Some("attach_queue".to_owned()),
+    }
+}
+
+#[track_caller]
+fn contains(page: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(page.contains(part), "no {part:?}\n{page}");
+    }
+}
+
+#[test]
+fn an_idle_controller_has_all_tables_with_a_text_each() {
+    let page = html(&empty());
+    contains(
+        &page,
+        &[
+            "<!DOCTYPE html>",
+            "<html lang=\"en\">",
+            "<meta http-equiv=\"refresh\" content=\"5\">",
+            "Version 1.2.3, ready, running for 1 d 1 h",
+            "1970-01-01T00:00:00Z",
+            "<caption>Running calls</caption>",
+            "No call is running.",
+            "No call has failed.",
+            "none yet",
+            "it responds",
+        ],
+    );
+    assert!(!page.contains("Unhealthy"), "{page}");
+    assert_eq!(page.matches("<table>").count(), 7);
+    assert_eq!(page.matches("<caption>").count(), 7);
+}
+
+#[test]
+fn a_busy_controller_shows_waits_limits_stock_and_failures() {
+    let page = html(&Status {
+        readiness: Readiness {
+            ready: false,
+            checks: vec![Check::new("cloud", Err("no response for 75 s".to_owned()))],
+        },
+        queues: vec![QueueReport {
+            operation: "attach",
+            running: 1,
+            waiting: 17,
+            longest: 9,
+        }],
+        running: vec![call("d-1", 0, 75, None)],
+        omitted: 3,
+        limits: vec![LimitReport {
+            configured: Some(5.0),
+            action: "AttachDisk",
+            waiting: 4,
+            in_flight: 2,
+            learned: Some(2.0),
+            closed_for: Some(seconds(61)),
+        }],
+        cloud: CloudState {
+            last_response: Some(seconds(80)),
+            outage: Some(Outage {
+                since: seconds(75),
+                last_failure: seconds(2),
+                error: "no response from h".to_owned(),
+            }),
+            rejection: Some(Rejection {
+                ago: seconds(4),
+                error: "InvalidAccessKeyId".to_owned(),
+                advice: "check the access key",
+            }),
+        },
+        stockouts: vec![
+            Stockout {
+                zone: Some("cn-beijing-c".parse::<ZoneId>().unwrap()),
+                category: Some(Category::CloudEssd),
+            },
+            Stockout {
+                zone: None,
+                category: None,
+            },
+        ],
+        unhealthy: Some(Unhealthy {
+            listed: seconds(200),
+            disks: vec![(
+                "d-2".parse::<DiskId>().unwrap(),
+                HealthIssue {
+                    severity: Severity::Inaccessible,
+                    reason: "LockedFinancial".to_owned(),
+                    message: "locked".to_owned(),
+                },
+            )],
+            omitted: 1,
+        }),
+        failed: vec![call("d-3", 60, 10, Some("NotFound"))],
+        ..empty()
+    });
+    contains(
+        &page,
+        &[
+            "<strong>not ready</strong>",
+            "<strong>fails</strong></td><td>no response for 75 s",
+            "<td>attach</td><td class=\"number\">1</td><td class=\"number\">17</td><td class=\"number\">9</td>",
+            "<td class=\"number\">75.0</td><td>attach_queue</td><td>waiting until the instance",
+            "3 more calls are running",
+            "<td>AttachDisk</td><td class=\"number\">4</td><td class=\"number\">2</td><td>2.0 per second</td><td>5 per second</td>\
+             <td>1 min 1 s</td>",
+            "for 1 min 15 s, last failure 2 s ago: no response from h",
+            "4 s ago: InvalidAccessKeyId; check the access key",
+            "<td>cn-beijing-c</td><td>cloud_essd</td>",
+            "<td>the whole region</td><td>every category</td>",
+            "as of the listing 3 min 20 s ago",
+            "<td>inaccessible</td><td>LockedFinancial</td>",
+            "1 more problems are known",
+            ">1970-01-01T00:01:10Z</time></td><td>ControllerPublishVolume</td>\
+             <td><a href=\"debug/volumes/d%2D3\">d-3</a></td><td>NotFound</td><td>it failed with NotFound</td>\
+             <td class=\"number\">2</td>",
+        ],
+    );
+}
+
+#[test]
+fn hostile_texts_are_only_text() {
+    let mut hostile = call(HOSTILE, 0, 1, Some(HOSTILE));
+    hostile.message = Some(HOSTILE.repeat(1000));
+    hostile.method = HOSTILE.to_owned();
+    let mut running = call(HOSTILE, 0, 1, None);
+    running.node = Some(HOSTILE.to_owned());
+    running.step = Some(HOSTILE.to_owned());
+    let page = html(&Status {
+        readiness: Readiness {
+            ready: false,
+            checks: vec![Check::new("cloud", Err(HOSTILE.to_owned()))],
+        },
+        cloud: CloudState {
+            outage: Some(Outage {
+                since: seconds(1),
+                last_failure: seconds(1),
+                error: HOSTILE.to_owned(),
+            }),
+            rejection: Some(Rejection {
+                ago: seconds(1),
+                error: HOSTILE.to_owned(),
+                advice: "",
+            }),
+            ..CloudState::default()
+        },
+        running: vec![running],
+        failed: vec![hostile],
+        ..empty()
+    });
+    assert!(!page.contains("<script"), "{page}");
+    // The quote would end an attribute.
+    assert!(!page.contains("\" onmouseover"), "{page}");
+    let escaped = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot; onmouseover=&quot;x";
+    assert!(page.matches(escaped).count() > 8, "{page}");
+    contains(&page, &["href=\"debug/volumes/%3Cscript%3E", "…</td>"]);
+    assert!(page.len() < 60_000, "{}", page.len());
+}
+
+#[test]
+fn the_policy_permits_only_the_style_of_the_page() {
+    let [(_, policy), ..] = headers();
+    let policy = policy.to_str().unwrap();
+    for part in ["default-src 'none'", "style-src 'sha256-", "base-uri 'none'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let page = html(&empty());
+    for part in ["<script", "style=\"", "src=", "<link"] {
+        assert!(!page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn calls_are_split_and_sorted() {
+    let (running, failed) = calls(vec![
+        call("young", 90, 1, None),
+        call("ended first", 0, 5, Some("Internal")),
+        call("succeeded", 0, 5, Some("OK")),
+        call("old", 0, 91, None),
+        call("ended last", 1, 60, Some("Aborted")),
+    ]);
+    let names = |calls: &[Summary]| calls.iter().map(|c| c.volume.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&running), ["old", "young"]);
+    assert_eq!(names(&failed), ["ended last", "ended first"]);
+    let many = (0..50).map(|at| call("d-1", at, 1, Some("Internal")));
+    let (_, failed) = calls(many.collect());
+    assert_eq!(failed.len(), MAX_FAILED);
+    assert_eq!(failed[0].started.as_second(), 49);
+}
+
+#[test]
+fn durations_have_two_units() {
+    for (count, text) in [
+        (0, "0 s"),
+        (59, "59 s"),
+        (61, "1 min 1 s"),
+        (3_700, "1 h 1 min"),
+        (90_000, "1 d 1 h"),
+    ] {
+        assert_eq!(duration(seconds(count)), text);
+    }
+}
