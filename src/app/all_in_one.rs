@@ -18,7 +18,7 @@ use crate::csi::services::Services;
 use crate::http::health::{Health, NodeChecks};
 use crate::http::metrics::{ControllerGauges, Metrics, NodeGauges};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Page, Site, page_limit, serve};
+use crate::http::{CloudDisks, Page, Site, serve};
 use crate::model::{Bytes, ClusterId, RegionId};
 use crate::node::Settings;
 use crate::telemetry::Telemetry;
@@ -96,7 +96,6 @@ impl Driver {
             status,
             disks: Some(Box::new(cloud_disks)),
             authorizer,
-            pages: page_limit(),
             health: Health {
                 endpoint: endpoint.clone(),
                 cloud: Some(access),

@@ -19,7 +19,7 @@ use crate::disk::DiskServices;
 use crate::http::health::Health;
 use crate::http::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics, refresh};
 use crate::http::status::StatusPage;
-use crate::http::{CloudDisks, Page, Site, page_limit, serve};
+use crate::http::{CloudDisks, Page, Site, serve};
 use crate::model::{ClusterId, RegionId, ZoneId};
 use crate::telemetry::Telemetry;
 
@@ -83,7 +83,6 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
             status: None,
             disks: None,
             authorizer: authorizers.0,
-            pages: page_limit(),
             health: health(),
         };
         tokio::select! {
@@ -114,7 +113,6 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         status,
         disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),
         authorizer: authorizers.1,
-        pages: page_limit(),
         health: health(),
     };
     let controller = service(disks, region, zone, &cluster, &tasks)

@@ -19,7 +19,7 @@ use crate::csi::services::Services;
 use crate::host::{Linux, ProcessExec, Roots, memory};
 use crate::http::health::{Health, NodeChecks};
 use crate::http::metrics::{Metrics, NodeGauges};
-use crate::http::{Authorizer, Site, page_limit, serve};
+use crate::http::{Authorizer, Site, serve};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
 use crate::node::{InstanceTypeSource, NodeServices, Settings};
 use crate::telemetry::Telemetry;
@@ -50,7 +50,6 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         disks: None,
         // The node plugin does not use the API server.
         authorizer: Authorizer::default(),
-        pages: page_limit(),
     };
     let mut health = Health {
         endpoint: args.server.endpoint.clone(),

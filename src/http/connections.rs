@@ -1,102 +1,41 @@
 //! The limit of parallel connections. If all are in use, a new one replaces the one that has waited longest for its
 //! request, so that clients without a request do not block kubelet's probes.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
-
-use crate::base::Tasks;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
 
 /// Of about 10 KiB each.
 const MAX: usize = 64;
 
-#[derive(Debug)]
-pub(super) struct Connections {
-    slots: Arc<Semaphore>,
-    waiting: Waiting,
-    tasks: Tasks,
-}
-
-/// The connections that wait for their request, the oldest first.
-#[derive(Debug, Clone, Default)]
-struct Waiting(Arc<Mutex<Queue>>);
-
 #[derive(Debug, Default)]
-struct Queue {
-    next: u64,
-    tasks: BTreeMap<u64, AbortHandle>,
-}
-
-/// A connection that waits for its request.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    waiting: Waiting,
-    number: u64,
-}
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self {
-            slots: Arc::new(Semaphore::new(MAX)),
-            waiting: Waiting::default(),
-            tasks: Tasks::default(),
-        }
-    }
+pub(super) struct Connections {
+    tasks: JoinSet<()>,
+    /// The connections that may wait for their request, the oldest first, each with whether the request has arrived.
+    waiting: VecDeque<(AbortHandle, CancellationToken)>,
 }
 
 impl Connections {
-    /// Serves a connection on its own task. Waits if all others have their request.
-    pub(super) async fn serve<F>(&self, serve: impl FnOnce(Place) -> F)
+    /// Serves a connection on its own task, which cancels the token when the request has arrived: from then on another
+    /// connection no longer replaces it. Waits if all others have their request.
+    pub(super) async fn serve<F>(&mut self, serve: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        if self.slots.available_permits() == 0 {
-            self.waiting.end_oldest();
+        while self.tasks.try_join_next().is_some() {}
+        self.waiting
+            .retain(|(task, arrived)| !task.is_finished() && !arrived.is_cancelled());
+        if self.tasks.len() >= MAX {
+            if let Some((oldest, _)) = self.waiting.pop_front() {
+                oldest.abort();
+            }
+            self.tasks.join_next().await;
         }
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let place = self.waiting.place();
-        let number = place.number;
-        let connection = serve(place.clone());
-        // Locked until the task is in the queue, from which it removes itself.
-        let mut queue = self.waiting.lock();
-        let task = self.tasks.spawn_abortable(async move {
-            let _ended = scopeguard::guard((place, slot), |(place, _)| place.leave());
-            connection.await;
-        });
-        queue.tasks.insert(number, task);
-    }
-}
-
-impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn place(&self) -> Place {
-        let mut queue = self.lock();
-        let number = queue.next;
-        queue.next += 1;
-        Place {
-            waiting: self.clone(),
-            number,
-        }
-    }
-
-    fn end_oldest(&self) {
-        let oldest = self.lock().tasks.pop_first();
-        if let Some((_, task)) = oldest {
-            task.abort();
-        }
-    }
-}
-
-impl Place {
-    /// The request has arrived: another connection no longer replaces this one.
-    pub(super) fn leave(&self) {
-        self.waiting.lock().tasks.remove(&self.number);
+        let arrived = CancellationToken::new();
+        let task = self.tasks.spawn(serve(arrived.clone()));
+        self.waiting.push_back((task, arrived));
     }
 }
 
@@ -111,16 +50,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_new_connection_replaces_the_oldest_without_a_request() {
-        let connections = Connections::default();
+        let mut connections = Connections::default();
         let (ended, mut results) = unbounded_channel();
         for number in 0..=MAX {
             let ended = ended.clone();
-            let serve = |place: Place| async move {
+            let serve = |arrived: CancellationToken| async move {
                 // The first one has its request.
                 if number == 0 {
-                    place.leave();
+                    arrived.cancel();
                 }
-                let guard = scopeguard::guard((place, ended), |(_, ended)| {
+                let guard = scopeguard::guard((arrived, ended), |(_, ended)| {
                     let _ = ended.send(number);
                 });
                 std::future::pending::<()>().await;
@@ -136,18 +75,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connections_with_a_request_are_not_replaced() {
-        let connections = Connections::default();
+        let mut connections = Connections::default();
         for _ in 0..MAX {
-            let serve = |place: Place| async move {
-                place.leave();
+            let serve = |arrived: CancellationToken| async move {
+                arrived.cancel();
                 tokio::time::sleep(Duration::from_secs(10)).await;
             };
             connections.serve(serve).await;
             tokio::task::yield_now().await;
         }
-        let more = connections.serve(|_place| async {});
+        let more = connections.serve(|_arrived| async {});
         assert!(timeout(Duration::from_secs(9), more).await.is_err());
-        let more = connections.serve(|_place| async {});
+        let more = connections.serve(|_arrived| async {});
         assert!(timeout(Duration::from_secs(2), more).await.is_ok());
     }
 }

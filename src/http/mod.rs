@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use hyper::Request;
+use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower::Service;
 
 pub(crate) use self::access::Authorizer;
-use self::connections::{Connections, Place};
+use self::connections::Connections;
 pub(crate) use self::disk_state::CloudDisks;
 pub(crate) use self::pages::{Page, Site};
 pub(crate) use self::tls::Tls;
@@ -67,22 +68,17 @@ pub(crate) async fn bind(address: SocketAddr, tls: Option<Tls>) -> anyhow::Resul
     })
 }
 
-/// The limit of pages at the same time, other than the probes.
-pub(crate) fn page_limit() -> Semaphore {
-    Semaphore::new(pages::MAX_PAGES)
-}
-
 /// Serves requests; without a port, it never returns.
 pub(crate) async fn serve(port: Option<&Port>, site: Site) -> Infallible {
     let Some(Port { listener, tls }) = port else {
         return std::future::pending().await;
     };
-    let (site, connections) = (Arc::new(site), Connections::default());
+    let (router, mut connections) = (pages::router(site), Connections::default());
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (site, tls) = (Arc::clone(&site), tls.clone());
-                let serve = |place| async move { accept(site, tls.as_deref(), stream, place).await };
+                let (router, tls) = (router.clone(), tls.clone());
+                let serve = |arrived| async move { connection(stream, tls.as_deref(), router, arrived).await };
                 connections.serve(serve).await;
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -90,26 +86,21 @@ pub(crate) async fn serve(port: Option<&Port>, site: Site) -> Infallible {
     }
 }
 
-async fn accept(site: Arc<Site>, tls: Option<&Tls>, stream: TcpStream, place: Place) {
+async fn connection(stream: TcpStream, tls: Option<&Tls>, router: Router, arrived: CancellationToken) {
     let Some(tls) = tls else {
-        return connection(site, stream, place).await;
+        return requests(stream, router, arrived).await;
     };
     let handshake = tls.acceptor().accept(stream);
     // The connection reports failures to the client.
     if let Ok(Ok(stream)) = Deadline::after(HANDSHAKE_TIMEOUT).bound(handshake).await {
-        connection(site, stream, place).await;
+        requests(stream, router, arrived).await;
     }
 }
 
-async fn connection(site: Arc<Site>, stream: impl AsyncRead + AsyncWrite + Unpin + Send, place: Place) {
-    let service = service_fn(|request: Request<hyper::body::Incoming>| {
-        place.leave();
-        let site = Arc::clone(&site);
-        async move {
-            let (head, _) = request.into_parts();
-            let response = site.respond(&head.method, head.uri.path(), &head.headers);
-            Ok::<_, Infallible>(response.await)
-        }
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Router, arrived: CancellationToken) {
+    let service = service_fn(|request| {
+        arrived.cancel();
+        router.clone().call(request)
     });
     // One request per connection: probes arrive only every few seconds.
     let served = http1::Builder::new()

@@ -8,7 +8,10 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     (&["reqwest"], &["ecs/http_transport", "ecs/metadata", "ecs/credential"]),
     (&["nix"], &["host/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
-    (&["hyper", "hyper_util", "http_body_util"], &["fake-ecs/", "http/"]),
+    (
+        &["axum", "hyper", "hyper_util", "http_body_util"],
+        &["fake-ecs/", "http/"],
+    ),
     (&["fake_ecs"], &["app/", "cli"]),
     (&["anyhow"], &["main.rs", "app/", "http/"]),
 ];
