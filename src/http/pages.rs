@@ -9,7 +9,7 @@ use axum::extract::{Path, Request, State};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -51,7 +51,7 @@ pub(crate) struct Site {
 #[async_trait]
 pub(crate) trait Page: Debug + Send + Sync {
     /// The content, which is read from the state of the process.
-    async fn html(&self, health: &Health, timelines: &Timelines) -> String;
+    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String;
 
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)>;
 }
@@ -140,12 +140,12 @@ async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
     (kind, site.metrics.encode().await)
 }
 
-async fn status(State(site): State<Arc<Site>>) -> Response {
+async fn status(State(site): State<Arc<Site>>, uri: Uri) -> Response {
     // The route exists only with the page.
     let Some(page) = &site.status else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let html = page.html(&site.health, &site.telemetry.timelines).await;
+    let html = page.html(&site.health, &site.telemetry.timelines, uri.query()).await;
     let mut response = ([(header::CONTENT_TYPE, HTML)], html).into_response();
     response.headers_mut().extend(page.headers());
     response

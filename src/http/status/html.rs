@@ -16,6 +16,9 @@ use crate::ops::timeline::describe;
 /// The time between two loads of the page.
 const REFRESH_SECONDS: u32 = 5;
 
+/// The query of the page that does not reload itself.
+pub(crate) const PAUSED: &str = "paused";
+
 /// The headers of the page in addition to those of every response.
 pub(crate) fn headers() -> [(HeaderName, HeaderValue); 3] {
     let policy = HeaderValue::try_from(policy()).expect("the policy is ASCII");
@@ -26,7 +29,8 @@ pub(crate) fn headers() -> [(HeaderName, HeaderValue); 3] {
     ]
 }
 
-pub(crate) fn html(status: &Status) -> String {
+/// The page. It reloads itself, which closes what was opened, unless it is paused.
+pub(crate) fn html(status: &Status, paused: bool) -> String {
     let sections = [
         readiness(status),
         queues(status),
@@ -44,15 +48,23 @@ pub(crate) fn html(status: &Status) -> String {
         true => "ready",
         false => "<strong>not ready</strong>",
     };
+    let (refresh, reload) = match paused {
+        true => (String::new(), "<a href=\"status\">Reload</a>".to_owned()),
+        false => (
+            format!("<meta http-equiv=\"refresh\" content=\"{REFRESH_SECONDS}\">\n"),
+            format!("It reloads every {REFRESH_SECONDS} s: <a href=\"status?{PAUSED}\">pause</a>."),
+        ),
+    };
     write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"refresh\" content=\"{REFRESH_SECONDS}\">\n\
+         {refresh}\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>diskplugin {role}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>diskplugin {role}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n\
          <h1>diskplugin {role}</h1>\n\
-         <p>Version {version}, {state}, running for {uptime}, as of <time datetime=\"{now:.0}\">{now:.0}</time>.</p>\n"
+         <p>Version {version}, {state}, running for {uptime}, as of <time datetime=\"{now:.0}\">{now:.0}</time>. \
+         {reload}</p>\n</header>\n<main>\n"
     )
     .expect("writing into memory does not fail");
     for section in sections {
@@ -69,7 +81,7 @@ fn readiness(status: &Status) -> String {
             true => Cell::text("ok"),
             false => Cell::strong("fails"),
         };
-        [Cell::text(check.name), state, Cell::text(&check.message)]
+        [Cell::text(check.name), state, Cell::prose(&check.message)]
     });
     table("Readiness", &["Check", "State", "Message"], rows, "No checks.")
 }
@@ -85,9 +97,9 @@ fn queues(status: &Status) -> String {
     });
     let columns = [
         "Operation",
-        "Running",
-        "Waiting for their instance",
-        "Longest queue of an instance",
+        "#Running",
+        "#Waiting for their instance",
+        "#Longest queue of an instance",
     ];
     table("Attach and detach queues", &columns, rows, "No queues.")
 }
@@ -104,10 +116,10 @@ fn waits(status: &Status) -> String {
             Cell::text(call.node.as_deref().unwrap_or_default()),
             Cell::number(&format!("{:.1}", call.elapsed.as_secs_f64())),
             Cell::text(step),
-            Cell::text(meaning),
+            Cell::prose(meaning),
         ]
     });
-    let columns = ["Method", "Volume", "Node", "Seconds", "Phase", "Meaning"];
+    let columns = ["Method", "Volume", "Node", "#Seconds", "Phase", "Meaning"];
     let table = table("Running calls", &columns, rows, "No call is running.");
     table + &more(status.omitted, "calls are running")
 }
@@ -131,8 +143,8 @@ fn limits(status: &Status) -> String {
     });
     let columns = [
         "Action",
-        "Waiting",
-        "In flight",
+        "#Waiting",
+        "#In flight",
         "Quota",
         "Configured limit",
         "Closed for",
@@ -145,21 +157,21 @@ fn cloud(cloud: &CloudState) -> String {
     let ago = |time| format!("{} ago", duration(time));
     let mut rows = vec![[
         Cell::text("Last response"),
-        Cell::text(cloud.last_response.map_or_else(|| "none yet".to_owned(), ago)),
+        Cell::prose(cloud.last_response.map_or_else(|| "none yet".to_owned(), ago)),
     ]];
     if let Some(outage) = &cloud.outage {
         let (since, last) = (duration(outage.since), duration(outage.last_failure));
         let error = &outage.error;
         rows.push([
             Cell::strong("Outage"),
-            Cell::text(format!("for {since}, last failure {last} ago: {error}")),
+            Cell::prose(format!("for {since}, last failure {last} ago: {error}")),
         ]);
     }
     if let Some(rejection) = &cloud.rejection {
         let (ago, error, advice) = (duration(rejection.ago), &rejection.error, rejection.advice);
         rows.push([
             Cell::strong("Rejected"),
-            Cell::text(format!("{ago} ago: {error}; {advice}")),
+            Cell::prose(format!("{ago} ago: {error}; {advice}")),
         ]);
     }
     table("Cloud API", &["Subject", "State"], rows, "")
@@ -192,7 +204,7 @@ fn unhealthy(status: &Status) -> String {
             Cell::link(disk.to_string(), &history(disk.as_str())),
             Cell::text(severity),
             Cell::text(&issue.reason),
-            Cell::text(&issue.message),
+            Cell::prose(&issue.message),
         ]
     });
     let caption = format!(
@@ -211,18 +223,18 @@ fn failures(status: &Status) -> String {
             Cell::text(&call.method),
             Cell::link(&call.volume, &history(&call.volume)),
             Cell::text(call.code.as_deref().unwrap_or_default()),
-            Cell::text(call.message.as_deref().unwrap_or_default()),
+            Cell::prose(call.message.as_deref().unwrap_or_default()),
             Cell::number(&call.repeated),
         ]
     });
-    let columns = ["Time", "Method", "Volume", "Code", "Message", "Repetitions"];
+    let columns = ["Time", "Method", "Volume", "Code", "Message", "#Repetitions"];
     table("Recent failures", &columns, rows, "No call has failed.")
 }
 
 fn more(omitted: usize, what: &str) -> String {
     match omitted {
         0 => String::new(),
-        omitted => format!("<p>{omitted} more {what}.</p>\n"),
+        omitted => format!("<p class=\"more\">{omitted} more {what}.</p>\n"),
     }
 }
 

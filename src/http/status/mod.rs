@@ -8,7 +8,7 @@ use ecs::api_health::Report;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
-use self::html::{headers, html};
+use self::html::{PAUSED, headers, html};
 use self::model::{CloudState, Outage, Rejection, Status, Stockout, Unhealthy};
 use super::Page;
 use super::health::{CloudAccess, Health};
@@ -79,8 +79,9 @@ impl StatusPage {
 
 #[async_trait]
 impl Page for StatusPage {
-    async fn html(&self, health: &Health, timelines: &Timelines) -> String {
-        html(&self.read(health, timelines).await)
+    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String {
+        let paused = query == Some(PAUSED);
+        html(&self.read(health, timelines).await, paused)
     }
 
     fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {

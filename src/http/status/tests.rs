@@ -2,6 +2,7 @@ use ecs::rate_limit::LimitReport;
 use jiff::Timestamp;
 
 use super::html::duration;
+use super::table::SHOWN;
 use super::*;
 use crate::disk::{HealthIssue, QueueReport, Severity};
 use crate::http::health::{Check, Readiness};
@@ -48,6 +49,10 @@ fn call(volume: &str, started: i64, elapsed: u64, code: Option<&str>) -> Summary
     }
 }
 
+fn page(status: &Status) -> String {
+    html(status, false)
+}
+
 #[track_caller]
 fn contains(page: &str, parts: &[&str]) {
     for part in parts {
@@ -56,8 +61,8 @@ fn contains(page: &str, parts: &[&str]) {
 }
 
 #[test]
-fn an_idle_controller_has_all_tables_with_a_text_each() {
-    let page = html(&empty());
+fn an_idle_controller_has_all_sections_with_a_text_each() {
+    let page = page(&empty());
     contains(
         &page,
         &[
@@ -66,21 +71,21 @@ fn an_idle_controller_has_all_tables_with_a_text_each() {
             "<meta http-equiv=\"refresh\" content=\"5\">",
             "Version 1.2.3, ready, running for 1 d 1 h",
             "1970-01-01T00:00:00Z",
-            "<caption>Running calls</caption>",
-            "No call is running.",
+            "<h2>Running calls</h2>\n<p class=\"empty\">No call is running.</p>",
             "No call has failed.",
             "none yet",
             "it responds",
         ],
     );
     assert!(!page.contains("Unhealthy"), "{page}");
-    assert_eq!(page.matches("<table>").count(), 7);
-    assert_eq!(page.matches("<caption>").count(), 7);
+    assert_eq!(page.matches("<h2>").count(), 7);
+    // Readiness and the cloud always have rows.
+    assert_eq!(page.matches("<table>").count(), 2);
 }
 
 #[test]
 fn a_busy_controller_shows_waits_limits_stock_and_failures() {
-    let page = html(&Status {
+    let page = page(&Status {
         readiness: Readiness {
             ready: false,
             checks: vec![Check::new("cloud", Err("no response for 75 s".to_owned()))],
@@ -143,9 +148,9 @@ fn a_busy_controller_shows_waits_limits_stock_and_failures() {
         &page,
         &[
             "<strong>not ready</strong>",
-            "<strong>fails</strong></td><td>no response for 75 s",
+            "<strong>fails</strong></td><td class=\"prose\">no response for 75 s",
             "<td>attach</td><td class=\"number\">1</td><td class=\"number\">17</td><td class=\"number\">9</td>",
-            "<td class=\"number\">75.0</td><td>attach_queue</td><td>waiting until the instance",
+            "<td class=\"number\">75.0</td><td>attach_queue</td><td class=\"prose\">waiting until the instance",
             "3 more calls are running",
             "<td>AttachDisk</td><td class=\"number\">4</td><td class=\"number\">2</td><td>2.0 per second</td><td>5 per second</td>\
              <td>1 min 1 s</td>",
@@ -157,10 +162,129 @@ fn a_busy_controller_shows_waits_limits_stock_and_failures() {
             "<td>inaccessible</td><td>LockedFinancial</td>",
             "1 more problems are known",
             ">1970-01-01T00:01:10Z</time></td><td>ControllerPublishVolume</td>\
-             <td><a href=\"debug/volumes/d%2D3\">d-3</a></td><td>NotFound</td><td>it failed with NotFound</td>\
+             <td><a href=\"debug/volumes/d%2D3\">d-3</a></td><td>NotFound</td><td class=\"prose\">it failed with NotFound</td>\
              <td class=\"number\">2</td>",
         ],
     );
+}
+
+/// A controller in which everything is long.
+fn crowded() -> Status {
+    let volume = |number: u32| format!("d-2zeg6qo6xx0{number:03}a1b2c3d");
+    let message = "rpc error: UNAVAILABLE: AttachDisk of d-2zeg6qo6xx0001a1b2c3d on i-2ze0dw1m5yd9c1k6yqz4 failed: \
+                   OperationDenied.InstanceBusy (RequestId 473469C7-AA6F-4DC5-B3DB-A3DC0DE3C83E): the instance has \
+                   another operation; https://next.api.example/troubleshoot?q=OperationDenied.InstanceBusy&product=Ecs";
+    let calls = |code: Option<&str>| -> Vec<Summary> {
+        let call = |number: u32| Summary {
+            method: "ControllerGetVolumeHealth".to_owned(),
+            node: Some("i-2ze0dw1m5yd9c1k6yqz4".to_owned()),
+            message: code.map(|_| message.to_owned()),
+            ..call(&volume(number), 0, 4_000 - u64::from(number), code)
+        };
+        (0..60).map(call).collect()
+    };
+    let unhealthy = |number: u32| {
+        let issue = HealthIssue {
+            severity: Severity::Degraded,
+            reason: "AttachedWithoutReservation".to_owned(),
+            message: message.to_owned(),
+        };
+        (volume(number).parse::<DiskId>().unwrap(), issue)
+    };
+    let (running, mut failed) = (calls(None), calls(Some("FailedPrecondition")));
+    failed.truncate(MAX_FAILED);
+    Status {
+        readiness: Readiness {
+            ready: false,
+            checks: vec![
+                Check::new("socket", Ok("it responds".to_owned())),
+                Check::new("credentials", Err(message.to_owned())),
+            ],
+        },
+        queues: ["attach", "detach"]
+            .map(|operation| QueueReport {
+                operation,
+                running: 12,
+                waiting: 1_700,
+                longest: 16,
+            })
+            .into(),
+        running,
+        omitted: 3,
+        limits: ["AttachDisk", "DescribeInstanceTypes", "ModifyDiskSpec"]
+            .map(|action| LimitReport {
+                configured: Some(5.0),
+                action,
+                waiting: 1_234,
+                in_flight: 2,
+                learned: Some(2.0),
+                closed_for: Some(seconds(61)),
+            })
+            .into(),
+        cloud: CloudState {
+            last_response: Some(seconds(80)),
+            outage: Some(Outage {
+                since: seconds(75),
+                last_failure: seconds(2),
+                error: message.to_owned(),
+            }),
+            rejection: None,
+        },
+        stockouts: vec![Stockout {
+            zone: Some("cn-wulanchabu-c".parse::<ZoneId>().unwrap()),
+            category: Some(Category::CloudEssd),
+        }],
+        unhealthy: Some(Unhealthy {
+            listed: seconds(200),
+            disks: (0..60).map(unhealthy).collect(),
+            omitted: 1,
+        }),
+        failed,
+        ..empty()
+    }
+}
+
+#[test]
+fn tables_with_more_than_20_rows_are_collapsed() {
+    let page = page(&crowded());
+    // Running calls and unhealthy volumes; not the 20 failures.
+    assert_eq!(
+        page.matches("<details><summary>All 60 rows</summary></details>")
+            .count(),
+        2
+    );
+    let first_hidden = format!("tr:nth-child(n + {})", SHOWN + 1);
+    contains(
+        &page,
+        &[&format!(
+            "details:not([open]) + .box {first_hidden} {{ display: none; }}"
+        )],
+    );
+    assert_eq!(page.matches("</details>\n<div class=\"box\"").count(), 2);
+}
+
+#[test]
+fn the_page_reloads_unless_it_is_paused() {
+    let reloading = html(&empty(), false);
+    contains(
+        &reloading,
+        &["http-equiv=\"refresh\"", "<a href=\"status?paused\">pause</a>"],
+    );
+    let paused = html(&empty(), true);
+    assert!(!paused.contains("http-equiv"), "{paused}");
+    contains(&paused, &["<a href=\"status\">Reload</a>"]);
+}
+
+/// Writes the page for a look at it: `STATUS_PAGE=FILE cargo test --lib crowded_page`.
+#[test]
+fn the_crowded_page_has_no_table_outside_of_a_box() {
+    let page = page(&crowded());
+    if let Some(file) = std::env::var_os("STATUS_PAGE") {
+        std::fs::write(file, &page).unwrap();
+    }
+    assert_eq!(page.matches("<table>").count(), 8);
+    assert_eq!(page.matches("tabindex=\"0\">\n<table>").count(), 8);
+    contains(&page, &[".box { overflow-x: auto; }", "name=\"viewport\""]);
 }
 
 #[test]
@@ -171,7 +295,7 @@ fn hostile_texts_are_only_text() {
     let mut running = call(HOSTILE, 0, 1, None);
     running.node = Some(HOSTILE.to_owned());
     running.step = Some(HOSTILE.to_owned());
-    let page = html(&Status {
+    let page = page(&Status {
         readiness: Readiness {
             ready: false,
             checks: vec![Check::new("cloud", Err(HOSTILE.to_owned()))],
@@ -210,7 +334,7 @@ fn the_policy_permits_only_the_style_of_the_page() {
         assert!(policy.contains(part), "{policy}");
     }
     assert!(!policy.contains("unsafe"), "{policy}");
-    let page = html(&empty());
+    let page = page(&empty());
     for part in ["<script", "style=\"", "src=", "<link"] {
         assert!(!page.contains(part), "{part}");
     }
