@@ -10,10 +10,9 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::Telemetry;
 use super::fields::Fields;
-use super::metrics::Exemplar;
-use super::timeline::{Call, Step};
+use super::metrics::{CallMetrics, Exemplar};
+use super::timeline::{Call, Step, Timelines};
 use crate::csi::layer as rpc;
 
 /// The code of a cloud call that ended without a response.
@@ -24,7 +23,8 @@ const LAYER_TARGET: &str = "diskplugin::csi::layer";
 
 #[derive(Debug)]
 pub(super) struct CallLayer {
-    telemetry: Telemetry,
+    metrics: CallMetrics,
+    timelines: Arc<Timelines>,
 }
 
 /// The state of a span of interest.
@@ -61,16 +61,16 @@ struct Running {
 }
 
 impl CallLayer {
-    pub(super) fn new(telemetry: Telemetry) -> Self {
-        Self { telemetry }
+    pub(super) fn new(metrics: CallMetrics, timelines: Arc<Timelines>) -> Self {
+        Self { metrics, timelines }
     }
 
     fn start_rpc(&self, fields: &Fields) -> State {
         let method = fields.get(rpc::METHOD_FIELD).unwrap_or_default();
-        let method = self.telemetry.metrics.method(method);
-        self.telemetry.metrics.rpc_started(&method);
+        let method = self.metrics.method(method);
+        self.metrics.rpc_started(&method);
         State::Rpc(Rpc {
-            call: self.telemetry.timelines.start(&method),
+            call: self.timelines.start(&method),
             method,
             began: Instant::now(),
             message: None,
@@ -85,8 +85,8 @@ impl CallLayer {
                 rpc::MESSAGE_FIELD => rpc.message = Some(value.to_owned()),
                 rpc::TRACE_ID_FIELD => rpc.trace_id = Some(value.to_owned()),
                 rpc::CODE_FIELD => self.end_rpc(rpc, value),
-                "disk.id" => self.telemetry.timelines.assign_disk(&rpc.call, value),
-                "volume.name" => self.telemetry.timelines.assign_name(&rpc.call, value),
+                "disk.id" => self.timelines.assign_disk(&rpc.call, value),
+                "volume.name" => self.timelines.assign_name(&rpc.call, value),
                 "node.id" => rpc.call.set_node(value),
                 _ => {}
             }
@@ -102,15 +102,15 @@ impl CallLayer {
             trace_id: rpc.trace_id.as_deref(),
         };
         let elapsed = rpc.began.elapsed();
-        let metrics = &self.telemetry.metrics;
+        let metrics = &self.metrics;
         metrics.rpc_ended(&rpc.method, code, elapsed, exemplar);
-        let timelines = &self.telemetry.timelines;
+        let timelines = &self.timelines;
         timelines.end(&rpc.call, code, rpc.message.take(), elapsed);
     }
 
     fn end_step(&self, step: &Running) {
         let elapsed = step.began.elapsed();
-        let metrics = &self.telemetry.metrics;
+        let metrics = &self.metrics;
         if step.is_cloud_call {
             let exemplar = Exemplar {
                 request_id: step.request_id.as_deref(),
@@ -147,7 +147,7 @@ where
             span::POLL_SPAN => {
                 let size = fields.get(span::SIZE_FIELD).and_then(|size| size.parse().ok());
                 let action = fields.get(span::ACTION_FIELD).unwrap_or_default();
-                self.telemetry.metrics.poll_sent(action, size.unwrap_or(1.0));
+                self.metrics.poll_sent(action, size.unwrap_or(1.0));
                 return;
             }
             span::PHASE_SPAN | span::CLOUD_CALL_SPAN => {

@@ -44,6 +44,13 @@ impl Default for Telemetry {
     }
 }
 
+impl Telemetry {
+    /// Records the spans of calls.
+    fn layer(&self) -> CallLayer {
+        CallLayer::new(self.metrics.clone(), Arc::clone(&self.timelines))
+    }
+}
+
 /// Starts logging, and recording into `telemetry` and the traces. Returns the traces, which must be shut down.
 pub(crate) fn start(
     format: LogFormat,
@@ -52,7 +59,7 @@ pub(crate) fn start(
     telemetry: Option<&Telemetry>,
 ) -> Option<Traces> {
     let (lines, is_unreadable) = log::layer(format, level, quiet);
-    let calls = telemetry.map(|telemetry| CallLayer::new(telemetry.clone()).with_filter(calls_and_warnings()));
+    let calls = telemetry.map(|telemetry| telemetry.layer().with_filter(calls_and_warnings()));
     let started = telemetry.map(|_| Traces::from_environment()).transpose();
     let (traces, failure) = match started {
         Ok(traces) => (traces.flatten(), None),

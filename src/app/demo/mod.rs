@@ -62,7 +62,7 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
 async fn run_steps(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
     world.start().await?;
     let mut show = Show::new(world.fake()?);
-    show.print_opening(world)?;
+    show.print_opening(world.directory())?;
     let filesystem = match args.fs_type {
         Some(filesystem) => filesystem,
         None if root => world.filesystem().await?,
