@@ -20,26 +20,21 @@ pub(crate) struct Tls {
     current: Mutex<Current>,
 }
 
+#[derive(Debug)]
 struct Current {
-    acceptor: TlsAcceptor,
+    config: Arc<ServerConfig>,
     modified: Modified,
-}
-
-impl std::fmt::Debug for Current {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Current").finish_non_exhaustive()
-    }
 }
 
 impl Tls {
     /// Reads the files.
     pub(crate) fn new(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let modified = modified(&certificate, &key);
-        let acceptor = acceptor(&certificate, &key)?;
+        let config = config(&certificate, &key)?;
         Ok(Self {
             certificate,
             key,
-            current: Mutex::new(Current { acceptor, modified }),
+            current: Mutex::new(Current { config, modified }),
         })
     }
 
@@ -50,10 +45,10 @@ impl Tls {
         if modified != current.modified {
             // Also if the files cannot be used, so that each change is logged once.
             current.modified = modified;
-            match acceptor(&self.certificate, &self.key) {
-                Ok(acceptor) => {
+            match config(&self.certificate, &self.key) {
+                Ok(config) => {
                     tracing::info!("the certificate of the HTTP port was replaced");
-                    current.acceptor = acceptor;
+                    current.config = config;
                 }
                 Err(error) => {
                     let error = error_chain(error.as_ref());
@@ -61,7 +56,7 @@ impl Tls {
                 }
             }
         }
-        current.acceptor.clone()
+        TlsAcceptor::from(Arc::clone(&current.config))
     }
 }
 
@@ -73,7 +68,7 @@ fn modified(certificate: &PathBuf, key: &PathBuf) -> Modified {
     [time(certificate), time(key)]
 }
 
-fn acceptor(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<TlsAcceptor> {
+fn config(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .with_context(|| format!("cannot read --http-tls-cert-file {}", certificate.display()))?;
@@ -90,5 +85,5 @@ fn acceptor(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<TlsAcceptor>
                 key.display()
             )
         })?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Arc::new(config))
 }

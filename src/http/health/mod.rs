@@ -63,18 +63,10 @@ pub(crate) struct Readiness {
 impl Health {
     /// Whether the process responds on its own socket; true also during shutdown.
     pub(crate) async fn alive(&self) -> Check {
-        if self.is_standby() {
-            return standby_check();
+        match self.unknown_location {
+            Some(_) => Check::new("socket", Ok("not served yet".to_owned())),
+            None => self.socket(Ok).await,
         }
-        if self.unknown_location.is_some() {
-            return Check::new("socket", Ok("not served yet".to_owned()));
-        }
-        let outcome = match probe(&self.endpoint, TIMEOUT).await {
-            Ok(()) => Ok("it responds".to_owned()),
-            Err(ProbeError::Stopping) => Ok(STOPPING.to_owned()),
-            Err(ProbeError::Unresponsive(message)) => Err(message),
-        };
-        Check::new("socket", outcome)
     }
 
     /// Whether it can serve requests.
@@ -85,7 +77,7 @@ impl Health {
                 checks: vec![Check::new("location", Err(problem.clone()))],
             };
         }
-        let (socket, credentials, node) = tokio::join!(self.socket(), self.credentials(), self.node());
+        let (socket, credentials, node) = tokio::join!(self.socket(Err), self.credentials(), self.node());
         let report = self.cloud.as_ref().map(|cloud| cloud.api_health.report());
         let reachable = report.map(|report| Check::new("cloud", reachable(&report)));
         let registration = self.registration.as_ref().map(registration_check);
@@ -98,20 +90,18 @@ impl Health {
         }
     }
 
-    async fn socket(&self) -> Check {
-        if self.is_standby() {
-            return standby_check();
+    /// `stopping` decides whether a process that shuts down is ok.
+    async fn socket(&self, stopping: fn(String) -> Result<String, String>) -> Check {
+        // A standby that responds to HTTP is alive. Its socket does not exist, or does not serve yet.
+        if matches!(self.leadership(), Some(Leadership::Standby(_))) {
+            return Check::new("socket", Ok("served by the leader only".to_owned()));
         }
         let outcome = match probe(&self.endpoint, TIMEOUT).await {
             Ok(()) => Ok("it responds".to_owned()),
-            Err(ProbeError::Stopping) => Err(STOPPING.to_owned()),
+            Err(ProbeError::Stopping) => stopping("the driver is shutting down".to_owned()),
             Err(ProbeError::Unresponsive(message)) => Err(message),
         };
         Check::new("socket", outcome)
-    }
-
-    fn is_standby(&self) -> bool {
-        matches!(self.leadership(), Some(Leadership::Standby(_)))
     }
 
     fn leadership(&self) -> Option<Leadership> {
@@ -144,8 +134,6 @@ impl Health {
         Some(Check::new("credentials", outcome))
     }
 }
-
-const STOPPING: &str = "the driver is shutting down";
 
 /// A recent rejection of the credentials or the region, which fails every call.
 struct Rejection<'a> {
@@ -199,11 +187,6 @@ fn reachable(report: &Report) -> Result<String, String> {
         Some(at) => format!("last response {} s ago", at.elapsed().as_secs()),
         None => "not called yet".to_owned(),
     })
-}
-
-/// A standby that responds to HTTP is alive. Its socket does not exist, or does not serve yet.
-fn standby_check() -> Check {
-    Check::new("socket", Ok("served by the leader only".to_owned()))
 }
 
 /// A standby is ready if it knows that there is a leader, or will be the leader soon.

@@ -3,14 +3,17 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use ecs::api_health::{Rejection, Report};
 use http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::time::Instant;
 
 use super::escape::Escaped;
-use super::model::{CloudState, Status};
+use super::model::Status;
 use super::style::{STYLE, policy};
 use super::table::{Cell, table};
 use crate::disk::Severity;
+use crate::model::Failure;
 use crate::ops::timeline::describe;
 
 /// The time between two loads of the page.
@@ -153,22 +156,21 @@ fn limits(status: &Status) -> String {
     table("Rate limits of the cloud", &columns, rows, empty)
 }
 
-fn cloud(cloud: &CloudState) -> String {
-    let ago = |time| format!("{} ago", duration(time));
+fn cloud(report: &Report) -> String {
+    let last = report.last_response.map(|at| format!("{} ago", elapsed(at)));
     let mut rows = vec![[
         Cell::text("Last response"),
-        Cell::prose(cloud.last_response.map_or_else(|| "none yet".to_owned(), ago)),
+        Cell::prose(last.unwrap_or_else(|| "none yet".to_owned())),
     ]];
-    if let Some(outage) = &cloud.outage {
-        let (since, last) = (duration(outage.since), duration(outage.last_failure));
-        let error = &outage.error;
+    if let Some(outage) = &report.outage {
+        let (since, last, error) = (elapsed(outage.since), elapsed(outage.last_failure), &outage.error);
         rows.push([
             Cell::strong("Outage"),
             Cell::prose(format!("for {since}, last failure {last} ago: {error}")),
         ]);
     }
-    if let Some(rejection) = &cloud.rejection {
-        let (ago, error, advice) = (duration(rejection.ago), &rejection.error, rejection.advice);
+    if let Some((at, Rejection { condition, error })) = &report.rejected {
+        let (ago, advice) = (elapsed(*at), Failure::from(*condition).advice());
         rows.push([
             Cell::strong("Rejected"),
             Cell::prose(format!("{ago} ago: {error}; {advice}")),
@@ -178,9 +180,9 @@ fn cloud(cloud: &CloudState) -> String {
 }
 
 fn stockouts(status: &Status) -> String {
-    let rows = status.stockouts.iter().map(|stockout| {
-        let zone = stockout.zone.as_ref().map(ToString::to_string);
-        let category = stockout.category.as_ref().map(ToString::to_string);
+    let rows = status.stockouts.iter().map(|(zone, category)| {
+        let zone = zone.as_ref().map(ToString::to_string);
+        let category = category.as_ref().map(ToString::to_string);
         [
             Cell::text(zone.unwrap_or_else(|| "the whole region".to_owned())),
             Cell::text(category.unwrap_or_else(|| "every category".to_owned())),
@@ -207,10 +209,7 @@ fn unhealthy(status: &Status) -> String {
             Cell::prose(&issue.message),
         ]
     });
-    let caption = format!(
-        "Unhealthy volumes, as of the listing {} ago",
-        duration(unhealthy.listed)
-    );
+    let caption = format!("Unhealthy volumes, as of the listing {} ago", elapsed(unhealthy.listed));
     let columns = ["Volume", "Severity", "Reason", "Message"];
     let empty = "The listing shows no unhealthy volume.";
     table(&caption, &columns, rows, empty) + &more(unhealthy.omitted, "problems are known")
@@ -241,6 +240,10 @@ fn more(omitted: usize, what: &str) -> String {
 /// The history of a volume, relative to the page: a proxy may serve it below a path of its own.
 fn history(volume: &str) -> String {
     format!("debug/volumes/{}", utf8_percent_encode(volume, NON_ALPHANUMERIC))
+}
+
+fn elapsed(since: Instant) -> String {
+    duration(since.elapsed())
 }
 
 /// Seconds below a minute, then two units.

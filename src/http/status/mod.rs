@@ -1,20 +1,17 @@
 //! `/status`: the state of the controller as a page for browsers, rendered without scripts.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use ecs::api_health::Report;
 use http::{HeaderName, HeaderValue};
 use tokio::time::Instant;
 
 use self::html::{PAUSED, headers, html};
-use self::model::{CloudState, Outage, Rejection, Status, Stockout, Unhealthy};
+use self::model::Status;
 use super::Page;
 use super::health::{CloudAccess, Health};
-use super::metrics::{InventoryMetrics, UnhealthyDisks};
+use super::metrics::InventoryMetrics;
 use crate::disk::DiskServices;
-use crate::model::Failure;
 use crate::telemetry::{Summary, Timelines};
 
 mod escape;
@@ -58,7 +55,6 @@ impl StatusPage {
     async fn read(&self, health: &Health, timelines: &Timelines) -> Status {
         let readiness = health.ready().await;
         let (running, failed) = calls(timelines.summaries());
-        let stockouts = self.disks.provisioner.stockouts().into_iter();
         Status {
             role: self.role,
             version: env!("CARGO_PKG_VERSION"),
@@ -69,9 +65,9 @@ impl StatusPage {
             omitted: running.len().saturating_sub(MAX_RUNNING),
             running: running.into_iter().take(MAX_RUNNING).collect(),
             limits: self.cloud.rate_limiter.report(),
-            cloud: self.cloud.api_health.report().into(),
-            stockouts: stockouts.map(|(zone, category)| Stockout { zone, category }).collect(),
-            unhealthy: self.inventory.unhealthy().map(Unhealthy::from),
+            cloud: self.cloud.api_health.report(),
+            stockouts: self.disks.provisioner.stockouts(),
+            unhealthy: self.inventory.unhealthy(),
             failed,
         }
     }
@@ -97,38 +93,6 @@ fn calls(all: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
     failed.sort_by_key(|call| std::cmp::Reverse(call.ended()));
     failed.truncate(MAX_FAILED);
     (running, failed)
-}
-
-fn ago(instant: Instant) -> Duration {
-    instant.elapsed()
-}
-
-impl From<Report> for CloudState {
-    fn from(report: Report) -> Self {
-        Self {
-            last_response: report.last_response.map(ago),
-            outage: report.outage.map(|outage| Outage {
-                since: ago(outage.since),
-                last_failure: ago(outage.last_failure),
-                error: outage.error,
-            }),
-            rejection: report.rejected.map(|(at, rejection)| Rejection {
-                ago: ago(at),
-                error: rejection.error,
-                advice: Failure::from(rejection.condition).advice(),
-            }),
-        }
-    }
-}
-
-impl From<UnhealthyDisks> for Unhealthy {
-    fn from(unhealthy: UnhealthyDisks) -> Self {
-        Self {
-            listed: ago(unhealthy.listed),
-            disks: unhealthy.disks,
-            omitted: unhealthy.omitted,
-        }
-    }
 }
 
 #[cfg(test)]

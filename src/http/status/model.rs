@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use ecs::api_health::Report;
 use ecs::rate_limit::LimitReport;
 use jiff::Timestamp;
 
-use crate::disk::{HealthIssue, QueueReport};
+use crate::disk::QueueReport;
 use crate::http::health::Readiness;
-use crate::model::{Category, DiskId, ZoneId};
+use crate::http::metrics::UnhealthyDisks;
+use crate::model::{Category, ZoneId};
 use crate::telemetry::Summary;
 
 #[derive(Debug)]
@@ -23,52 +25,12 @@ pub(crate) struct Status {
     /// Running calls that are not in `running`.
     pub(super) omitted: usize,
     pub(super) limits: Vec<LimitReport>,
-    pub(super) cloud: CloudState,
-    pub(super) stockouts: Vec<Stockout>,
+    /// From the calls that were made anyway.
+    pub(super) cloud: Report,
+    /// No zone is the whole region, no category is every category.
+    pub(super) stockouts: Vec<(Option<ZoneId>, Option<Category>)>,
     /// None before the first listing, or without one.
-    pub(super) unhealthy: Option<Unhealthy>,
+    pub(super) unhealthy: Option<UnhealthyDisks>,
     /// The last one first.
     pub(super) failed: Vec<Summary>,
-}
-
-/// The cloud API as seen by the calls that were made anyway.
-#[derive(Debug, Default)]
-pub(super) struct CloudState {
-    /// Time since then.
-    pub(super) last_response: Option<Duration>,
-    pub(super) outage: Option<Outage>,
-    pub(super) rejection: Option<Rejection>,
-}
-
-/// No response since then.
-#[derive(Debug)]
-pub(super) struct Outage {
-    pub(super) since: Duration,
-    pub(super) last_failure: Duration,
-    pub(super) error: String,
-}
-
-/// The credentials or the region were rejected.
-#[derive(Debug)]
-pub(super) struct Rejection {
-    pub(super) ago: Duration,
-    pub(super) error: String,
-    pub(super) advice: &'static str,
-}
-
-#[derive(Debug)]
-pub(super) struct Stockout {
-    /// None is the whole region.
-    pub(super) zone: Option<ZoneId>,
-    /// None is every category.
-    pub(super) category: Option<Category>,
-}
-
-/// The problems that the last listing of the disks showed.
-#[derive(Debug)]
-pub(super) struct Unhealthy {
-    /// Time since then.
-    pub(super) listed: Duration,
-    pub(super) disks: Vec<(DiskId, HealthIssue)>,
-    pub(super) omitted: usize,
 }

@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use ecs::Condition;
+use ecs::api_health::{Outage, Rejection, Report};
 use ecs::rate_limit::LimitReport;
 use jiff::Timestamp;
 
@@ -6,12 +10,17 @@ use super::table::SHOWN;
 use super::*;
 use crate::disk::{HealthIssue, QueueReport, Severity};
 use crate::http::health::{Check, Readiness};
+use crate::http::metrics::UnhealthyDisks;
 use crate::model::{Category, DiskId, ZoneId};
 
 const HOSTILE: &str = "<script>alert('x')</script>\" onmouseover=\"x";
 
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
+}
+
+fn ago(count: u64) -> Instant {
+    Instant::now() - seconds(count)
 }
 
 fn empty() -> Status {
@@ -28,7 +37,7 @@ fn empty() -> Status {
         running: Vec::new(),
         omitted: 0,
         limits: Vec::new(),
-        cloud: CloudState::default(),
+        cloud: Report::default(),
         stockouts: Vec::new(),
         unhealthy: None,
         failed: Vec::new(),
@@ -106,31 +115,31 @@ fn a_busy_controller_shows_waits_limits_stock_and_failures() {
             learned: Some(2.0),
             closed_for: Some(seconds(61)),
         }],
-        cloud: CloudState {
-            last_response: Some(seconds(80)),
+        cloud: Report {
+            last_response: Some(ago(80)),
             outage: Some(Outage {
-                since: seconds(75),
-                last_failure: seconds(2),
+                since: ago(75),
+                last_failure: ago(2),
                 error: "no response from h".to_owned(),
+                is_logged: true,
             }),
-            rejection: Some(Rejection {
-                ago: seconds(4),
-                error: "InvalidAccessKeyId".to_owned(),
-                advice: "check the access key",
-            }),
+            rejected: Some((
+                ago(4),
+                Rejection {
+                    condition: Condition::AccessKeyNotFound,
+                    error: "InvalidAccessKeyId".to_owned(),
+                },
+            )),
         },
         stockouts: vec![
-            Stockout {
-                zone: Some("cn-beijing-c".parse::<ZoneId>().unwrap()),
-                category: Some(Category::CloudEssd),
-            },
-            Stockout {
-                zone: None,
-                category: None,
-            },
+            (
+                Some("cn-beijing-c".parse::<ZoneId>().unwrap()),
+                Some(Category::CloudEssd),
+            ),
+            (None, None),
         ],
-        unhealthy: Some(Unhealthy {
-            listed: seconds(200),
+        unhealthy: Some(UnhealthyDisks {
+            listed: ago(200),
             disks: vec![(
                 "d-2".parse::<DiskId>().unwrap(),
                 HealthIssue {
@@ -221,21 +230,22 @@ fn crowded() -> Status {
                 closed_for: Some(seconds(61)),
             })
             .into(),
-        cloud: CloudState {
-            last_response: Some(seconds(80)),
+        cloud: Report {
+            last_response: Some(ago(80)),
             outage: Some(Outage {
-                since: seconds(75),
-                last_failure: seconds(2),
+                since: ago(75),
+                last_failure: ago(2),
                 error: message.to_owned(),
+                is_logged: true,
             }),
-            rejection: None,
+            rejected: None,
         },
-        stockouts: vec![Stockout {
-            zone: Some("cn-wulanchabu-c".parse::<ZoneId>().unwrap()),
-            category: Some(Category::CloudEssd),
-        }],
-        unhealthy: Some(Unhealthy {
-            listed: seconds(200),
+        stockouts: vec![(
+            Some("cn-wulanchabu-c".parse::<ZoneId>().unwrap()),
+            Some(Category::CloudEssd),
+        )],
+        unhealthy: Some(UnhealthyDisks {
+            listed: ago(200),
             disks: (0..60).map(unhealthy).collect(),
             omitted: 1,
         }),
@@ -300,18 +310,21 @@ fn hostile_texts_are_only_text() {
             ready: false,
             checks: vec![Check::new("cloud", Err(HOSTILE.to_owned()))],
         },
-        cloud: CloudState {
+        cloud: Report {
             outage: Some(Outage {
-                since: seconds(1),
-                last_failure: seconds(1),
+                since: ago(1),
+                last_failure: ago(1),
                 error: HOSTILE.to_owned(),
+                is_logged: true,
             }),
-            rejection: Some(Rejection {
-                ago: seconds(1),
-                error: HOSTILE.to_owned(),
-                advice: "",
-            }),
-            ..CloudState::default()
+            rejected: Some((
+                ago(1),
+                Rejection {
+                    condition: Condition::AccessKeyNotFound,
+                    error: HOSTILE.to_owned(),
+                },
+            )),
+            ..Report::default()
         },
         running: vec![running],
         failed: vec![hostile],
