@@ -36,7 +36,7 @@ pub use http::{HttpArgs, HttpAuthorization, PageArgs};
 pub use kubectl::{OPERATOR_COMMANDS, PLUGIN};
 pub use kubernetes::KubernetesArgs;
 pub use leader_election::LeaderElectionArgs;
-pub use log::{InvalidLogLevel, LogArgs, LogFormat, LogLevel};
+pub use log::LogArgs;
 pub use node::{NodeArgs, NodeDirectoryArgs};
 pub use operator::{KubeconfigArgs, ProcessArgs};
 pub use orphans::Orphans;

@@ -8,12 +8,12 @@ use ecs::metadata::Metadata;
 use ecs::rate_limit::ConfiguredLimits;
 use ecs::{Client, ServerClock, Settings, endpoint};
 
-use super::InvalidSettings;
 use super::credential::Selected;
-use super::health::CloudAccess;
+use super::invalid_settings::InvalidSettings;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
+use crate::http::health::CloudAccess;
 use crate::model::RegionId;
 
 /// A client with its health.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::metrics::{OrphanMetrics, count_orphans};
-use super::{InvalidSettings, instance_types_config_map};
+use super::instance_types_config_map;
+use super::invalid_settings::InvalidSettings;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
@@ -15,6 +15,7 @@ use crate::cluster::lease::{Candidate, LeaseConfig};
 use crate::cluster::nodes::{Nodes, WatchConfig};
 use crate::cluster::taint;
 use crate::disk::DiskServices;
+use crate::http::metrics::{OrphanMetrics, count_orphans};
 use crate::model::{ClusterId, DriverName};
 use crate::ops::orphans::{Observer, Rules};
 

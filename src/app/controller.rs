@@ -7,13 +7,8 @@ use ecs::Client;
 use tokio::sync::oneshot;
 
 use super::cloud::CloudClient;
-use super::health::Health;
-use super::http::{CloudDisks, Page, Site};
 use super::location::Location;
-use super::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics};
-use super::status::StatusPage;
-use super::telemetry::Telemetry;
-use super::{cloud, cluster, http, metrics, signal};
+use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cluster::lease::Candidate;
@@ -21,7 +16,12 @@ use crate::csi::controller::{Service, Settings};
 use crate::csi::services::Services;
 use crate::csi::{server, socket};
 use crate::disk::DiskServices;
+use crate::http::health::Health;
+use crate::http::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics, refresh};
+use crate::http::status::StatusPage;
+use crate::http::{CloudDisks, Page, Site, serve};
 use crate::model::{ClusterId, RegionId, ZoneId};
+use crate::telemetry::Telemetry;
 
 pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::Result<()> {
     let stop = signal::stop()?;
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     };
     let server = args.server;
     let driver = server.driver.driver_name;
-    let port = http::bind(&server.http).await?;
+    let port = http::port(&server.http).await?;
     let authorizers = (
         http::authorizer(&args.pages).await?,
         http::authorizer(&args.pages).await?,
@@ -83,13 +83,12 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
             status: None,
             disks: None,
             authorizer: authorizers.0,
-            pages: http::page_limit(),
             health: health(),
         };
         tokio::select! {
             served = &mut served => return Ok(served?),
             held = candidate.acquire() => lease = Some(held),
-            never = http::serve(port.as_ref(), site) => match never {},
+            never = serve(port.as_ref(), site) => match never {},
         }
     }
 
@@ -114,7 +113,6 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         status,
         disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),
         authorizer: authorizers.1,
-        pages: http::page_limit(),
         health: health(),
     };
     let controller = service(disks, region, zone, &cluster, &tasks)
@@ -134,7 +132,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         // Running calls and tasks are aborted with the process: the next leader starts soon.
         lost = hold => return Err(lost.into()),
         served = &mut served => served,
-        never = http::serve(port.as_ref(), site) => match never {},
+        never = serve(port.as_ref(), site) => match never {},
     };
     // After an aborted drain, tasks may still call the cloud until the process has ended.
     if let (Ok(()), Some(lease)) = (&outcome, lease) {
@@ -147,7 +145,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
 pub(crate) fn inventory(disks: &Arc<DiskServices>, interval: Option<Duration>) -> InventoryMetrics {
     let inventory = InventoryMetrics::default();
     if let Some(interval) = interval {
-        let refresh = metrics::refresh(inventory.clone(), Arc::clone(disks), interval);
+        let refresh = refresh(inventory.clone(), Arc::clone(disks), interval);
         // Separate tasks: shutdown does not wait for it.
         Tasks::default().spawn(refresh);
     }

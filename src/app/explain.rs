@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use ecs::{Client, DescribeStock};
 
-use super::InvalidSettings;
 use super::cloud::{self, CloudClient};
+use super::invalid_settings::InvalidSettings;
 use super::location::Location;
 use crate::base::{Deadline, error_chain};
 use crate::cli::{self, OutputFormat};

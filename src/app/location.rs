@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ecs::metadata::{Item, Metadata, MetadataError};
 
+use super::invalid_settings::InvalidSettings;
 use crate::base::Deadline;
 use crate::base::error_chain;
 use crate::cli::LocationArgs;
@@ -126,7 +127,7 @@ impl<'a> Location<'a> {
     }
 
     /// The setting; an invalid one is noted as a problem.
-    pub(crate) fn checked<T>(&mut self, setting: Result<T, super::InvalidSettings>) -> Option<T> {
+    pub(crate) fn checked<T>(&mut self, setting: Result<T, InvalidSettings>) -> Option<T> {
         setting.map_err(|invalid| self.problems.extend(invalid.0)).ok()
     }
 
@@ -135,7 +136,7 @@ impl<'a> Location<'a> {
     }
 
     /// All problems in one error.
-    pub(crate) fn into_error(self) -> super::InvalidSettings {
-        super::InvalidSettings(self.problems)
+    pub(crate) fn into_error(self) -> InvalidSettings {
+        InvalidSettings(self.problems)
     }
 }

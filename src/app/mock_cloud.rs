@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Backing, Cloud, CommandError, Options, RunCommand, SystemClock};
 
-use super::signal;
+use super::{signal, user};
 use crate::base::Deadline;
 use crate::cli;
 use crate::linux::{Command, Exec, ProcessExec};
@@ -50,7 +50,7 @@ impl RunCommand for Commands {
 /// Starts a fake cloud that uses the system clock.
 pub(crate) async fn start(options: &Options, listener: TcpListener) -> anyhow::Result<Cloud> {
     anyhow::ensure!(
-        options.back_with == Backing::None || super::is_root(),
+        options.back_with == Backing::None || user::is_root(),
         "--back-with loop requires root, for loop devices"
     );
     let cloud = Cloud::start(options, Arc::new(SystemClock), Arc::new(Commands), listener).await;

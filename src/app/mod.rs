@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use self::process::Process;
-use self::telemetry::Telemetry;
 use crate::cli::{self, Cli, ControllerCli, ControllerProgramRole, NodeCli, NodeProgramRole, Role};
+use crate::telemetry::Telemetry;
 
 mod all_in_one;
 mod bundle;
@@ -16,35 +16,26 @@ mod credential;
 mod demo;
 mod doctor;
 mod explain;
-mod health;
-mod health_check;
 mod http;
 mod instance_types_config_map;
+mod invalid_settings;
 mod kubeconfig;
 mod location;
-pub mod metrics;
 #[cfg(feature = "mock-cloud")]
 mod mock_cloud;
 mod node;
-mod node_checks;
 mod orphans;
 mod pre_stop_hook;
 mod process;
 mod reregistration;
 mod signal;
-mod status;
-mod telemetry;
 mod timeline;
-mod tools;
+#[cfg(feature = "mock-cloud")]
+mod user;
 
 /// The programs' memory allocator: one heap for all threads. glibc keeps a heap for each thread that runs at the same
 /// time as others, which is 5 MiB more after a hundred parallel stages, and grows with the number of processors.
 pub use dlmalloc::GlobalDlmalloc as Allocator;
-
-/// All missing and invalid settings.
-#[derive(Debug, thiserror::Error)]
-#[error("missing or invalid settings:\n  {}", .0.join("\n  "))]
-pub(crate) struct InvalidSettings(pub(crate) Vec<String>);
 
 #[must_use]
 pub fn run(cli: Cli) -> ExitCode {
@@ -96,11 +87,4 @@ pub fn run_node(cli: NodeCli) -> ExitCode {
 fn run_node_role(args: cli::Node, process: Process) -> ExitCode {
     let telemetry = Telemetry::default();
     process.serve(&telemetry, node::run(args, telemetry.clone()))
-}
-
-/// Whether this process may attach loop devices and mount. `/proc/self` belongs to the effective user.
-#[cfg(feature = "mock-cloud")]
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }

@@ -6,13 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::health::Health;
-use super::http::{Authorizer, Site};
+use super::invalid_settings::InvalidSettings;
 use super::location::Location;
-use super::metrics::{Metrics, NodeGauges};
-use super::node_checks::NodeChecks;
-use super::telemetry::Telemetry;
-use super::{InvalidSettings, http, reregistration, signal};
+use super::{http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
 use crate::cli;
@@ -20,9 +16,13 @@ use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
+use crate::http::health::{Health, NodeChecks};
+use crate::http::metrics::{Metrics, NodeGauges};
+use crate::http::{Authorizer, Site, serve};
 use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::{Bytes, DriverName, InstanceId, ZoneId};
 use crate::node::{InstanceTypeSource, NodeServices, NodeSettings};
+use crate::telemetry::Telemetry;
 
 /// The variable of the vendor's driver for `--max-volumes-per-node`.
 pub(crate) const MAX_VOLUMES: &str = "MAX_VOLUMES_PERNODE";
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
     let (Some(max_volumes), Some(registration)) = (max_volumes, registration) else {
         return Err(location.into_error().into());
     };
-    let port = http::bind(&args.server.http).await?;
+    let port = http::port(&args.server.http).await?;
     let site = |metrics, health| Site {
         health,
         metrics,
@@ -50,7 +50,6 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         disks: None,
         // The node plugin does not use the API server.
         authorizer: Authorizer::default(),
-        pages: http::page_limit(),
     };
     let mut health = Health {
         endpoint: args.server.endpoint.clone(),
@@ -69,7 +68,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
             let metrics = Metrics::new("node", &telemetry.metrics, Vec::new());
             tokio::select! {
                 identity = wait_identity(&args) => identity,
-                never = http::serve(port.as_ref(), site(metrics, health.clone())) => match never {},
+                never = serve(port.as_ref(), site(metrics, health.clone())) => match never {},
                 () = &mut stop => return Ok(()),
             }
         }
@@ -116,7 +115,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         .with_registration(registration);
     tokio::select! {
         served = server::serve(&server.endpoint, services, tasks, stop, server.drain_timeout) => Ok(served?),
-        never = http::serve(port.as_ref(), site) => match never {},
+        never = serve(port.as_ref(), site) => match never {},
     }
 }
 

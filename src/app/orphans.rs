@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::controller::owner;
+use super::invalid_settings::InvalidSettings;
 use super::location::Location;
-use super::{InvalidSettings, cloud, kubeconfig};
+use super::{cloud, kubeconfig};
 use crate::base::{SystemClock, Tasks, error_chain};
 use crate::cli::{self, OutputFormat};
 use crate::disk::DiskServices;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::telemetry::Telemetry;
-use super::{InvalidSettings, telemetry};
-use crate::cli::{LogArgs, LogFormat};
+use super::invalid_settings::InvalidSettings;
+use crate::cli::LogArgs;
 use crate::cluster::lease::LeaseLost;
 use crate::linux::MAX_THREADS;
+use crate::telemetry::{self, LogFormat, Telemetry};
 
 /// Exit code of a missing or invalid setting: `EX_USAGE` of sysexits.h, as for an invalid flag.
 const INVALID_SETTING: u8 = 64;
@@ -75,7 +75,7 @@ impl Process {
         let runtime = Self::runtime();
         // The exporter of traces needs the runtime.
         let entered = runtime.as_ref().ok().map(Runtime::enter);
-        let traces = telemetry::start(&self.log, self.quiet, telemetry);
+        let traces = telemetry::start(self.log.log_format, self.log.log_level.as_ref(), self.quiet, telemetry);
         drop(entered);
         let runtime = match runtime {
             Ok(runtime) => runtime,

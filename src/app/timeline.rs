@@ -5,14 +5,15 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::http::client;
-use super::{InvalidSettings, kubeconfig};
+use super::invalid_settings::InvalidSettings;
+use super::kubeconfig;
 use crate::base::{Clock, SystemClock, error_chain, join_all};
 use crate::cli::{self, OutputFormat};
 use crate::cluster::Cluster;
 use crate::cluster::driver_pods::DriverPod;
 use crate::cluster::driver_status::{CONTROLLER, ControllerDeployment, DriverStatus, NODE, NodeStatus, node_zones};
 use crate::cluster::volume_history::VolumeHistory;
+use crate::http::client;
 use crate::ops::timeline::{History, Timeline, json, no_controller, no_node_in_zone, node_obstacle, text};
 
 /// Most pods of nodes that are read, if it is unknown where the volume is attached.

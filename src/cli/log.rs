@@ -1,9 +1,8 @@
 //! Flags of the log.
 
-use std::str::FromStr;
-
 use clap::Args;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+
+use crate::telemetry::{LogFormat, LogLevel};
 
 /// Environment variable of `--log-format`.
 pub(super) const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
@@ -24,94 +23,4 @@ pub struct LogArgs {
     /// precedence. Default: info; error for commands that print a result.
     #[arg(long, global = true, env = "DISKPLUGIN_LOG_LEVEL", value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum LogFormat {
-    /// Human-readable lines.
-    #[default]
-    Text,
-    /// One JSON object per line, for log collectors.
-    Json,
-}
-
-/// What is logged: a level for the driver's own lines, or levels by target.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LogLevel(Targets);
-
-/// Error of parsing a [`LogLevel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("allowed: error, warn, info, debug, trace, off, or levels by target, such as info,ecs=debug")]
-pub struct InvalidLogLevel;
-
-impl LogLevel {
-    /// This level for the driver's own log lines, and at most `WARN` for those of libraries.
-    #[must_use]
-    pub fn of_driver(level: LevelFilter) -> Self {
-        let targets = Targets::new()
-            .with_targets(["diskplugin", "ecs", "fake_ecs"].map(|own| (own, level)))
-            .with_default(level.min(LevelFilter::WARN));
-        Self(targets)
-    }
-
-    #[must_use]
-    pub fn targets(&self) -> &Targets {
-        &self.0
-    }
-}
-
-impl FromStr for LogLevel {
-    type Err = InvalidLogLevel;
-
-    fn from_str(text: &str) -> Result<Self, InvalidLogLevel> {
-        if let Some(level) = level(text) {
-            return Ok(Self::of_driver(level));
-        }
-        // `Targets` accepts any word as a target at level trace, which disables the logs of all other targets.
-        let is_valid = |item: &str| item.contains('=') || level(item).is_some();
-        let is_valid = text.split(',').all(is_valid);
-        let targets = is_valid.then(|| text.parse().ok()).flatten();
-        targets.map(Self).ok_or(InvalidLogLevel)
-    }
-}
-
-/// A level by its name. The library parses an empty text as `error`.
-fn level(text: &str) -> Option<LevelFilter> {
-    let text = text.trim();
-    text.parse().ok().filter(|_| !text.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use tracing::Level;
-
-    use super::*;
-
-    fn targets(text: &str) -> Targets {
-        text.parse::<LogLevel>().unwrap().0
-    }
-
-    #[test]
-    fn levels_by_target_are_used_unchanged() {
-        let filter = targets("warn,ecs=debug");
-        assert!(filter.would_enable("ecs::retry", &Level::DEBUG));
-        assert!(!filter.would_enable("diskplugin::disk", &Level::INFO));
-    }
-
-    #[test]
-    fn a_bare_level_applies_to_the_drivers_own_lines() {
-        let filter = targets("debug");
-        for own in ["diskplugin::disk", "ecs::retry", "fake_ecs::http"] {
-            assert!(filter.would_enable(own, &Level::DEBUG), "{own}");
-        }
-        assert!(!filter.would_enable("h2::codec", &Level::INFO));
-        assert!(filter.would_enable("h2::codec", &Level::WARN));
-    }
-
-    #[test]
-    fn invalid_levels_are_rejected() {
-        for text in ["", "loud", "debgu", "info,loud", "diskplugin=loud", "bogus=foo=bar"] {
-            assert_eq!(text.parse::<LogLevel>(), Err(InvalidLogLevel), "{text:?}");
-        }
-    }
 }

@@ -9,6 +9,7 @@ pub mod identity;
 pub mod layer;
 pub mod node;
 pub mod param;
+pub mod probe;
 pub mod proto;
 pub mod registration;
 pub mod request;

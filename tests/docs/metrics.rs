@@ -1,13 +1,13 @@
 //! The page of metrics has every metric and phase. `UPDATE=1 cargo test --test docs metrics` writes it.
 
-use diskplugin::app::metrics::catalog::METRICS;
 use diskplugin::base::Phase;
+use diskplugin::telemetry::catalog::METRICS;
 
 use crate::errors::hold;
 use crate::page::root;
 
 const METRICS_BEGIN: &str =
-    "<!-- Generated from src/app/metrics/catalog.rs by UPDATE=1 cargo test --test docs metrics -->\n";
+    "<!-- Generated from src/telemetry/catalog.rs by UPDATE=1 cargo test --test docs metrics -->\n";
 const METRICS_END: &str = "<!-- End of the generated table -->";
 const PHASES_BEGIN: &str = "<!-- Generated from src/base/phase.rs by UPDATE=1 cargo test --test docs metrics -->\n";
 const PHASES_END: &str = "<!-- End of the generated phases -->";

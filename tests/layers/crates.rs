@@ -8,9 +8,12 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     (&["reqwest"], &["ecs/http_transport", "ecs/metadata", "ecs/credential"]),
     (&["nix"], &["linux/", "fake-ecs/"]),
     (&["kube", "k8s_openapi"], &["cluster/", "app/"]),
-    (&["hyper", "hyper_util", "http_body_util"], &["fake-ecs/", "app/http"]),
+    (
+        &["axum", "hyper", "hyper_util", "http_body_util"],
+        &["fake-ecs/", "http/"],
+    ),
     (&["fake_ecs"], &["app/", "cli"]),
-    (&["anyhow"], &["main.rs", "app/"]),
+    (&["anyhow"], &["main.rs", "app/", "http/"]),
 ];
 
 /// The paths into a border crate that this file may not name, one line each.

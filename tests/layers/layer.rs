@@ -16,14 +16,43 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("csi", &["disk", "node", "cluster", "model", "base"]),
     // It explains classes with the parser of the driver, in csi.
     ("ops", &["csi", "disk", "cluster", "model", "base"]),
+    // Log lines, metrics, histories and traces, from the spans of calls in csi.
+    ("telemetry", &["ecs", "csi", "model", "base"]),
+    // The pages, which show the state of all others.
+    (
+        "http",
+        &[
+            "telemetry",
+            "ops",
+            "csi",
+            "disk",
+            "node",
+            "ecs",
+            "linux",
+            "cluster",
+            "model",
+            "base",
+        ],
+    ),
     (
         "app",
         &[
-            "model", "base", "ecs", "linux", "cluster", "disk", "node", "csi", "ops", "cli",
+            "model",
+            "base",
+            "ecs",
+            "linux",
+            "cluster",
+            "disk",
+            "node",
+            "csi",
+            "ops",
+            "telemetry",
+            "http",
+            "cli",
         ],
     ),
     // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "ecs", "csi", "ops"]),
+    ("cli", &["model", "base", "ecs", "csi", "ops", "telemetry"]),
     ("main", &["app", "cli"]),
     ("bin", &["app", "cli"]),
     ("lib", &[]),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diskplugin::app::metrics::catalog::METRICS;
+use diskplugin::telemetry::catalog::METRICS;
 
 use crate::files::{alerts, dashboards};
 use crate::promql::{problems, used};

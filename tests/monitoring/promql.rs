@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use diskplugin::app::metrics::catalog::METRICS;
+use diskplugin::telemetry::catalog::METRICS;
 
 /// The labels of every sample: those of the scrape, and the bounds of histograms.
 const SCRAPE: [&str; 7] = ["job", "namespace", "pod", "node", "release", "instance", "le"];

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use diskplugin::app::metrics::catalog::METRICS;
+use diskplugin::telemetry::catalog::METRICS;
 
 use crate::common::machine::has_devices;
 use crate::common::wait::until;

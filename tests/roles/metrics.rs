@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diskplugin::app::metrics::catalog::METRICS;
+use diskplugin::telemetry::catalog::METRICS;
 use serde_json::Value;
 
 use crate::common::csi::{create, endpoint, publish, socket};

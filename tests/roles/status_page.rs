@@ -47,7 +47,7 @@ async fn the_page_shows_a_stuck_attach_and_a_failed_call() {
             "<td>ControllerPublishVolume</td><td><a href=\"debug/volumes/{encoded}\">{volume}</a></td><td>{}</td>",
             NODES[0]
         ),
-        "<td>poll</td><td>waiting for the cloud to finish an operation</td>".to_owned(),
+        "<td>poll</td><td class=\"prose\">waiting for the cloud to finish an operation</td>".to_owned(),
         "<td>attach</td><td class=\"number\">1</td>".to_owned(),
         ">d-missing</a></td><td>NotFound</td>".to_owned(),
         "<td class=\"number\">1</td></tr>".to_owned(),
@@ -63,6 +63,15 @@ async fn the_page_shows_a_stuck_attach_and_a_failed_call() {
     let history = get(http, &format!("/debug/volumes/{encoded}")).await;
     assert_eq!(history.status, 200, "{history:?}");
     assert!(history.text.contains("AttachDisk"), "{history:?}");
+}
+
+#[tokio::test]
+async fn a_paused_page_does_not_reload() {
+    let served = Served::start(&[], &["--status-page"]).await;
+    for (path, reloads) in [("/status", true), ("/status?paused", false)] {
+        let page = get(&served.http, path).await;
+        assert_eq!(page.text.contains("http-equiv=\"refresh\""), reloads, "{page:?}");
+    }
 }
 
 #[tokio::test]
@@ -94,8 +103,8 @@ async fn has_chromium(test: &str) -> bool {
     false
 }
 
-/// The document of the page in a browser whose requests all pass through the proxy.
-async fn document(url: &str, proxy: &RecordingProxy) -> String {
+/// The document at the address, in a browser with these flags.
+async fn document(url: &str, flags: &[&str]) -> String {
     let profile = tempfile::tempdir().unwrap();
     let browser = Start::of("chromium")
         .args([
@@ -108,12 +117,11 @@ async fn document(url: &str, proxy: &RecordingProxy) -> String {
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            "--proxy-bypass-list=<-loopback>",
-            &format!("--proxy-server={}", proxy.url),
             &format!("--user-data-dir={}", profile.path().display()),
             "--dump-dom",
-            url,
         ])
+        .args(flags)
+        .args([url])
         .env("HOME", profile.path());
     let ended = browser.ended().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -131,12 +139,13 @@ async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
     let server: SocketAddr = http.trim_start_matches("http://").parse().unwrap();
     let proxy = RecordingProxy::to(server).await;
     let url = format!("{http}/status");
-    let dom = document(&url, &proxy).await;
+    let server = format!("--proxy-server={}", proxy.url);
+    let dom = document(&url, &["--proxy-bypass-list=<-loopback>", &server]).await;
 
-    assert_eq!(dom.matches("<caption>").count(), 7, "{dom}");
+    assert_eq!(dom.matches("<h2>").count(), 7, "{dom}");
     for part in [
         "<title>diskplugin controller</title>",
-        "<caption>Recent failures</caption>",
+        "<h2>Recent failures</h2>",
         "d-\"&gt;&lt;script&gt;document.title=\"executed\"&lt;/script&gt;&lt;img",
         "href=\"debug/volumes/d%2D%22%3E%3Cscript",
     ] {
@@ -154,6 +163,38 @@ async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
     let (own, others): (Vec<&str>, Vec<&str>) = requested.into_iter().partition(|target| *target == url);
     assert!(!own.is_empty(), "{sent}");
     assert!(others.iter().all(|target| is_of_vendor(target)), "{others:?}");
+}
+
+/// The widths of a phone, a tablet and a notebook.
+const WIDTHS: [u32; 3] = [360, 768, 1300];
+
+#[tokio::test]
+async fn the_page_is_never_wider_than_its_window() {
+    if !has_chromium("the_page_is_never_wider_than_its_window").await {
+        return;
+    }
+    let served = Served::start(&[], &["--status-page"]).await;
+    for volume in [
+        "d-2zeg6qo6xx0001a1b2c3d".to_owned(),
+        "long".repeat(100),
+        HOSTILE.to_owned(),
+    ] {
+        publish(&served.channel, &volume, NODES[0]).await.unwrap_err();
+    }
+    let page = get(&served.http, "/status?paused").await.text;
+    // A window of Chromium is at least 500 pixels wide, but not a frame.
+    let frames = WIDTHS.map(|width| {
+        let page = page.replace('&', "&amp;").replace('"', "&quot;");
+        format!("<iframe width={width} height=800 srcdoc=\"{page}\"></iframe>")
+    });
+    let measure = "onload = () => document.title = Array.from(frames, frame => \
+                   frame.document.documentElement.scrollWidth - frame.innerWidth)";
+    let html = format!("<title></title>{}<script>{measure}</script>", frames.concat());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("frames.html");
+    std::fs::write(&file, html).unwrap();
+    let dom = document(&format!("file://{}", file.display()), &["--hide-scrollbars"]).await;
+    assert!(dom.contains("<title>0,0,0</title>"), "{}", &dom[..200]);
 }
 
 /// The addresses of all requests. A request can follow the body of another one in its line.

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::file::Output;
+use super::pages::pages;
 use super::settings::settings;
-use super::{Output, pages};
-use crate::app::{InvalidSettings, kubeconfig};
+use crate::app::invalid_settings::InvalidSettings;
+use crate::app::kubeconfig;
 use crate::base::{error_chain, join_all};
 use crate::cli;
 use crate::cluster::pod_report::PodReport;

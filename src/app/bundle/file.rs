@@ -1,12 +1,16 @@
 //! A file that appears under its name only when it is complete.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::app::InvalidSettings;
+use crate::app::invalid_settings::InvalidSettings;
+use crate::ops::bundle::Archive;
+
+pub(super) type Output = Archive<BufWriter<File>>;
 
 /// A temporary file in the same directory, removed unless it is [kept](Self::keep).
 #[derive(Debug)]

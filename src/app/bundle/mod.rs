@@ -1,24 +1,23 @@
 //! `diskplugin bundle`: one archive for a report of a defect.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use self::file::NewFile;
-use super::http::client;
+use self::file::{NewFile, Output};
+use self::pages::pages;
 use super::signal;
-use super::timeline::{page, read_token};
+use super::timeline::read_token;
 use crate::base::{Clock, SystemClock};
 use crate::cli;
+use crate::http::client;
 use crate::ops::bundle::{Archive, file_name};
 
 mod cluster;
 mod file;
+mod pages;
 mod settings;
-
-type Output = Archive<BufWriter<File>>;
 
 pub(crate) async fn run(args: cli::Bundle) -> anyhow::Result<()> {
     // A signal drops the collection, which removes the partial file.
@@ -70,19 +69,4 @@ async fn read_urls(args: &cli::Bundle, token: Option<&str>, archive: &mut Output
         }
     }
     Ok(())
-}
-
-/// The pages of a process: path, name in the archive, and whether it may lack the page.
-fn pages(volumes: &[String]) -> Vec<(String, String, bool)> {
-    let fixed = [
-        ("/metrics", "metrics.txt"),
-        ("/readyz", "readyz.txt"),
-        ("/debug/volumes", "volumes.json"),
-    ];
-    let fixed = fixed.map(|(path, name)| (path.to_owned(), name.to_owned(), false));
-    let histories = volumes.iter().map(|volume| {
-        let name = format!("volume-{}.json", file_name(volume));
-        (page(volume), name, true)
-    });
-    fixed.into_iter().chain(histories).collect()
 }

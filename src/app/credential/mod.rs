@@ -6,7 +6,7 @@ use ecs::credential::Environment;
 use ecs::metadata::{Metadata, MetadataError};
 use ecs::{ServerClock, endpoint};
 
-use super::InvalidSettings;
+use super::invalid_settings::InvalidSettings;
 use crate::cli;
 use crate::model::RegionId;
 pub(crate) use select::Selected;

@@ -11,6 +11,9 @@ use crate::base::Deadline;
 use crate::csi::proto::CapacityRange;
 use crate::model::Gib;
 
+pub(super) const SIZE: Gib = Gib(20);
+pub(super) const GROWN: Gib = Gib(30);
+
 /// Timeout of a step, like `--timeout` of a sidecar.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -1,15 +1,23 @@
 //! Calls of the Controller service.
 
 use anyhow::Context;
+use tonic::transport::Channel;
 
-use super::client::{at_least, gib, refused, request};
-use super::life::{GROWN, Life, SIZE};
+use super::client::{GROWN, SIZE, at_least, gib, refused, request};
 use super::node::{AttachedVolume, NodeSide};
 use crate::csi::proto;
-use crate::csi::proto::VolumeContentSource;
+use crate::csi::proto::controller_client::ControllerClient;
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type as Source};
+use crate::csi::proto::{VolumeCapability, VolumeContentSource};
 
-impl Life {
+/// The controller, and the capability with which its volumes are requested.
+#[derive(Debug)]
+pub(super) struct ControllerSide {
+    pub(super) client: ControllerClient<Channel>,
+    pub(super) capability: VolumeCapability,
+}
+
+impl ControllerSide {
     pub(super) async fn create(&self, name: &str, snapshot: Option<&str>) -> anyhow::Result<(String, String)> {
         let source = snapshot.map(|id| VolumeContentSource {
             r#type: Some(Source::Snapshot(SnapshotSource {
@@ -24,7 +32,7 @@ impl Life {
             volume_content_source: source,
             ..proto::CreateVolumeRequest::default()
         };
-        let created = self.controller.clone().create_volume(request(message)).await;
+        let created = self.client.clone().create_volume(request(message)).await;
         let volume = created.map_err(refused)?.into_inner().volume;
         let volume = volume.context("the response has no volume")?;
         let zones: Vec<_> = volume
@@ -44,11 +52,7 @@ impl Life {
             volume_capability: Some(self.capability.clone()),
             ..proto::ControllerPublishVolumeRequest::default()
         };
-        let answer = self
-            .controller
-            .clone()
-            .controller_publish_volume(request(message))
-            .await;
+        let answer = self.client.clone().controller_publish_volume(request(message)).await;
         let publish_context = answer.map_err(refused)?.into_inner().publish_context;
         Ok((
             AttachedVolume {
@@ -69,7 +73,7 @@ impl Life {
         let mut id = String::new();
         // Like the snapshotter sidecar: repeat until the snapshot is ready to use.
         while !ready {
-            let answer = self.controller.clone().create_snapshot(request(message.clone())).await;
+            let answer = self.client.clone().create_snapshot(request(message.clone())).await;
             let snapshot = answer.map_err(refused)?.into_inner().snapshot;
             let snapshot = snapshot.context("the response has no snapshot")?;
             (ready, id) = (snapshot.ready_to_use, snapshot.snapshot_id);
@@ -84,7 +88,7 @@ impl Life {
             volume_capability: Some(self.capability.clone()),
             ..proto::ControllerExpandVolumeRequest::default()
         };
-        let answer = self.controller.clone().controller_expand_volume(request(message)).await;
+        let answer = self.client.clone().controller_expand_volume(request(message)).await;
         Ok((
             (),
             format!("now {}", gib(answer.map_err(refused)?.into_inner().capacity_bytes)),
@@ -97,11 +101,7 @@ impl Life {
             node_id: node.id.clone(),
             ..proto::ControllerUnpublishVolumeRequest::default()
         };
-        let answer = self
-            .controller
-            .clone()
-            .controller_unpublish_volume(request(message))
-            .await;
+        let answer = self.client.clone().controller_unpublish_volume(request(message)).await;
         answer.map_err(refused)?;
         Ok(((), String::new()))
     }
@@ -111,7 +111,7 @@ impl Life {
             volume_id: volume.to_owned(),
             ..proto::DeleteVolumeRequest::default()
         };
-        self.controller
+        self.client
             .clone()
             .delete_volume(request(message))
             .await
@@ -124,7 +124,7 @@ impl Life {
             snapshot_id: snapshot.to_owned(),
             ..proto::DeleteSnapshotRequest::default()
         };
-        self.controller
+        self.client
             .clone()
             .delete_snapshot(request(message))
             .await

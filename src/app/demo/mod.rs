@@ -1,6 +1,6 @@
 //! `diskplugin demo`: runs a volume through its life cycle, prints every step, and cleans up.
 
-use super::signal;
+use super::{signal, user};
 use crate::base::error_chain;
 use crate::cli;
 
@@ -23,7 +23,7 @@ pub(super) struct Interrupted;
 pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
     let stop = signal::stop_or_hangup()?;
     tokio::pin!(stop);
-    let root = super::is_root();
+    let root = user::is_root();
     if !root {
         print_line("Not running as root: only the cloud steps are shown, because block devices, mkfs and mount")?;
         print_line("require root. For the complete life cycle: sudo make demo\n")?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: cli::Demo) -> anyhow::Result<()> {
 async fn run_steps(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::Result<()> {
     world.start().await?;
     let mut show = Show::new(world.fake()?);
-    show.print_opening(world)?;
+    show.print_opening(world.directory())?;
     let filesystem = match args.fs_type {
         Some(filesystem) => filesystem,
         None if root => world.filesystem().await?,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tonic::transport::Channel;
 
-use super::client::{at_least, gib, refused, request, text};
-use super::life::{GROWN, Life};
+use super::client::{GROWN, at_least, gib, refused, request, text};
 use crate::csi::proto;
+use crate::csi::proto::VolumeCapability;
 use crate::csi::proto::node_client::NodeClient;
 
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub(super) struct NodeSide {
     pub(super) id: String,
     pub(super) client: Option<NodeClient<Channel>>,
     pub(super) kubelet: PathBuf,
+    /// That of the volumes.
+    pub(super) capability: VolumeCapability,
 }
 
 /// A volume that is attached to a node.
@@ -24,65 +26,65 @@ pub(super) struct AttachedVolume {
     pub(super) publish_context: std::collections::HashMap<String, String>,
 }
 
-impl Life {
-    pub(super) async fn stage(&self, volume: &AttachedVolume, node: &NodeSide) -> anyhow::Result<((), String)> {
+impl NodeSide {
+    pub(super) async fn stage(&self, volume: &AttachedVolume) -> anyhow::Result<((), String)> {
         let message = proto::NodeStageVolumeRequest {
             volume_id: volume.volume_id.clone(),
             publish_context: volume.publish_context.clone(),
-            staging_target_path: text(&node.staging())?,
+            staging_target_path: text(&self.staging())?,
             volume_capability: Some(self.capability.clone()),
             ..proto::NodeStageVolumeRequest::default()
         };
-        std::fs::create_dir_all(node.staging())?;
-        node.client()?
+        std::fs::create_dir_all(self.staging())?;
+        self.client()?
             .node_stage_volume(request(message))
             .await
             .map_err(refused)?;
         Ok(((), String::new()))
     }
 
-    pub(super) async fn publish(&self, volume: &AttachedVolume, node: &NodeSide) -> anyhow::Result<((), String)> {
+    pub(super) async fn publish(&self, volume: &AttachedVolume) -> anyhow::Result<((), String)> {
         let message = proto::NodePublishVolumeRequest {
             volume_id: volume.volume_id.clone(),
             publish_context: volume.publish_context.clone(),
-            staging_target_path: text(&node.staging())?,
-            target_path: text(&node.pod())?,
+            staging_target_path: text(&self.staging())?,
+            target_path: text(&self.pod())?,
             volume_capability: Some(self.capability.clone()),
             ..proto::NodePublishVolumeRequest::default()
         };
-        node.client()?
+        self.client()?
             .node_publish_volume(request(message))
             .await
             .map_err(refused)?;
-        Ok(((), node.mounted()?))
+        Ok(((), self.mounted()?))
     }
 
-    pub(super) async fn grow_mounted(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
-        let before = self.total(volume, node).await?;
+    pub(super) async fn grow_mounted(&self, volume: &str) -> anyhow::Result<((), String)> {
+        let before = self.total(volume).await?;
         let message = proto::NodeExpandVolumeRequest {
             volume_id: volume.to_owned(),
-            volume_path: text(&node.pod())?,
-            staging_target_path: text(&node.staging())?,
+            volume_path: text(&self.pod())?,
+            staging_target_path: text(&self.staging())?,
             capacity_range: Some(at_least(GROWN)),
             volume_capability: Some(self.capability.clone()),
             ..proto::NodeExpandVolumeRequest::default()
         };
-        node.client()?
+        self.client()?
             .node_expand_volume(request(message))
             .await
             .map_err(refused)?;
-        let after = self.total(volume, node).await?;
+        let after = self.total(volume).await?;
         anyhow::ensure!(after > before, "the filesystem still has {after} bytes");
         Ok(((), format!("from {} to {}", gib(before), gib(after))))
     }
 
-    pub(super) async fn total(&self, volume: &str, node: &NodeSide) -> anyhow::Result<i64> {
+    async fn total(&self, volume: &str) -> anyhow::Result<i64> {
         let message = proto::NodeGetVolumeStatsRequest {
             volume_id: volume.to_owned(),
-            volume_path: text(&node.pod())?,
-            staging_target_path: text(&node.staging())?,
+            volume_path: text(&self.pod())?,
+            staging_target_path: text(&self.staging())?,
         };
-        let response = node.client()?.node_get_volume_stats(request(message)).await;
+        let response = self.client()?.node_get_volume_stats(request(message)).await;
         let usage = response.map_err(refused)?.into_inner().usage;
         let bytes = usage
             .iter()
@@ -90,33 +92,31 @@ impl Life {
         Ok(bytes.context("the response has no usage in bytes")?.total)
     }
 
-    pub(super) async fn unpublish_and_unstage(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
+    pub(super) async fn unpublish_and_unstage(&self, volume: &str) -> anyhow::Result<((), String)> {
         let unpublish = proto::NodeUnpublishVolumeRequest {
             volume_id: volume.to_owned(),
-            target_path: text(&node.pod())?,
+            target_path: text(&self.pod())?,
         };
-        node.client()?
+        self.client()?
             .node_unpublish_volume(request(unpublish))
             .await
             .map_err(refused)?;
         let unstage = proto::NodeUnstageVolumeRequest {
             volume_id: volume.to_owned(),
-            staging_target_path: text(&node.staging())?,
+            staging_target_path: text(&self.staging())?,
         };
-        node.client()?
+        self.client()?
             .node_unstage_volume(request(unstage))
             .await
             .map_err(refused)?;
         Ok(((), String::new()))
     }
-}
 
-impl NodeSide {
-    pub(super) fn client(&self) -> anyhow::Result<NodeClient<Channel>> {
+    fn client(&self) -> anyhow::Result<NodeClient<Channel>> {
         self.client.clone().context("this node is not served")
     }
 
-    pub(super) fn staging(&self) -> PathBuf {
+    fn staging(&self) -> PathBuf {
         self.kubelet.join("staging")
     }
 
@@ -125,7 +125,7 @@ impl NodeSide {
     }
 
     /// The mount of the pod in `/proc/self/mounts`.
-    pub(super) fn mounted(&self) -> anyhow::Result<String> {
+    fn mounted(&self) -> anyhow::Result<String> {
         let table = std::fs::read_to_string("/proc/self/mounts")?;
         let pod = text(&self.pod())?;
         let line = table.lines().find(|line| line.split(' ').nth(1) == Some(pod.as_str()));

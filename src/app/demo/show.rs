@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use fake_ecs::Cloud;
 use tokio::time::Instant;
-
-use super::world::World;
 
 #[derive(Debug)]
 pub(super) struct Show {
@@ -35,13 +34,13 @@ impl Show {
         }
     }
 
-    pub(super) fn print_opening(&self, world: &World) -> anyhow::Result<()> {
+    pub(super) fn print_opening(&self, directory: &Path) -> anyhow::Result<()> {
         print_line("The life cycle of a volume. Every step is a CSI call through a unix socket; every cloud call is")?;
         print_line(format_args!(
             "a signed HTTP request to {}.",
             self.fake.endpoint().unwrap_or_default()
         ))?;
-        print_line(format_args!("All files are in {}.", world.directory().display()))
+        print_line(format_args!("All files are in {}.", directory.display()))
     }
 
     pub(super) fn print_header(&self) -> anyhow::Result<()> {

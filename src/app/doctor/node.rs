@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::versions;
-use crate::app::health_check;
 use crate::app::node::OWN_MEMORY;
-use crate::app::node_checks::NodeChecks;
 use crate::cli;
+use crate::http::health::{self, NodeChecks};
 use crate::linux::{Linux, ProcessExec, Roots, memory};
 use crate::model::Bytes;
 use crate::node::Prerequisites;
@@ -30,7 +29,7 @@ pub(super) async fn check(args: cli::NodeDirectoryArgs) -> Vec<Check> {
 }
 
 /// A check of `/readyz` as a check of doctor.
-fn requirement(result: health_check::Check) -> Check {
+fn requirement(result: health::Check) -> Check {
     let name = format!("node/{}", result.name);
     let advice = "see the requirements of a node in docs/reference/support.md";
     match (result.ok, result.is_limited) {
@@ -64,9 +63,9 @@ mod tests {
     #[test]
     fn a_limitation_is_a_warning() {
         let of = |outcome: Result<String, String>, is_limited| {
-            let result = health_check::Check {
+            let result = health::Check {
                 is_limited,
-                ..health_check::Check::new("capabilities", outcome)
+                ..health::Check::new("capabilities", outcome)
             };
             requirement(result).status
         };

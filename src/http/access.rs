@@ -1,0 +1,171 @@
+//! Who may read the pages with data about calls and volumes. The probes of kubelet are open.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+
+use crate::base::{Deadline, LogOnce, error_chain};
+use crate::cluster;
+use crate::cluster::token_review::{Decision, TokenReviewer};
+
+/// How long a decision is reused, and how many are kept. Prometheus scrapes every few seconds with the same token.
+const TTL: Duration = Duration::from_secs(60);
+const MAX_DECISIONS: usize = 64;
+
+/// The hash of a token, and a path.
+type Key = ([u8; 32], String);
+
+/// The result for one request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Allowed,
+    /// No bearer token, or an invalid one.
+    Unauthenticated,
+    Forbidden,
+    /// The API server could not be asked.
+    Unavailable,
+}
+
+/// Decides whether the user of a token may read a path. A function, so that a node, which has none, does not contain
+/// the client of the API server.
+type Review = Box<dyn Fn(String, String) -> BoxFuture<cluster::Result<Decision>> + Send + Sync>;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Checks the bearer tokens of requests; without a review, every request is allowed.
+#[derive(Default)]
+pub(crate) struct Authorizer {
+    review: Option<Review>,
+    decisions: Mutex<HashMap<Key, (Deadline, Decision)>>,
+    log_once: LogOnce,
+}
+
+impl std::fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reviews = self.review.is_some();
+        f.debug_struct("Authorizer")
+            .field("reviews", &reviews)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Authorizer {
+    /// Allows what the reviewer allows.
+    pub(crate) fn new(reviewer: TokenReviewer) -> Self {
+        let review: Review = Box::new(move |token, path| {
+            let reviewer = reviewer.clone();
+            Box::pin(async move { reviewer.may_get(&token, &path).await })
+        });
+        Self {
+            review: Some(review),
+            ..Self::default()
+        }
+    }
+
+    pub(super) async fn check(&self, headers: &HeaderMap, path: &str) -> Access {
+        let Some(review) = &self.review else {
+            return Access::Allowed;
+        };
+        let Some(token) = bearer_token(headers) else {
+            return Access::Unauthenticated;
+        };
+        let key = (Sha256::digest(token).into(), path.to_owned());
+        if let Some(decision) = self.known(&key) {
+            return decision.into();
+        }
+        match review(token.to_owned(), path.to_owned()).await {
+            Ok(decision) => {
+                self.log_once.should_log("review", "");
+                self.remember(key, decision);
+                decision.into()
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                if self.log_once.should_log("review", &error) {
+                    tracing::warn!(error, "requests to the HTTP port cannot be authorized");
+                }
+                Access::Unavailable
+            }
+        }
+    }
+
+    fn known(&self, key: &Key) -> Option<Decision> {
+        let decisions = self.decisions.lock();
+        let decisions = decisions.unwrap_or_else(PoisonError::into_inner);
+        let (expires, decision) = decisions.get(key)?;
+        (!expires.has_passed()).then_some(*decision)
+    }
+
+    fn remember(&self, key: Key, decision: Decision) {
+        let decisions = self.decisions.lock();
+        let mut decisions = decisions.unwrap_or_else(PoisonError::into_inner);
+        decisions.retain(|_, (expires, _)| !expires.has_passed());
+        if decisions.len() >= MAX_DECISIONS {
+            // Many invalid tokens must not keep the token of Prometheus from being remembered.
+            let oldest = decisions.iter().min_by_key(|(_, (expires, _))| *expires);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.map(|key| decisions.remove(&key));
+        }
+        decisions.insert(key, (Deadline::after(TTL), decision));
+    }
+}
+
+impl From<Decision> for Access {
+    fn from(decision: Decision) -> Self {
+        match decision {
+            Decision::Allowed => Self::Allowed,
+            Decision::Unauthenticated => Self::Unauthenticated,
+            Decision::Forbidden => Self::Forbidden,
+        }
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_bearer_tokens_are_read() {
+        for (value, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer  abc ", Some("abc")),
+            ("Basic abc", None),
+            ("Bearer ", None),
+            ("abc", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            assert_eq!(bearer_token(&headers), token, "{value:?}");
+        }
+        assert_eq!(bearer_token(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn without_a_reviewer_every_request_is_allowed() {
+        let access = Authorizer::default().check(&HeaderMap::new(), "/metrics").await;
+        assert_eq!(access, Access::Allowed);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_decision_is_forgotten_first() {
+        let authorizer = Authorizer::default();
+        let key = |number: u8| ([number; 32], "/metrics".to_owned());
+        for number in 0..=u8::try_from(MAX_DECISIONS).unwrap() {
+            authorizer.remember(key(number), Decision::Allowed);
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert_eq!(authorizer.known(&key(0)), None);
+        assert_eq!(authorizer.known(&key(1)), Some(Decision::Allowed));
+        assert_eq!(authorizer.known(&key(64)), Some(Decision::Allowed));
+    }
+}

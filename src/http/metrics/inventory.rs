@@ -1,0 +1,162 @@
+//! The volumes of the cluster by state and category, listed periodically.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain};
+use crate::disk::{DiskServices, HealthIssue, health_issues};
+use crate::model::{Disk, DiskId, InstanceId};
+use crate::telemetry::catalog::register;
+
+/// Time from the start to the first listing.
+const FIRST: Duration = Duration::from_secs(30);
+
+/// Timeout of a listing.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct VolumeLabels {
+    state: String,
+    category: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    node_id: String,
+}
+
+/// The most unhealthy disks that are kept.
+const MAX_UNHEALTHY: usize = 100;
+
+/// The unhealthy disks of a listing, as far as the listing itself shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct UnhealthyDisks {
+    pub(crate) listed: Instant,
+    pub(crate) disks: Vec<(DiskId, HealthIssue)>,
+    /// Problems that are not kept.
+    pub(crate) omitted: usize,
+}
+
+/// Clones share the state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InventoryMetrics {
+    last: Arc<Mutex<Option<Listing>>>,
+    volumes: Family<VolumeLabels, Gauge>,
+    capacity: Family<VolumeLabels, Gauge>,
+    attachments: Family<NodeLabels, Gauge>,
+    listed: Gauge,
+}
+
+/// The result of a listing.
+#[derive(Debug, Clone)]
+struct Listing {
+    at: Timestamp,
+    /// Number and bytes of the disks.
+    volumes: BTreeMap<VolumeLabels, (i64, i64)>,
+    attachments: BTreeMap<InstanceId, i64>,
+    unhealthy: UnhealthyDisks,
+}
+
+impl InventoryMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        register(registry, "volumes", self.volumes.clone());
+        register(registry, "volumes_capacity", self.capacity.clone());
+        register(registry, "node_attachments_used", self.attachments.clone());
+        register(registry, "volumes_listed_timestamp", self.listed.clone());
+    }
+
+    /// Sets the gauges, in which a scrape must not see a part of a listing.
+    pub(super) fn update(&self) {
+        let last = self.lock();
+        let Some(listing) = last.as_ref() else { return };
+        self.volumes.clear();
+        self.capacity.clear();
+        self.attachments.clear();
+        for (labels, (count, bytes)) in &listing.volumes {
+            self.volumes.get_or_create(labels).set(*count);
+            self.capacity.get_or_create(labels).set(*bytes);
+        }
+        for (node, count) in &listing.attachments {
+            let labels = NodeLabels {
+                node_id: node.to_string(),
+            };
+            self.attachments.get_or_create(&labels).set(*count);
+        }
+        self.listed.set(listing.at.as_second());
+    }
+
+    /// The unhealthy disks; none before the first listing.
+    pub(crate) fn unhealthy(&self) -> Option<UnhealthyDisks> {
+        let last = self.lock();
+        last.as_ref().map(|listing| listing.unhealthy.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Listing>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn list(&self, disks: &DiskServices) -> crate::disk::Result<()> {
+        let item = |disk: &Disk| {
+            let labels = VolumeLabels {
+                state: disk.status.to_string(),
+                category: disk.category.to_string(),
+            };
+            let unhealthy: Vec<(DiskId, HealthIssue)> = health_issues(disk)
+                .into_iter()
+                .map(|issue| (disk.id.clone(), issue))
+                .collect();
+            let attachments = disk.attachments.clone();
+            (labels, disk.size.bytes().0, attachments, unhealthy)
+        };
+        let rows = disks.inventory.list(Deadline::after(TIMEOUT), item).await?;
+        let mut volumes: BTreeMap<VolumeLabels, (i64, i64)> = BTreeMap::new();
+        let mut nodes: BTreeMap<InstanceId, i64> = BTreeMap::new();
+        let mut unhealthy = Vec::new();
+        for (labels, bytes, attachments, issues) in rows {
+            unhealthy.extend(issues);
+            let (count, sum) = volumes.entry(labels).or_default();
+            *count += 1;
+            *sum = sum.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+            for node in attachments {
+                *nodes.entry(node).or_default() += 1;
+            }
+        }
+        let omitted = unhealthy.len().saturating_sub(MAX_UNHEALTHY);
+        unhealthy.truncate(MAX_UNHEALTHY);
+        let unhealthy = UnhealthyDisks {
+            listed: Instant::now(),
+            disks: unhealthy,
+            omitted,
+        };
+        *self.lock() = Some(Listing {
+            at: SystemClock.now(),
+            volumes,
+            attachments: nodes,
+            unhealthy,
+        });
+        Ok(())
+    }
+}
+
+/// Lists the disks of the cluster periodically, one call per 100 disks.
+pub(crate) async fn refresh(metrics: InventoryMetrics, disks: Arc<DiskServices>, interval: Duration) {
+    // A controller that has just started lists the disks for other reasons.
+    tokio::time::sleep(FIRST.min(interval)).await;
+    let logged = LogOnce::default();
+    loop {
+        let error = metrics.list(&disks).await.err();
+        let error = error.map_or_else(String::new, |error| error_chain(&error));
+        if logged.should_log("listing", &error) {
+            tracing::warn!("the disks cannot be listed for metrics, and the last counts remain: {error}");
+        }
+        tokio::time::sleep(interval).await;
+    }
+}

@@ -1,0 +1,194 @@
+//! The pages of the HTTP port.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::access::{Access, Authorizer};
+use super::disk_state::DiskState;
+use super::health::Health;
+use super::metrics::{self, Metrics};
+use crate::telemetry::{Telemetry, Timelines};
+
+const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
+
+const NOT_FOUND: &str = "not found; the pages are /healthz (liveness), /readyz (readiness), /metrics, \
+                         /debug/volumes, /debug/volumes/ID and, with --status-page of the controller, /status\n";
+
+/// Key of the reason in the response for a volume without a history.
+const ERROR: &str = "error";
+
+/// Whether a response with the status 404 is one of this port.
+pub(super) fn is_not_found(text: &str) -> bool {
+    let reason = serde_json::from_str::<Value>(text).map(|page| page[ERROR].is_string());
+    text == NOT_FOUND || reason.unwrap_or(false)
+}
+
+/// The sources of the pages.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
+    pub(crate) telemetry: Telemetry,
+    /// Set if the page for browsers is enabled.
+    pub(crate) status: Option<Box<dyn Page>>,
+    /// The disks in the cloud, for a role that calls it.
+    pub(crate) disks: Option<Box<dyn DiskState>>,
+    pub(crate) authorizer: Authorizer,
+}
+
+/// A page for browsers. A trait, so that the linker leaves the status page out of the program of the node.
+#[async_trait]
+pub(crate) trait Page: Debug + Send + Sync {
+    /// The content, which is read from the state of the process.
+    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String;
+
+    fn headers(&self) -> Vec<(HeaderName, HeaderValue)>;
+}
+
+/// Pages other than the probes at the same time.
+const MAX_PAGES: usize = 16;
+
+/// The routes of the port. No page contains a key or a secret.
+pub(super) fn router(site: Site) -> Router {
+    let site = Arc::new(site);
+    let admission = Arc::new((Arc::clone(&site), Semaphore::new(MAX_PAGES)));
+    let admission = from_fn_with_state(admission, admit);
+    let page = |page: MethodRouter<Arc<Site>>| page.route_layer(admission.clone());
+    let mut router = Router::new()
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .route("/metrics", page(get(metrics)))
+        .route("/debug/volumes", page(get(volumes)))
+        .route("/debug/volumes/", page(get(volumes)))
+        .route("/debug/volumes/{*volume}", page(get(volume)));
+    if site.status.is_some() {
+        router = router.route("/status", page(get(status)));
+    }
+    router
+        .fallback(async || (StatusCode::NOT_FOUND, NOT_FOUND))
+        .method_not_allowed_fallback(async |method: Method| {
+            let text = format!("{method} is not allowed; use GET or HEAD\n");
+            (StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+        // A cached response would be outdated.
+        .layer(map_response(async |response: Response| {
+            ([(header::CACHE_CONTROL, "no-store")], response)
+        }))
+        .with_state(site)
+}
+
+/// Limits the pages that are assembled at the same time, and who may read them: slow readers and reviews leave
+/// connections for the probes.
+async fn admit(State(admission): State<Arc<(Arc<Site>, Semaphore)>>, request: Request, next: Next) -> Response {
+    let (site, permits) = admission.as_ref();
+    let Ok(_permit) = permits.try_acquire() else {
+        let text = "too many requests at the same time; try again\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    };
+    let path = request.uri().path();
+    match site.authorizer.check(request.headers(), path).await {
+        Access::Allowed => next.run(request).await,
+        Access::Unauthenticated => {
+            let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+            let text = "a valid bearer token of this cluster is required\n";
+            (StatusCode::UNAUTHORIZED, scheme, text).into_response()
+        }
+        Access::Forbidden => {
+            let text = format!("the user needs a ClusterRole with the verb get on the nonResourceURL {path}\n");
+            (StatusCode::FORBIDDEN, text).into_response()
+        }
+        Access::Unavailable => {
+            let text = "the API server could not authorize the request; see the log of the driver\n";
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
+}
+
+async fn alive(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let socket = site.health.alive().await;
+    (
+        probe_status(socket.ok),
+        format!("{}: {}\n", socket.name, socket.message),
+    )
+}
+
+async fn ready(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let readiness = site.health.ready().await;
+    (probe_status(readiness.ready), json_page(&json!(readiness)))
+}
+
+fn probe_status(ok: bool) -> StatusCode {
+    match ok {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let kind = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
+    (kind, site.metrics.encode().await)
+}
+
+async fn status(State(site): State<Arc<Site>>, uri: Uri) -> Response {
+    // The route exists only with the page.
+    let Some(page) = &site.status else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let html = page.html(&site.health, &site.telemetry.timelines, uri.query()).await;
+    let mut response = ([(header::CONTENT_TYPE, HTML)], html).into_response();
+    response.headers_mut().extend(page.headers());
+    response
+}
+
+/// All volumes with a history, each with its last call.
+async fn volumes(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let last = site.telemetry.timelines.last_calls().into_iter();
+    let volumes: Vec<_> = last
+        .map(|(volume, call)| json!({"volume": volume, "lastCall": *call}))
+        .collect();
+    json_page(&json!({"volumes": volumes}))
+}
+
+/// The history of a volume, and the state of its disk.
+async fn volume(State(site): State<Arc<Site>>, Path(volume): Path<String>) -> Response {
+    let volume = volume.trim_end_matches('/');
+    let history = site.telemetry.timelines.history(volume);
+    let id = history.as_ref().map_or(volume, |history| &history.volume);
+    let disk = match &site.disks {
+        Some(disks) => disks.read(id, history.is_some()).await,
+        None => None,
+    };
+    let mut page = match (&history, &disk) {
+        (Some(history), _) => json!(history),
+        (None, Some(Ok(_))) => json!({"volume": id, "names": [], "calls": []}),
+        (None, _) => {
+            let mut error = format!(
+                "this process has handled no call for {volume:?} since it started; give a disk ID or the name of a \
+                 PersistentVolume"
+            );
+            if let Some(Err(reason)) = disk {
+                error += &format!("; the state of the disk could not be read: {reason}");
+            }
+            return (StatusCode::NOT_FOUND, json_page(&json!({ERROR: error}))).into_response();
+        }
+    };
+    if let Some(disk) = disk {
+        page["disk"] = disk.unwrap_or_else(|error| json!({"error": error}));
+    }
+    json_page(&page).into_response()
+}
+
+fn json_page(page: &Value) -> impl IntoResponse + use<> {
+    ([(header::CONTENT_TYPE, JSON)], format!("{page}\n"))
+}

@@ -1,0 +1,99 @@
+//! `/status`: the state of the controller as a page for browsers, rendered without scripts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use self::html::{PAUSED, headers, html};
+use self::model::Status;
+use super::Page;
+use super::health::{CloudAccess, Health};
+use super::metrics::InventoryMetrics;
+use crate::disk::DiskServices;
+use crate::telemetry::{Summary, Timelines};
+
+mod escape;
+mod html;
+mod model;
+mod style;
+mod table;
+
+/// Rows of the running and of the failed calls.
+const MAX_RUNNING: usize = 100;
+const MAX_FAILED: usize = 20;
+
+/// The sources of the page.
+#[derive(Debug)]
+pub(crate) struct StatusPage {
+    role: &'static str,
+    started: Instant,
+    disks: Arc<DiskServices>,
+    cloud: CloudAccess,
+    inventory: InventoryMetrics,
+}
+
+impl StatusPage {
+    /// The page of a role that starts now.
+    pub(crate) fn new(
+        role: &'static str,
+        disks: Arc<DiskServices>,
+        cloud: CloudAccess,
+        inventory: InventoryMetrics,
+    ) -> Self {
+        Self {
+            role,
+            started: Instant::now(),
+            disks,
+            cloud,
+            inventory,
+        }
+    }
+
+    /// The current state. It makes no cloud calls.
+    async fn read(&self, health: &Health, timelines: &Timelines) -> Status {
+        let readiness = health.ready().await;
+        let (running, failed) = calls(timelines.summaries());
+        Status {
+            role: self.role,
+            version: env!("CARGO_PKG_VERSION"),
+            now: self.cloud.clock.now(),
+            uptime: self.started.elapsed(),
+            readiness,
+            queues: self.disks.attacher.queues(),
+            omitted: running.len().saturating_sub(MAX_RUNNING),
+            running: running.into_iter().take(MAX_RUNNING).collect(),
+            limits: self.cloud.rate_limiter.report(),
+            cloud: self.cloud.api_health.report(),
+            stockouts: self.disks.provisioner.stockouts(),
+            unhealthy: self.inventory.unhealthy(),
+            failed,
+        }
+    }
+}
+
+#[async_trait]
+impl Page for StatusPage {
+    async fn html(&self, health: &Health, timelines: &Timelines, query: Option<&str>) -> String {
+        let paused = query == Some(PAUSED);
+        html(&self.read(health, timelines).await, paused)
+    }
+
+    fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        headers().into()
+    }
+}
+
+/// The running calls, the oldest first, and the failed ones that ended last, the last one first.
+fn calls(all: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
+    let (mut running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(Summary::is_running);
+    running.sort_by_key(|call| std::cmp::Reverse(call.elapsed));
+    let mut failed: Vec<_> = ended.into_iter().filter(Summary::has_failed).collect();
+    failed.sort_by_key(|call| std::cmp::Reverse(call.ended()));
+    failed.truncate(MAX_FAILED);
+    (running, failed)
+}
+
+#[cfg(test)]
+mod tests;

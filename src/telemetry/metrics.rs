@@ -1,0 +1,153 @@
+//! Metrics of RPCs, their phases and cloud calls.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::catalog::register;
+use super::labels::{
+    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, METHODS, MethodLabels, OTHER, PhaseLabels, RpcLabels,
+};
+
+/// Seconds: RPCs that find nothing to do take milliseconds; attaching under a strict quota, or mkfs, takes minutes.
+const RPC_BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// Seconds: a cloud call takes 60 to 300 ms, and at most 15 s.
+const CLOUD_BUCKETS: [f64; 9] = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 5.0, 15.0];
+
+/// Resources per poll: at most 100.
+const BATCH_BUCKETS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
+
+/// The codes that the cloud returns in practice are fewer.
+const MAX_CODES: usize = 64;
+
+/// The method of work that no call waits for, or that several calls share.
+const BACKGROUND: &str = "background";
+
+type Buckets<L> = Family<L, Histogram, fn() -> Histogram>;
+type ExemplarBuckets<L> =
+    Family<L, HistogramWithExemplars<ExemplarLabels>, fn() -> HistogramWithExemplars<ExemplarLabels>>;
+
+/// Clones share the state.
+#[derive(Debug, Clone)]
+pub(crate) struct CallMetrics {
+    rpcs: ExemplarBuckets<RpcLabels>,
+    running: Family<MethodLabels, Gauge>,
+    phases: Buckets<PhaseLabels>,
+    cloud_calls: ExemplarBuckets<CloudCallLabels>,
+    throttled: Family<ActionLabels, Counter>,
+    batches: Buckets<ActionLabels>,
+    codes: BoundedValues,
+}
+
+impl Default for CallMetrics {
+    fn default() -> Self {
+        Self {
+            rpcs: Family::new_with_constructor(|| HistogramWithExemplars::new(RPC_BUCKETS.into_iter())),
+            running: Family::default(),
+            phases: Family::new_with_constructor(|| Histogram::new(RPC_BUCKETS)),
+            cloud_calls: Family::new_with_constructor(|| HistogramWithExemplars::new(CLOUD_BUCKETS.into_iter())),
+            throttled: Family::default(),
+            batches: Family::new_with_constructor(|| Histogram::new(BATCH_BUCKETS)),
+            codes: BoundedValues::new(MAX_CODES),
+        }
+    }
+}
+
+/// The IDs that connect a measurement with logs and traces.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exemplar<'a> {
+    pub(super) request_id: Option<&'a str>,
+    pub(super) trace_id: Option<&'a str>,
+}
+
+/// The sum of the characters of the labels of an exemplar is limited to 128.
+const MAX_EXEMPLAR_ID: usize = 48;
+
+impl Exemplar<'_> {
+    fn labels(self) -> Option<ExemplarLabels> {
+        let ids = [("request_id", self.request_id), ("trace_id", self.trace_id)];
+        let ids = ids.into_iter().filter_map(|(name, id)| {
+            let id = id.filter(|id| id.len() <= MAX_EXEMPLAR_ID && id.is_ascii())?;
+            Some((name, id.to_owned()))
+        });
+        let labels: ExemplarLabels = ids.collect();
+        (!labels.is_empty()).then_some(labels)
+    }
+}
+
+impl CallMetrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        register(registry, "rpc_duration", self.rpcs.clone());
+        register(registry, "rpcs_in_flight", self.running.clone());
+        register(registry, "rpc_phase_duration", self.phases.clone());
+        register(registry, "cloud_call_duration", self.cloud_calls.clone());
+        register(registry, "cloud_calls_throttled", self.throttled.clone());
+        register(registry, "poll_batch_size", self.batches.clone());
+    }
+
+    /// The method as a label value.
+    pub(super) fn method(&self, name: &str) -> String {
+        let is_known = METHODS.contains(&name);
+        if is_known { name } else { OTHER }.to_owned()
+    }
+
+    pub(super) fn rpc_started(&self, method: &str) {
+        let labels = MethodLabels {
+            method: method.to_owned(),
+        };
+        self.running.get_or_create(&labels).inc();
+    }
+
+    pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, exemplar: Exemplar<'_>) {
+        let running = MethodLabels {
+            method: method.to_owned(),
+        };
+        self.running.get_or_create(&running).dec();
+        let labels = RpcLabels {
+            method: method.to_owned(),
+            code: code.to_owned(),
+        };
+        let rpcs = self.rpcs.get_or_create(&labels);
+        rpcs.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
+    }
+
+    pub(super) fn phase_ended(&self, method: Option<&str>, phase: &str, elapsed: Duration) {
+        let labels = PhaseLabels {
+            method: method.unwrap_or(BACKGROUND).to_owned(),
+            phase: phase.to_owned(),
+        };
+        let phases = self.phases.get_or_create(&labels);
+        phases.observe(elapsed.as_secs_f64());
+    }
+
+    pub(super) fn cloud_call_ended(
+        &self,
+        action: &str,
+        code: &str,
+        is_throttled: bool,
+        elapsed: Duration,
+        exemplar: Exemplar<'_>,
+    ) {
+        let code = self.codes.limit(code);
+        let action = action.to_owned();
+        if is_throttled {
+            let labels = ActionLabels { action: action.clone() };
+            self.throttled.get_or_create(&labels).inc();
+        }
+        let calls = self.cloud_calls.get_or_create(&CloudCallLabels { action, code });
+        calls.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
+    }
+
+    pub(super) fn poll_sent(&self, action: &str, size: f64) {
+        let labels = ActionLabels {
+            action: action.to_owned(),
+        };
+        self.batches.get_or_create(&labels).observe(size);
+    }
+}

@@ -1,0 +1,290 @@
+//! A call in the history of a volume.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use super::summary::Summary;
+
+/// Steps of a call: the first ones, and then the last ones.
+const MAX_STEPS: usize = 24;
+const FIRST_STEPS: usize = 12;
+
+/// Warnings of a call.
+const MAX_NOTES: usize = 8;
+
+/// Characters of a message.
+const MAX_MESSAGE: usize = 1024;
+
+/// Calls that only read, and that kubelet and sidecars repeat.
+const ROUTINE: [&str; 6] = [
+    "NodeGetVolumeStats",
+    "NodeGetVolumeHealth",
+    "ControllerGetVolume",
+    "ControllerGetVolumeHealth",
+    "ValidateVolumeCapabilities",
+    "GetSnapshot",
+];
+
+/// Steps that took less are not worth reading, unless they failed or are cloud calls.
+const NEGLIGIBLE: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    began: Instant,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug, Serialize)]
+struct Record {
+    method: String,
+    started: Timestamp,
+    /// Missing while the call is running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// The gRPC code; missing while the call is running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// Number of earlier calls with the same failure, and when the first of them started.
+    #[serde(skip_serializing_if = "is_zero")]
+    repeated: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_started: Option<Timestamp>,
+    steps: Vec<Step>,
+    #[serde(skip_serializing_if = "is_zero")]
+    omitted_steps: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip)]
+    key: Option<String>,
+    #[serde(skip)]
+    name: Option<String>,
+    #[serde(skip)]
+    next_step: usize,
+}
+
+/// A phase, or a cloud call.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Step {
+    #[serde(skip)]
+    index: usize,
+    /// A phase such as `device_wait`, or an action of the cloud such as `AttachDisk`.
+    name: String,
+    /// Seconds after the start of the call.
+    after: f64,
+    /// Missing while the step is running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// The error code of the cloud.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+}
+
+/// The end of a step.
+#[derive(Debug)]
+pub(in crate::telemetry) struct Ended {
+    elapsed: Duration,
+    code: Option<String>,
+    request_id: Option<String>,
+}
+
+impl Step {
+    pub(in crate::telemetry) fn ended(elapsed: Duration, code: Option<String>, request_id: Option<String>) -> Ended {
+        Ended {
+            elapsed,
+            code,
+            request_id,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Serialize for Call {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.lock().serialize(serializer)
+    }
+}
+
+impl Call {
+    pub(super) fn new(method: &str, started: Timestamp) -> Self {
+        Self {
+            began: Instant::now(),
+            record: Mutex::new(Record {
+                method: method.to_owned(),
+                started,
+                seconds: None,
+                code: None,
+                message: None,
+                node: None,
+                repeated: 0,
+                first_started: None,
+                steps: Vec::new(),
+                omitted_steps: 0,
+                notes: Vec::new(),
+                key: None,
+                name: None,
+                next_step: 0,
+            }),
+        }
+    }
+
+    /// Sets the name under which the volume is requested.
+    pub(super) fn set_name(&self, name: &str) {
+        self.lock().name = Some(name.to_owned());
+    }
+
+    pub(super) fn name(&self) -> Option<String> {
+        self.lock().name.clone()
+    }
+
+    /// Whether it succeeded without a warning and belongs to the routine of kubelet and sidecars, which would displace
+    /// other calls.
+    pub(super) fn is_routine(&self) -> bool {
+        let record = self.lock();
+        record.code.as_deref() == Some(crate::csi::layer::OK)
+            && record.notes.is_empty()
+            && ROUTINE.contains(&record.method.as_str())
+    }
+
+    pub(super) fn assign_to(&self, key: &str) {
+        self.lock().key = Some(key.to_owned());
+    }
+
+    pub(super) fn key(&self) -> Option<String> {
+        self.lock().key.clone()
+    }
+
+    pub(in crate::telemetry) fn set_node(&self, node: &str) {
+        self.lock().node = Some(node.to_owned());
+    }
+
+    pub(super) fn end(&self, code: &str, message: Option<String>, elapsed: Duration) {
+        let mut record = self.lock();
+        record.seconds = Some(elapsed.as_secs_f64());
+        record.code = Some(code.to_owned());
+        record.message = message.map(|message| shorten(&message));
+    }
+
+    /// Whether this is the same call as an earlier one that failed, without a warning that is still of interest.
+    pub(super) fn recovers(&self, before: &Self) -> bool {
+        let record = self.lock();
+        let before = before.lock();
+        let has_failed = before.code.as_deref().is_some_and(|code| code != crate::csi::layer::OK);
+        has_failed && before.notes.is_empty() && record.method == before.method && record.node == before.node
+    }
+
+    /// Counts an earlier call with the same failure, which it replaces.
+    pub(super) fn repeats(&self, before: &Self) -> bool {
+        let before = before.lock();
+        let mut record = self.lock();
+        let is_same = record.method == before.method
+            && record.node == before.node
+            && record.code == before.code
+            && record.code.as_deref() != Some(crate::csi::layer::OK)
+            && without_digits(record.message.as_deref()) == without_digits(before.message.as_deref());
+        if is_same {
+            record.repeated = before.repeated + 1;
+            record.first_started = Some(before.first_started.unwrap_or(before.started));
+        }
+        is_same
+    }
+
+    /// Starts a step. Returns its number.
+    pub(in crate::telemetry) fn start_step(&self, name: &str) -> Option<usize> {
+        let mut record = self.lock();
+        if record.seconds.is_some() {
+            return None;
+        }
+        let index = record.next_step;
+        record.next_step += 1;
+        if record.steps.len() >= MAX_STEPS {
+            let oldest = record.steps[FIRST_STEPS..]
+                .iter()
+                .position(|step| step.seconds.is_some())?;
+            record.steps.remove(FIRST_STEPS + oldest);
+            record.omitted_steps += 1;
+        }
+        let after = self.began.elapsed().as_secs_f64();
+        record.steps.push(Step {
+            index,
+            name: name.to_owned(),
+            after,
+            seconds: None,
+            code: None,
+            request_id: None,
+        });
+        Some(index)
+    }
+
+    pub(in crate::telemetry) fn end_step(&self, index: usize, ended: Ended) {
+        let mut record = self.lock();
+        let Some(at) = record.steps.iter().position(|step| step.index == index) else {
+            return;
+        };
+        let is_plain = ended.code.is_none() && ended.request_id.is_none();
+        if is_plain && ended.elapsed < NEGLIGIBLE {
+            record.steps.remove(at);
+            return;
+        }
+        let step = &mut record.steps[at];
+        step.seconds = Some(ended.elapsed.as_secs_f64());
+        step.code = ended.code;
+        step.request_id = ended.request_id;
+    }
+
+    pub(in crate::telemetry) fn note(&self, text: &str) {
+        let mut record = self.lock();
+        if record.notes.len() < MAX_NOTES {
+            record.notes.push(shorten(text));
+        }
+    }
+
+    /// The call without its history.
+    pub(super) fn summary(&self, volume: String) -> Summary {
+        let record = self.lock();
+        let running = record.steps.iter().rfind(|step| step.seconds.is_none());
+        let seconds = record.seconds;
+        let elapsed = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Summary {
+            volume,
+            method: record.method.clone(),
+            node: record.node.clone(),
+            started: record.started,
+            elapsed: elapsed.unwrap_or_else(|| self.began.elapsed()),
+            code: record.code.clone(),
+            message: record.message.clone(),
+            repeated: record.repeated,
+            step: running.map(|step| step.name.clone()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The message without the numbers and RequestIds that differ between retries.
+fn without_digits(message: Option<&str>) -> Option<String> {
+    let is_kept = |c: &char| !c.is_ascii_digit() && !c.is_ascii_uppercase();
+    message.map(|message| message.chars().filter(is_kept).collect())
+}
