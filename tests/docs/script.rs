@@ -35,9 +35,14 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("cargo build --locked", "the program is built already"),
     (
-        "export PATH=\"$PWD/target/debug:$PATH\"",
-        "the program is first on PATH already",
+        "go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4",
+        "make builds the same version",
     ),
+    (
+        "export PATH=\"$PWD/target/debug:$(go env GOPATH)/bin:$PATH\"",
+        "both programs are on PATH already",
+    ),
+    ("export PROTO=\"$PWD/proto\"", "is set already"),
 ];
 
 /// Typed in the place of a line whose output is shown.
