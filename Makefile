@@ -157,8 +157,9 @@ ifeq ($(ROW),)
 	cargo bench --locked --bench stage
 endif
 
+# csi-sanity and grpcurl.
 $(SANITY): tests/tools/go.mod tests/tools/go.sum
-	cd tests/tools && CGO_ENABLED=0 go build -o bin/ github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity
+	cd tests/tools && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ tool
 	@touch $@
 
 $(HELM): tests/helm/go.mod tests/helm/go.sum tests/helm/strict/main.go

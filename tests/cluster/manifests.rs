@@ -2,20 +2,31 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::common::process::{Ended, Start};
+use crate::helm::file;
 use crate::scene::Scene;
 
 /// Manifests of the chart for each variant of values.
 pub(crate) async fn renders(scene: &Scene<'_>) {
-    accepted(scene, "tests/helm/golden", 5).await;
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let variants = manifests(Path::new(&file("tests/helm/variants")));
+    for variant in variants {
+        let name = variant.file_stem().expect("a file has a name").display().to_string();
+        let render = Start::with_pdeathsig(&file("tests/helm/render")).args([&name]);
+        let Ended { code, stdout, stderr } = render.ended().await;
+        assert_eq!(code, Some(0), "{name}: {stderr}");
+        std::fs::write(folder.path().join(format!("{name}.yaml")), stdout).expect("a temporary file");
+    }
+    accepted(scene, folder.path(), 6).await;
 }
 
 /// Manifests of the examples.
 pub(crate) async fn examples(scene: &Scene<'_>) {
-    accepted(scene, "examples", 14).await;
+    accepted(scene, Path::new(&file("examples")), 14).await;
 }
 
-async fn accepted(scene: &Scene<'_>, folder: &str, least: usize) {
-    let files = manifests(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+async fn accepted(scene: &Scene<'_>, folder: &Path, least: usize) {
+    let files = manifests(folder);
     assert!(files.len() >= least, "the walk misses manifests: {files:?}");
     let mut wrong = Vec::new();
     let copies = tempfile::tempdir().expect("a temporary directory");

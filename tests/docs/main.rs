@@ -1,5 +1,5 @@
-//! Holds the pages to the code: what they name exists, what they list is complete, and what they
-//! tell the reader to type is typed here and shows what they say.
+//! Compares the pages with the code: what they name exists, references are complete, and their commands print what the
+//! pages show.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -22,8 +22,8 @@ mod script;
 mod upstream;
 mod use_cases;
 
-/// Fails with one line for each complaint.
-fn report(complaints: impl IntoIterator<Item = String>) {
-    let complaints: Vec<String> = complaints.into_iter().collect();
-    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+/// Fails with one line per problem.
+fn report(problems: impl IntoIterator<Item = String>) {
+    let problems: Vec<String> = problems.into_iter().collect();
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }

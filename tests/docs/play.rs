@@ -1,4 +1,4 @@
-//! Types what the pages tell the reader to type.
+//! Executes the commands of the pages.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -6,22 +6,28 @@ use std::time::Duration;
 use diskplugin::base::Deadline;
 use diskplugin::linux::{Command, Exec, ProcessExec};
 
-use crate::page::{Page, page, pages, read};
+use crate::page::{Page, page, pages, read, root};
 use crate::report;
 use crate::script::{ELSEWHERE, Step, agrees, session};
 
 /// The fake cloud's address in the pages; here each session has its own.
 const ADDRESS: &str = "127.0.0.1:8480";
 
-/// For one session. The demo takes a dozen seconds.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Where make builds the programs in Go.
+const TOOLS: &str = "tests/tools/bin";
+
+/// Timeout of a session. The demo takes a dozen seconds.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 #[tokio::test]
-async fn whoever_types_what_the_pages_say_sees_what_they_show() {
+async fn commands_of_the_pages_print_what_the_pages_show() {
     let mut played = 0;
     let here = |page: &&Page| !needs_root(page) && !needs_cluster(page);
     for page in pages().iter().filter(here) {
         let steps = session(page);
+        if steps.iter().any(|step| step.typed.contains("grpcurl")) && !has_grpcurl(page) {
+            continue;
+        }
         played += steps.len();
         report(play(page, &steps).await);
     }
@@ -29,7 +35,7 @@ async fn whoever_types_what_the_pages_say_sees_what_they_show() {
 }
 
 #[tokio::test]
-async fn the_readme_shows_the_demo_as_it_is() {
+async fn the_demo_prints_what_the_readme_shows() {
     let page = page("README.md");
     assert!(needs_root(&page));
     if can_make_devices().await {
@@ -83,13 +89,13 @@ fn needs_root(page: &Page) -> bool {
     session(page).iter().any(|step| step.typed == "diskplugin demo")
 }
 
-/// Whether it is typed into a cluster: `tests/e2e` does.
+/// Whether its commands need a cluster: `tests/e2e` executes them.
 fn needs_cluster(page: &Page) -> bool {
     let mut blocks = page.blocks.iter();
     blocks.any(|block| block.text.lines().any(|line| line == "make cluster"))
 }
 
-/// Whether the demo can show all of it; aloud when it cannot.
+/// Whether the demo can run with devices; prints the reason if not.
 async fn can_make_devices() -> bool {
     let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(flock /dev losetup -f --show $f) \
          && losetup -d $d && rm $f";
@@ -108,7 +114,27 @@ async fn can_make_devices() -> bool {
     false
 }
 
-/// The steps of a page that went wrong.
+/// Whether make has built grpcurl; prints what is skipped if not.
+fn has_grpcurl(page: &Page) -> bool {
+    if root().join(TOOLS).join("grpcurl").exists() {
+        return true;
+    }
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(!ci, "{TOOLS}/grpcurl is not built, and CI must not skip");
+    eprintln!("SKIPPED: {} because {TOOLS}/grpcurl is not built", page.path.display());
+    false
+}
+
+#[test]
+fn the_tutorial_installs_the_grpcurl_that_is_tested() {
+    let module = read("tests/tools/go.mod");
+    let version = module.split_once("github.com/fullstorydev/grpcurl v").unwrap().1;
+    let version = version.split_whitespace().next().unwrap();
+    let line = format!("go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v{version}\n");
+    assert!(read("docs/tutorials/laptop.md").contains(&line), "{line}");
+}
+
+/// The steps of a page that failed or printed something else.
 async fn play(page: &Page, steps: &[Step]) -> Vec<String> {
     if steps.is_empty() {
         return Vec::new();
@@ -117,16 +143,16 @@ async fn play(page: &Page, steps: &[Step]) -> Vec<String> {
     let address = free_address();
     let file = dir.path().join("session.sh");
     std::fs::write(&file, script(steps, &address)).unwrap();
-    // A session that hangs is ended with all that it started.
+    // Ends a session that hangs, with all its processes.
     let command = Command::new("timeout")
-        .args(["--kill-after=5", &PATIENCE.as_secs().to_string(), "bash"])
+        .args(["--kill-after=5", &TIMEOUT.as_secs().to_string(), "bash"])
         .arg(&file);
-    let deadline = Deadline::after(PATIENCE + Duration::from_secs(10));
+    let deadline = Deadline::after(TIMEOUT + Duration::from_secs(10));
     let output = ProcessExec.run(&command, deadline).await.unwrap();
-    judge(page, steps, &output.stdout, &address)
+    mismatches(page, steps, &output.stdout, &address)
 }
 
-fn judge(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<String> {
+fn mismatches(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut rest = printed;
     for (index, step) in steps.iter().enumerate() {
@@ -149,10 +175,12 @@ fn judge(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<Strin
 fn script(steps: &[Step], address: &str) -> String {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_diskplugin"));
     let folder = program.parent().unwrap().display();
+    let (tools, proto) = (root().join(TOOLS), root().join("proto"));
+    let (tools, proto) = (tools.display(), proto.display());
     let mut script = format!(
         "set -eu\nexec 2>&1\ncd \"$(dirname \"$0\")\"\n\
          unset RUST_LOG ${{!DISKPLUGIN_@}} ${{!ACCESS_KEY_@}} ${{!ALIBABA_CLOUD_@}}\n\
-         export TMPDIR=$PWD PATH=\"{folder}:$PATH\" DISKPLUGIN_LISTEN={address}\n\
+         export TMPDIR=$PWD PATH=\"{folder}:{tools}:$PATH\" PROTO={proto} DISKPLUGIN_LISTEN={address}\n\
          trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
     );
     for (index, step) in steps.iter().enumerate() {
@@ -173,7 +201,7 @@ fn free_address() -> String {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_or_shows_something_else_is_found() {
+async fn steps_that_fail_or_print_something_else_are_reported() {
     let made_up = |text: &str| Page::read("made-up.md".as_ref(), text);
     for (text, wrong) in [
         ("```sh\ntrue\n```\n```console\n$ echo $((1 + 1))\n2\n```\n", 0),

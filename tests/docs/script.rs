@@ -1,20 +1,19 @@
-//! What a page tells the reader to type, and what it says is shown then.
+//! The commands of a page and their expected output.
 //!
-//! A block `sh` is typed as it stands. In a block `console` a line after `$ ` is typed, with its
-//! continuations after `> `, and the lines below it are shown: `...` stands for any lines, `[..]` for
-//! anything within a line. Where nothing is shown, nothing is claimed. All blocks of a page are one
-//! session.
+//! A block `sh` is executed as it is. In a block `console`, a line after `$ ` is executed, with continuations after
+//! `> `, and the following lines are the expected output: `...` stands for any lines, `[..]` for a part of a line. A
+//! command without output in the page can print anything. All blocks of a page are one session.
 
 use crate::page::Page;
 
-/// Lines that are not typed here, and why that is no loss.
+/// Lines that this suite does not execute, with the reason.
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     (
         "make demo",
-        "make test runs it; what it shows is compared with diskplugin demo",
+        "make test runs it; its output is compared with that of diskplugin demo",
     ),
     ("make demo ARGS=--keep", "waits for Ctrl-C; otherwise make demo"),
-    ("make test", "is what runs this"),
+    ("make test", "runs this suite"),
     ("make sanity", "make test runs tests/sanity/run"),
     (
         "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
@@ -22,36 +21,41 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ),
     (
         "make image",
-        "takes minutes; make test runs tests/image/run, on all of the image but the driver",
+        "takes minutes; make test runs tests/image/run on the image without the driver",
     ),
     ("make image ARCH=arm64", "as make image"),
     (
         "make cluster",
-        "waits for Ctrl-C; tests/e2e types the rest of its page into such a cluster",
+        "waits for Ctrl-C; tests/e2e executes the rest of its page on such a cluster",
     ),
     (
         "export KUBECONFIG=$PWD/target/cluster/kubeconfig PATH=\"$PWD/target/cluster/bin:$PATH\"",
-        "is so already where tests/e2e types the page",
+        "is set already where tests/e2e executes the page",
     ),
     ("cargo build --locked", "the program is built already"),
     (
-        "export PATH=\"$PWD/target/debug:$PATH\"",
-        "the program is first on PATH already",
+        "go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4",
+        "make builds the same version",
     ),
+    (
+        "export PATH=\"$PWD/target/debug:$(go env GOPATH)/bin:$PATH\"",
+        "both programs are on PATH already",
+    ),
+    ("export PROTO=\"$PWD/proto\"", "is set already"),
 ];
 
-/// Typed in the place of a line whose output is shown.
+/// Replaces a line whose output is in the page.
 const STAND_IN: (&str, &str) = ("make demo", "diskplugin demo");
 
-/// Something to type.
+/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) typed: String,
-    /// What is shown then; empty claims nothing.
+    /// The expected output; empty if any is accepted.
     pub(crate) shown: Vec<String>,
 }
 
-/// The session of a page; what is typed elsewhere is left out.
+/// The session of a page, without the lines of `ELSEWHERE`.
 pub(crate) fn session(page: &Page) -> Vec<Step> {
     let mut steps = Vec::new();
     for block in &page.blocks {
@@ -104,7 +108,7 @@ fn console(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether what happened is what is shown.
+/// Whether the output is the expected one.
 pub(crate) fn agrees(shown: &[String], happened: &[&str]) -> bool {
     match (shown, happened) {
         ([], happened) => happened.iter().all(|line| line.trim().is_empty()),
@@ -130,7 +134,7 @@ fn line_agrees(shown: &str, line: &str) -> bool {
 }
 
 #[test]
-fn elisions_stand_for_lines_and_for_parts_of_lines_and_nothing_else_does() {
+fn elisions_match_lines_and_parts_of_lines() {
     let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let happened = ["one", "two 2", "three"];
     for good in ["one\ntwo 2\nthree", "...\nthree", "one\n...", "one\ntwo [..]\nthree"] {
@@ -149,7 +153,7 @@ fn elisions_stand_for_lines_and_for_parts_of_lines_and_nothing_else_does() {
 }
 
 #[test]
-fn a_console_is_read_as_what_is_typed_and_what_is_shown() {
+fn a_console_block_has_commands_and_their_output() {
     let steps = console("$ a \\\n>   b\nx\n> y\n$ c\n");
     assert_eq!(steps.len(), 2);
     assert_eq!(steps[0].typed, "a \\\n  b");

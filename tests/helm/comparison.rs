@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::page::assert_generated;
-use crate::render::{Object, list, text, variant};
+use crate::render::{Object, list, one, text, variant};
 use crate::rights::{PAGE, is_role, rules};
 
 const BEGIN: &str = "<!-- comparison -->\n\n";
@@ -78,11 +78,6 @@ fn tables(objects: &[Object]) -> [Table; 2] {
         ("permissions on Secrets", secrets(objects), "not compared"),
     ];
     [("Node plugin", node), ("Controller", controller)]
-}
-
-fn one<'a>(objects: &'a [Object], kind: &str) -> &'a Object {
-    let found = objects.iter().find(|object| object.kind == kind);
-    found.unwrap_or_else(|| panic!("no {kind} in the render"))
 }
 
 fn containers(object: &Object) -> String {

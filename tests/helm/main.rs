@@ -1,5 +1,5 @@
 //! Checks the chart's values and renders: flags, permissions, security contexts, names, generated tables. The tests
-//! read the files that `tests/helm/run` writes to `tests/helm/golden`; they do not need Helm.
+//! read the files that `tests/helm/run` writes to `tests/helm/golden`; Helm renders the other variants.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -9,6 +9,7 @@ mod images;
 mod monitoring;
 mod names;
 mod node_pods;
+mod optional;
 mod page;
 mod pods;
 mod render;

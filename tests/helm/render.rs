@@ -1,6 +1,8 @@
-//! The rendered objects of the goldens.
+//! The rendered objects: of three variants from the goldens, of the others from Helm.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -34,36 +36,86 @@ pub(crate) fn yaml(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every object of every golden.
-pub(crate) fn all() -> Vec<Object> {
+/// The variants without a golden, which Helm renders during the tests.
+const UNSAVED: [&str; 3] = ["ack", "monitoring", "off"];
+
+/// The manifests of every variant; without Helm, those of the goldens.
+static MANIFESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let folder = root().join("tests/helm/golden");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
-        .collect();
-    paths.sort();
-    assert!(paths.len() > 4, "goldens are missing: {paths:?}");
-    paths.iter().flat_map(|path| objects(path)).collect()
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+    let name = |path: &Path| path.file_stem().unwrap().display().to_string();
+    let mut manifests: BTreeMap<String, String> = paths.map(|path| (name(&path), read(&path))).collect();
+    assert_eq!(manifests.len(), 3, "goldens are missing: {:?}", manifests.keys());
+    let unsaved = UNSAVED.into_iter();
+    manifests.extend(unsaved.filter_map(|name| Some((name.to_owned(), helm(&[name])?))));
+    manifests
+});
+
+/// The output of `tests/helm/render`; none, with the reason, if Helm is not built.
+#[expect(clippy::disallowed_methods, reason = "the tests of this suite are synchronous")]
+fn helm(args: &[&str]) -> Option<String> {
+    if !root().join("tests/helm/bin/helm").exists() {
+        let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        assert!(!ci, "tests/helm/bin/helm is not built, and CI must not skip");
+        eprintln!("SKIPPED: {args:?} of the chart because tests/helm/bin/helm is not built");
+        return None;
+    }
+    let script = root().join("tests/helm/render");
+    let output = std::process::Command::new(script).args(args).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "tests/helm/render {args:?}: {errors}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// The objects of one variant.
+/// Every object of every variant.
+pub(crate) fn all() -> Vec<Object> {
+    let manifests = MANIFESTS.iter();
+    manifests.flat_map(|(name, text)| objects(name, text)).collect()
+}
+
+/// The objects of a variant that has a golden.
 pub(crate) fn variant(name: &str) -> Vec<Object> {
-    objects(&root().join(format!("tests/helm/golden/{name}.yaml")))
+    rendered(name).unwrap_or_else(|| panic!("{name} has no golden"))
 }
 
-fn objects(path: &Path) -> Vec<Object> {
-    let variant = path.file_stem().unwrap().display().to_string();
-    let documents = yaml(&read(path)).into_iter().filter(|body| !body.is_null());
+/// The objects of any variant; none if Helm is needed and not built.
+pub(crate) fn rendered(name: &str) -> Option<Vec<Object>> {
+    Some(objects(name, MANIFESTS.get(name)?))
+}
+
+/// What Helm prints after the installation of a variant.
+pub(crate) fn notes(name: &str) -> Option<String> {
+    helm(&["--notes", name])
+}
+
+fn objects(variant: &str, text: &str) -> Vec<Object> {
+    let documents = yaml(text).into_iter().filter(|body| !body.is_null());
     let objects = documents.map(|body| Object {
-        variant: variant.clone(),
-        kind: text(&body, "/kind").to_owned(),
-        name: text(&body, "/metadata/name").to_owned(),
+        variant: variant.to_owned(),
+        kind: self::text(&body, "/kind").to_owned(),
+        name: self::text(&body, "/metadata/name").to_owned(),
         body,
     });
     let objects: Vec<_> = objects.collect();
     assert!(objects.len() > 5, "{variant} has only {} objects", objects.len());
     objects
+}
+
+/// The only object of a kind.
+pub(crate) fn one<'a>(objects: &'a [Object], kind: &str) -> &'a Object {
+    let mut found = objects.iter().filter(|object| object.kind == kind);
+    let object = found.next().unwrap_or_else(|| panic!("no {kind} in the render"));
+    assert!(found.next().is_none(), "several {kind} objects");
+    object
+}
+
+/// `Kind name` of each object, sorted.
+pub(crate) fn names(objects: &[Object]) -> Vec<String> {
+    let mut names: Vec<String> = objects.iter().map(Object::name).collect();
+    names.sort();
+    names
 }
 
 /// A required string.
@@ -87,7 +139,12 @@ pub(crate) fn texts<'a>(body: &'a Value, pointer: &str) -> Vec<&'a str> {
 impl Object {
     /// `variant: Kind name`.
     pub(crate) fn at(&self) -> String {
-        format!("{}: {} {}", self.variant, self.kind, self.name)
+        format!("{}: {}", self.variant, self.name())
+    }
+
+    /// `Kind name`.
+    fn name(&self) -> String {
+        format!("{} {}", self.kind, self.name)
     }
 
     /// The spec of the pod or of the pod template.
@@ -117,6 +174,12 @@ impl Object {
 impl Container<'_> {
     pub(crate) fn at(&self) -> String {
         format!("{}, container {}", self.object.at(), self.name)
+    }
+
+    /// The names of its mounts.
+    pub(crate) fn mounts(&self) -> Vec<&str> {
+        let mounts = list(self.body, "/volumeMounts").into_iter();
+        mounts.map(|mount| text(mount, "/name")).collect()
     }
 
     /// Whether it is the driver of the node plugin, or its doctor.
