@@ -27,7 +27,7 @@ fn python(test: &str) -> Option<PathBuf> {
     if target.join("sdk/requirements.txt").exists() {
         return Some(python);
     }
-    let reason = format!("{} is not installed (scripts/setup host)", python.display());
+    let reason = format!("{} is not installed (scripts/setup test)", python.display());
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     assert!(!ci, "tests are not skipped in CI: {reason}");
     eprintln!("SKIPPED: {test} because {reason}");
