@@ -11,18 +11,18 @@ use crate::page::Page;
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     (
         "make demo",
-        "make test runs it; what it shows is compared with diskplugin demo",
+        "make test-all runs it; what it shows is compared with diskplugin demo",
     ),
     ("make demo ARGS=--keep", "waits for Ctrl-C; otherwise make demo"),
     ("make test", "is what runs this"),
-    ("make sanity", "make test runs tests/sanity/run"),
+    ("make sanity", "make test-all runs tests/sanity/run"),
     (
         "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
         "a part of make sanity",
     ),
     (
         "make image",
-        "takes minutes; make test runs tests/image/run, on all of the image but the driver",
+        "takes minutes; make test-all runs tests/image/run, on all of the image but the driver",
     ),
     ("make image ARCH=arm64", "as make image"),
     (
