@@ -6,9 +6,11 @@
 #[expect(dead_code, reason = "each test binary uses its own part of the harness")]
 mod common;
 
+mod disk;
 mod hung;
 mod kill;
 mod model;
+mod mounts;
 mod service;
 mod stage;
 mod state;

@@ -30,7 +30,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })?;
         return list(&client).await;
     }
-    let cloud = Cloud::in_memory(&Options::from_flags(["--nodes=i-one"])?, Arc::new(fake_ecs::SystemClock));
+    let cloud = Cloud::in_memory(
+        &Options::from_flags(["--nodes=i-one"])?,
+        Arc::new(fake_ecs::SystemClock),
+    );
     let server = MockServer::start().await;
     cloud.mount(&server).await;
     let (id, secret) = cloud.access_key();

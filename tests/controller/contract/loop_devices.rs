@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::ecs::essd;
 use crate::common::memory_cloud::client;
+use crate::common::shell::skip;
 use diskplugin::base::Deadline;
 use diskplugin::host::{Command, Exec, ProcessExec};
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
+use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags};
 use ecs::{AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
 use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 
@@ -22,13 +24,7 @@ use fake_ecs::{Cloud, Options, StartError, SystemClock, SystemCommands};
 fn can_loop(test: &str) -> bool {
     let root = nix::unistd::geteuid().is_root();
     let control = Path::new("/dev/loop-control").exists();
-    if root && control {
-        return true;
-    }
-    let ci = std::env::var("CI").is_ok_and(|ci| !ci.is_empty());
-    assert!(!ci, "{test} needs root and /dev/loop-control");
-    eprintln!("SKIPPED: {test} because it needs root and /dev/loop-control");
-    false
+    root && control || skip(test, "it needs root and /dev/loop-control")
 }
 
 struct Lab {
@@ -80,22 +76,11 @@ impl Lab {
     }
 
     async fn create(&self, name: &str, snapshot: Option<&SnapshotId>) -> DiskId {
-        let zone: ZoneId = "cn-beijing-a".parse().unwrap();
         let request = CreateDisk {
-            zone: Some(zone),
             category: Category::CloudAuto,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
             size: Gib(1),
-            name: name.to_owned(),
             snapshot: snapshot.cloned(),
-            encrypted: false,
-            kms_key: None,
-            tags: Tags::new(),
-            token: ClientToken::derive("CreateDisk", [name]),
+            ..essd(name)
         };
         let id = self.ecs.create_disk(soon(), &request).await.unwrap();
         self.until(&id, Disk::is_free).await;

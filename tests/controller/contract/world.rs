@@ -4,18 +4,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
+use diskplugin::model::{ClientToken, Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
 use ecs::{
-    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result,
-    ServerClock, Settings,
+    AttachDisk, Client, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result, ServerClock,
+    Settings,
 };
 use fake_ecs::{Clock, Cloud, Options};
 use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
 
+pub(crate) use crate::common::ecs::essd;
 use crate::common::memory_cloud;
 
 pub(crate) const ZONE: &str = "cn-beijing-a";
@@ -143,26 +144,6 @@ pub(crate) fn node(id: &str) -> InstanceId {
 pub(crate) fn tags(pairs: &[(&str, &str)]) -> Tags {
     let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
     pairs.iter().map(own).collect()
-}
-
-/// A request for a 20 GiB ESSD; the name determines the token.
-pub(crate) fn essd(name: &str) -> CreateDisk {
-    CreateDisk {
-        zone: Some(zone(ZONE)),
-        category: Category::CloudEssd,
-        performance_level: None,
-        provisioned_iops: None,
-        bursting: false,
-        multi_attach: false,
-        resource_group: None,
-        size: Gib(20),
-        name: name.to_owned(),
-        snapshot: None,
-        encrypted: false,
-        kms_key: None,
-        tags: Tags::new(),
-        token: ClientToken::derive("CreateDisk", [name]),
-    }
 }
 
 pub(crate) fn snapshot_of(disk: &DiskId, name: &str) -> CreateSnapshot {

@@ -12,40 +12,16 @@ use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::{
     ControllerListVolumeHealthRequest, ListSnapshotsRequest, ListVolumesRequest, ListVolumesResponse,
 };
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, Tags, tag};
-use ecs::CreateDisk;
+use diskplugin::model::DiskId;
 
+use crate::common::ecs::create_disks;
 use crate::common::memory_cloud::client;
 use crate::service::kit::{Stage, code, soon};
 
 /// Creates disks of this cluster, `apart` from each other.
 async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
-    let ecs = client(&stage.cloud);
-    let mut ids = Vec::new();
-    for n in 0..count {
-        let request = CreateDisk {
-            zone: Some("cn-beijing-a".parse().unwrap()),
-            category: Category::CloudEssd,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            size: Gib(20),
-            name: format!("disk-{n}"),
-            snapshot: None,
-            encrypted: false,
-            kms_key: None,
-            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
-            token: ClientToken::derive("test", [n.to_string().as_str()]),
-        };
-        let made = ecs.create_disk(soon(), &request).await.unwrap();
-        ids.push(made.to_string());
-        if !apart.is_zero() {
-            tokio::time::sleep(apart).await;
-        }
-    }
+    let ids = create_disks(&client(&stage.cloud), count, apart).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
     ids
 }

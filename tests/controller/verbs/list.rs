@@ -1,4 +1,4 @@
-//! Listing of the disks and snapshots that this cluster owns. Pagination is tested in tests/controller/service/listing.rs.
+//! Listing of the disks and snapshots that this cluster owns. Pages are tested in tests/controller/service/listing.rs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,44 +6,18 @@ use std::time::Duration;
 use serde_json::json;
 
 use diskplugin::disk::{DiskServices, FailureKind};
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, Snapshot, SnapshotId, Tags, tag};
-use ecs::{CreateDisk, CreateSnapshot};
+use diskplugin::model::{ClientToken, Disk, DiskId, Snapshot, SnapshotId, Tags, tag};
+use ecs::CreateSnapshot;
 
+use crate::common::ecs::create_disks;
 use crate::common::memory_cloud::client;
-use crate::verbs::kit::{Setup, minutes, new_disk, node_one, zone};
+use crate::verbs::kit::{Setup, minutes, new_disk, node_one};
 use crate::verbs::snapshot::delete_snapshot;
-
-/// Creates `count` disks of this cluster at the given interval.
-async fn create_disks(setup: &Setup, count: usize, interval: Duration) -> Vec<String> {
-    let ecs = client(&setup.cloud);
-    let mut ids = Vec::new();
-    for n in 0..count {
-        let request = CreateDisk {
-            zone: Some(zone("a")),
-            category: Category::CloudEssd,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            size: Gib(20),
-            name: format!("disk-{n}"),
-            snapshot: None,
-            encrypted: false,
-            kms_key: None,
-            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
-            token: ClientToken::derive("test", [n.to_string().as_str()]),
-        };
-        ids.push(ecs.create_disk(minutes(60), &request).await.unwrap().to_string());
-        tokio::time::sleep(interval).await;
-    }
-    ids
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
     let setup = Setup::new(&[]);
-    let created = create_disks(&setup, 1200, Duration::ZERO).await;
+    let created = create_disks(&client(&setup.cloud), 1200, Duration::ZERO).await;
     setup
         .other_cluster()
         .provisioner

@@ -10,17 +10,11 @@ use nix::sys::signal::Signal;
 
 use crate::common::machine::TestDir;
 use crate::common::process::{Process, Start};
+use crate::common::shell::{has, sh};
 use crate::common::wait::until;
 
 const MIB: u64 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Runs a shell command, which must succeed, and returns its output.
-async fn sh(line: &str) -> String {
-    let ended = Start::of("sh").args(["-ec", line]).ended().await;
-    assert_eq!(ended.code, Some(0), "{line}: {}", ended.stderr);
-    ended.stdout.trim().to_owned()
-}
 
 fn run_blocking(line: &str) {
     // Best effort: destructors call this.
@@ -139,15 +133,7 @@ impl ExportedImage {
     /// Whether the server is installed. Prints the reason if not.
     pub(crate) async fn is_supported() -> bool {
         let probe = "command -v qemu-storage-daemon && test -c /dev/fuse";
-        let ended = Start::of("sh").args(["-ec", probe]).ended().await;
-        if ended.code == Some(0) {
-            return true;
-        }
-        let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-        let reason = "qemu-storage-daemon and /dev/fuse are required";
-        assert!(!ci, "nothing is skipped in CI: {reason}");
-        eprintln!("SKIPPED: node::hung because {reason}");
-        false
+        has("node::hung", probe, "qemu-storage-daemon and /dev/fuse are required").await
     }
 
     pub(crate) async fn new(home: &TestDir, serial: &'static str) -> Self {

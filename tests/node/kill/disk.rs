@@ -5,9 +5,9 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use diskplugin::base::Deadline;
-use diskplugin::host::{Command, Exec, ProcessExec};
 use tokio::time::Instant;
+
+use crate::common::shell::sh;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -243,12 +243,4 @@ async fn until(condition: &str, is_met: impl Fn() -> bool + Send) {
         assert!(Instant::now() < end, "not within {TIMEOUT:?}: {condition}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
-}
-
-/// Runs a shell command, which must succeed, and returns its output.
-pub(crate) async fn sh(line: &str) -> String {
-    let command = Command::new("sh").args(["-ec", line]);
-    let ended = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await;
-    let ended = command.check_exit_code(ended.unwrap());
-    ended.unwrap().stdout.trim().to_owned()
 }

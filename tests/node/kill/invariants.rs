@@ -1,10 +1,11 @@
 //! Invariants of the mount table and the disk images.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::kill::disk::{Disk, backing_file};
+use crate::mounts::mounts;
 
 /// The filesystem UUIDs of formatted disks. Clones share the state.
 #[derive(Debug, Clone, Default)]
@@ -35,33 +36,6 @@ impl FilesystemUuids {
             .map(|(disk, _)| format!("{} was formatted again", disk.serial))
             .collect()
     }
-}
-
-/// A line of `/proc/self/mountinfo`.
-#[derive(Debug)]
-pub(crate) struct MountLine {
-    pub(crate) root: String,
-    pub(crate) point: PathBuf,
-    kind: String,
-    source: String,
-}
-
-/// The mounts below a directory.
-pub(crate) fn mounts(below: &Path) -> Vec<MountLine> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let line = |line: &str| {
-        let (left, right) = line.split_once(" - ").unwrap();
-        let left: Vec<&str> = left.split(' ').collect();
-        let right: Vec<&str> = right.split(' ').collect();
-        MountLine {
-            root: left[3].to_owned(),
-            point: PathBuf::from(left[4]),
-            kind: right[0].to_owned(),
-            source: right[1].to_owned(),
-        }
-    };
-    let all = table.lines().map(line);
-    all.filter(|line| line.point.starts_with(below)).collect()
 }
 
 /// Returns the violated invariants below a node's directory.

@@ -15,9 +15,11 @@ use diskplugin::csi::proto::{
 };
 
 use crate::common::rng::Rng;
-use crate::kill::disk::{Disk, Kind, MIB, sh};
-use crate::kill::invariants::{FilesystemUuids, mounts};
+use crate::common::shell::sh;
+use crate::kill::disk::{Disk, Kind, MIB};
+use crate::kill::invariants::FilesystemUuids;
 use crate::kill::kubelet::{Kubelet, NodeCall, Outcome, RetryPolicy};
+use crate::mounts::mounts;
 
 /// Consecutive failures after which a call counts as failing permanently. Until then, a tool of a killed plugin may use
 /// the disk.

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::csi::node::Service;
-use diskplugin::host::{Command, Exec, Linux, ProcessExec, Roots};
-use diskplugin::model::DriverName;
-use diskplugin::node::{NodeServices, Settings};
+use diskplugin::host::{Command, Exec as _, ProcessExec};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::common::loop_device::{attach_command, detach_command};
+use crate::disk::node;
 use crate::model::call::{is_loop_device_busy, is_still_running, outcome};
-use crate::model::verify::{self, MountLine, backing_file};
+use crate::model::verify::{self, backing_file};
 use crate::model::world::{Entry, Event, FsType, MOUNT_POINTS, Mount, Outcome, VOLUMES, World};
+use crate::mounts::MountLine;
 
 const MIB: u64 = 1 << 20;
 
@@ -103,26 +103,8 @@ fn image_dir() -> PathBuf {
 }
 
 /// A node without state of earlier calls.
-fn service(devices: &Path) -> Service {
-    let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
-    let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-    let settings = Settings {
-        id: "i-test".parse().unwrap(),
-        zone: "cn-beijing-c".parse().unwrap(),
-        max_volumes: None,
-        categories: Vec::new(),
-        instance_types: Default::default(),
-        device_dir: Some(devices.to_owned()),
-        kubelet_dir: devices.parent().unwrap().to_owned(),
-        state_dir: devices.with_file_name("state"),
-    };
-    Service::new(Arc::new(NodeServices::new(
-        host,
-        exec,
-        settings,
-        DriverName::default(),
-        None,
-    )))
+fn service(dir: &Path) -> Service {
+    Service::new(node(dir, Arc::new(ProcessExec), Arc::new(ProcessExec)))
 }
 
 impl Machine {
@@ -136,7 +118,7 @@ impl Machine {
             .build()
             .unwrap();
         let mut machine = Self {
-            service: service(&dir.path().join("devices")),
+            service: service(dir.path()),
             dir,
             case,
             restarts,
@@ -202,7 +184,7 @@ impl Machine {
 
     pub(crate) fn restart_if_configured(&mut self) {
         if self.restarts {
-            self.service = service(&self.dir.path().join("devices"));
+            self.service = service(self.dir.path());
         }
     }
 
@@ -361,7 +343,7 @@ pub(crate) fn parse_mount(machine: &Machine, line: &MountLine) -> Mount {
     };
     let volume = volume_of(machine, Path::new(&device));
     let volume = volume.unwrap_or_else(|| panic!("{line:?} does not belong to a volume"));
-    let read_only = line.read_only;
+    let read_only = line.is_read_only();
     match is_node {
         true => Mount::DeviceNode { volume, read_only },
         false => Mount::Filesystem { volume, read_only },

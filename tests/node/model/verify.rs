@@ -6,36 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::machine::{FOREIGN_DATA, FOREIGN_DATA_OFFSET, Machine, parse_mount};
 use crate::model::world::{Content, Device, Entry, FsType, MOUNT_POINTS, Mount, VOLUMES, World};
-
-/// A line of `/proc/self/mountinfo`.
-#[derive(Debug)]
-pub(crate) struct MountLine {
-    pub(crate) root: String,
-    pub(crate) point: PathBuf,
-    pub(crate) kind: String,
-    pub(crate) source: String,
-    pub(crate) read_only: bool,
-}
-
-/// The mounts below a directory, in mount order.
-fn mount_lines(below: &Path) -> Vec<MountLine> {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let is_ro = |options: &str| options.split(',').any(|option| option == "ro");
-    let line = |line: &str| {
-        let (left, right) = line.split_once(" - ").unwrap();
-        let left: Vec<&str> = left.split(' ').collect();
-        let right: Vec<&str> = right.split(' ').collect();
-        MountLine {
-            root: left[3].to_owned(),
-            point: PathBuf::from(left[4]),
-            kind: right[0].to_owned(),
-            source: right[1].to_owned(),
-            read_only: is_ro(left[5]) || is_ro(right[2]),
-        }
-    };
-    let all = table.lines().map(line);
-    all.filter(|line| line.point.starts_with(below)).collect()
-}
+use crate::mounts::mounts;
 
 pub(crate) fn backing_file(device: &Path) -> Option<PathBuf> {
     let text = attribute(device, "loop/backing_file")?;
@@ -50,7 +21,7 @@ fn attribute(device: &Path, name: &str) -> Option<String> {
 
 /// Panics if the system differs from the model.
 pub(crate) fn verify(machine: &mut Machine, world: &World) {
-    let lines = mount_lines(machine.dir.path());
+    let lines = mounts(machine.dir.path());
     for line in &lines {
         let known = (0..MOUNT_POINTS).any(|mount_point| machine.mount_point(mount_point) == line.point);
         assert!(known, "unexpected mount: {line:?}");

@@ -75,7 +75,7 @@ async fn a_filesystem_that_was_remounted_read_only_looks_as_documented() {
     let capability = writer_capability("ext4");
     let world = in_use("nodeloop71", &capability).await;
     let device = world.device();
-    let name = device.file_name().unwrap().display();
+    let name = device.trim_start_matches("/dev/");
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
     assert!(fs::write(world.path("target/file"), "x").is_err());
     row.check(&observe(&world, &capability).await);
@@ -177,7 +177,7 @@ async fn a_read_only_device_looks_as_documented() {
     let row = FailureRow::of("read-only device");
     let capability = writer_capability("xfs");
     let world = in_use("nodeloop75", &capability).await;
-    sh(&format!("blockdev --setro {}", world.device().display())).await;
+    sh(&format!("blockdev --setro {}", world.device())).await;
     row.check(&observe(&world, &capability).await);
     use_again(&world, &capability).await;
 }

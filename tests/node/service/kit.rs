@@ -1,8 +1,9 @@
 //! A node with one attached disk.
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,19 +19,13 @@ use diskplugin::csi::proto::{
     NodeGetVolumeStatsResponse, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
     NodeUnstageVolumeRequest, VolumeCapability,
 };
-use diskplugin::host::{Command, Exec, ExecError, Linux, Output, ProcessExec, Roots};
-use diskplugin::model::DriverName;
-use diskplugin::node::{NodeServices, Settings};
+use diskplugin::host::{Command, Exec, ExecError, Output, ProcessExec};
 use tonic::{Request, Status};
 
-use crate::common::loop_device::{attach_command, detach_command};
-use crate::common::shell::clean_up;
 pub(crate) use crate::common::shell::sh;
-
-pub(crate) const MIB: u64 = 1 << 20;
-
-/// The disk size in bytes. btrfs has the largest minimum.
-pub(crate) const SIZE: u64 = 320 * MIB;
+pub(crate) use crate::disk::{Disk, MIB, SIZE};
+pub(crate) use crate::mounts::is_mounted;
+use crate::mounts::mounts;
 
 /// Timeout of calls that must complete, also on a busy machine.
 pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(60);
@@ -66,16 +61,23 @@ impl Exec for RecordingExec {
     }
 }
 
-/// A node with one disk. Dropping it unmounts and detaches everything, also after a panic.
+/// A node with one disk.
 pub(crate) struct World {
-    pub(crate) dir: tempfile::TempDir,
-    pub(crate) serial: String,
+    disk: Disk,
     pub(crate) exec: Arc<RecordingExec>,
     pub(crate) service: Service,
 }
 
+impl Deref for World {
+    type Target = Disk;
+
+    fn deref(&self) -> &Disk {
+        &self.disk
+    }
+}
+
 impl World {
-    /// Creates and attaches a blank disk. The serial must be unique among the tests.
+    /// Creates and attaches a blank disk.
     pub(crate) async fn new(serial: &str) -> Self {
         let world = Self::without_device(serial);
         world.attach().await;
@@ -83,58 +85,14 @@ impl World {
     }
 
     pub(crate) fn without_device(serial: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("devices")).unwrap();
+        let disk = Disk::new(serial, SIZE);
         let exec = Arc::new(RecordingExec::default());
-        let host = Arc::new(Linux::new(Arc::clone(&exec) as _, Roots::default()));
-        let settings = Settings {
-            id: "i-test".parse().unwrap(),
-            zone: "cn-beijing-c".parse().unwrap(),
-            max_volumes: None,
-            categories: Vec::new(),
-            instance_types: Default::default(),
-            device_dir: Some(dir.path().join("devices")),
-            kubelet_dir: dir.path().to_owned(),
-            state_dir: dir.path().join("state"),
-        };
-        let world = Self {
-            service: Service::new(Arc::new(NodeServices::new(
-                host,
-                Arc::clone(&exec) as _,
-                settings,
-                DriverName::default(),
-                None,
-            ))),
-            serial: serial.to_owned(),
-            exec,
-            dir,
-        };
-        let image = fs::File::create(world.image()).unwrap();
-        image.set_len(SIZE).unwrap();
-        world
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        let service = Service::new(disk.node(Arc::clone(&exec) as _, Arc::clone(&exec) as _));
+        Self { disk, exec, service }
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn image(&self) -> PathBuf {
-        self.path(&format!("{}.img", self.serial))
-    }
-
-    pub(crate) fn link(&self) -> PathBuf {
-        self.path("devices").join(&self.serial)
-    }
-
-    /// Attaches the disk as the fake cloud does.
-    pub(crate) async fn attach(&self) -> String {
-        let device = sh(&attach_command(&self.image())).await;
-        symlink(&device, self.link()).unwrap();
-        device
     }
 
     /// Attaches the disk to a loop device with a reserved number. An unplugged device is free for a moment, and
@@ -147,13 +105,9 @@ impl World {
         symlink(&device, self.link()).unwrap();
     }
 
-    pub(crate) fn device(&self) -> PathBuf {
-        fs::read_link(self.link()).unwrap()
-    }
-
     /// Detaches a disk that is mounted: the kernel removes its device with the last use.
     pub(crate) async fn force_detach(&self) {
-        sh(&format!("losetup -d {}", self.device().display())).await;
+        sh(&format!("losetup -d {}", self.device())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
@@ -161,23 +115,12 @@ impl World {
     /// `attach_reserved`.
     pub(crate) async fn unplug(&self) {
         let unplug = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node/service/unplug");
-        sh(&format!("losetup -f; '{unplug}' {}", self.device().display())).await;
-        fs::remove_file(self.link()).unwrap();
-    }
-
-    pub(crate) async fn detach(&self) {
-        sh(&detach_command(self.device().to_str().unwrap())).await;
+        sh(&format!("losetup -f; '{unplug}' {}", self.device())).await;
         fs::remove_file(self.link()).unwrap();
     }
 
     pub(crate) fn volume(&self) -> String {
         format!("d-{}", self.serial)
-    }
-
-    /// The SHA-256 of the content of the disk.
-    pub(crate) async fn hash(&self) -> String {
-        let device = self.device();
-        sh(&format!("sync {0}; sha256sum < {0}", device.display())).await
     }
 
     pub(crate) fn stage_request(&self, capability: &VolumeCapability) -> NodeStageVolumeRequest {
@@ -305,13 +248,7 @@ impl World {
     pub(crate) async fn grow_device(&self, size: u64) {
         let image = fs::OpenOptions::new().write(true).open(self.image());
         image.unwrap().set_len(size).unwrap();
-        sh(&format!("losetup -c {}", self.device().display())).await;
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        clean_up(self.dir.path());
+        sh(&format!("losetup -c {}", self.device())).await;
     }
 }
 
@@ -347,13 +284,6 @@ pub(crate) fn with_flags(mut capability: VolumeCapability, flags: &[&str]) -> Vo
 
 /// The options of the mount at a path.
 pub(crate) fn mount_options(path: &Path) -> Vec<String> {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mut lines = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let found = lines.rfind(|line| Some(line[4]) == path.to_str());
-    found.unwrap()[5].split(',').map(str::to_owned).collect()
-}
-
-pub(crate) fn is_mounted(path: &Path) -> bool {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    table.lines().any(|line| line.split(' ').nth(4) == path.to_str())
+    let found = mounts(path).into_iter().rfind(|line| line.point == path);
+    found.unwrap().options.split(',').map(str::to_owned).collect()
 }

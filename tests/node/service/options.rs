@@ -36,7 +36,7 @@ async fn the_kernel_decides_about_mount_options() {
     }
     for (fs_type, options) in OPTIONS {
         let world = World::new(&format!("nodeloopoptions{fs_type}")).await;
-        let (device, mount_point) = (world.device().display().to_string(), world.text("mnt"));
+        let (device, mount_point) = (world.device(), world.text("mnt"));
         world.stage(&writer_capability(fs_type)).await.unwrap();
         world.unstage().await.unwrap();
         std::fs::create_dir(&mount_point).unwrap();
@@ -75,7 +75,7 @@ async fn ext3_and_ext2_are_used_as_ext4() {
     }
     for kind in ["ext3", "ext2"] {
         let world = World::new(&format!("nodeloop{kind}")).await;
-        let (device, target) = (world.device().display().to_string(), world.text("target"));
+        let (device, target) = (world.device(), world.text("target"));
         sh(&format!("mkfs.{kind} -q {device} 200M")).await;
         let capability = writer_capability("ext4");
         for _ in 0..2 {

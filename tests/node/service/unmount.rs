@@ -172,7 +172,7 @@ async fn a_copy_of_the_mount_in_another_namespace_does_not_block_unstaging() {
     sh(&format!("grep -F {} /proc/{pid}/mountinfo", world.text("staging"))).await;
     world.unstage_within(SHORT_TIMEOUT).await.unwrap();
     let device = world.device();
-    sh(&format!("mkfs.ext4 -q -F {}", device.display())).await;
+    sh(&format!("mkfs.ext4 -q -F {}", device)).await;
     sh(&format!("kill {pid}")).await;
 }
 
@@ -191,7 +191,7 @@ async fn an_open_file_in_another_namespace_blocks_unstaging() {
          until grep -q sleep /proc/$p/comm; do sleep 0.01; done; echo $p"
     );
     let holder = sh(&start).await;
-    let command = format!("`fuser -vm {}`", world.device().display());
+    let command = format!("`fuser -vm {}`", world.device());
     for _ in 0..2 {
         let error = world.unstage_within(SHORT_TIMEOUT).await.unwrap_err();
         assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
@@ -206,8 +206,8 @@ async fn an_open_file_in_another_namespace_blocks_unstaging() {
     let (unstaged, _) = tokio::join!(world.unstage(), sh(&end));
     unstaged.unwrap();
     let device = world.device();
-    sh(&format!("e2fsck -f -n {}", device.display())).await;
-    sh(&format!("mkfs.ext4 -q -F {}", device.display())).await;
+    sh(&format!("e2fsck -f -n {}", device)).await;
+    sh(&format!("mkfs.ext4 -q -F {}", device)).await;
 }
 
 #[tokio::test]

@@ -1,25 +1,19 @@
 //! A node with one attached disk.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
-use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
-use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, NodeServices, Settings, StageRequest, UnstageRequest, Volume};
+use diskplugin::host::{Exec, ProcessExec};
+use diskplugin::model::{Filesystem, MountFlags, Tuning};
+use diskplugin::node::{self, Access, NodeServices, StageRequest, UnstageRequest, Volume};
 
-use crate::common::loop_device::{attach_command, detach_command};
-use crate::common::shell::clean_up;
 pub(crate) use crate::common::shell::sh;
-
-pub(crate) const MIB: u64 = 1 << 20;
-
-/// The disk size in bytes. btrfs has the largest minimum.
-pub(crate) const SIZE: u64 = 320 * MIB;
+pub(crate) use crate::disk::{Disk, MIB, SIZE};
+pub(crate) use crate::mounts::is_mounted;
 
 /// Timeout of calls that must complete, also on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
@@ -30,23 +24,21 @@ pub(crate) async fn can_run() -> bool {
     crate::common::shell::can_run("stage", tools).await
 }
 
-/// The state of a test. Dropping it unmounts and detaches everything, also after a panic.
-pub(crate) struct World {
-    pub(crate) dir: tempfile::TempDir,
-    serial: String,
+/// The state of a test.
+pub(crate) struct World(Disk);
+
+impl Deref for World {
+    type Target = Disk;
+
+    fn deref(&self) -> &Disk {
+        &self.0
+    }
 }
 
 impl World {
     /// Creates a disk that is not attached. The serial must be unique among the tests.
     pub(crate) fn new(serial: &str, size: u64) -> Self {
-        let world = Self {
-            dir: tempfile::tempdir().unwrap(),
-            serial: serial.to_owned(),
-        };
-        fs::create_dir(world.path("devices")).unwrap();
-        let image = fs::File::create(world.image()).unwrap();
-        image.set_len(size).unwrap();
-        world
+        Self(Disk::new(serial, size))
     }
 
     /// Creates and attaches a blank disk.
@@ -56,54 +48,9 @@ impl World {
         world
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    pub(crate) fn image(&self) -> PathBuf {
-        self.path(&format!("{}.img", self.serial))
-    }
-
-    fn link(&self) -> PathBuf {
-        self.path("devices").join(&self.serial)
-    }
-
-    pub(crate) fn device(&self) -> String {
-        let device = fs::read_link(self.link()).unwrap();
-        device.to_str().unwrap().to_owned()
-    }
-
-    /// Attaches the disk as the fake cloud does.
-    pub(crate) async fn attach(&self) {
-        let device = sh(&attach_command(&self.image())).await;
-        symlink(&device, self.link()).unwrap();
-    }
-
-    pub(crate) async fn detach(&self) {
-        sh(&detach_command(&self.device())).await;
-        fs::remove_file(self.link()).unwrap();
-    }
-
-    /// The SHA-256 of the content of the disk.
-    pub(crate) async fn hash(&self) -> String {
-        let device = self.device();
-        sh(&format!("sync {device}; sha256sum < {device}")).await
-    }
-
     /// A new node that runs commands with `exec`.
     pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<NodeServices> {
-        let host = Arc::new(Linux::new(Arc::new(ProcessExec), Roots::default()));
-        let settings = Settings {
-            id: "i-test".parse().unwrap(),
-            zone: "cn-beijing-c".parse().unwrap(),
-            max_volumes: None,
-            categories: Vec::new(),
-            instance_types: Default::default(),
-            device_dir: Some(self.path("devices")),
-            kubelet_dir: self.dir.path().to_owned(),
-            state_dir: self.path("state"),
-        };
-        Arc::new(NodeServices::new(host, exec, settings, DriverName::default(), None))
+        self.0.node(Arc::new(ProcessExec), exec)
     }
 
     pub(crate) fn node(&self) -> Arc<NodeServices> {
@@ -161,16 +108,4 @@ impl World {
 #[expect(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
 pub(crate) fn error_text(error: node::Error) -> String {
     format!("{}: {}", error.failure().name(), error_chain(&error))
-}
-
-pub(crate) fn is_mounted(path: &Path) -> bool {
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let point = path.to_str();
-    table.lines().any(|line| line.split(' ').nth(4) == point)
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        clean_up(self.dir.path());
-    }
 }

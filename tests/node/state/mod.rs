@@ -2,26 +2,23 @@
 //! represents a device that does not respond. Requires root, losetup and the filesystem tools.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::shell::{self, clean_up, sh};
 use diskplugin::base::Deadline;
-use diskplugin::host::{Exec, Linux, ProcessExec, Roots};
-use diskplugin::model::{Bytes, DriverName, Filesystem, Fsck, MountFlags, Tuning};
+use diskplugin::host::ProcessExec;
+use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, ExpandRequest, HealthRequest, NodeServices, Settings, StageRequest, StatsRequest, UnstageRequest,
-    Volume, VolumeStats, VolumeUsage,
+    Access, Error, ExpandRequest, HealthRequest, NodeServices, StageRequest, StatsRequest, UnstageRequest, Volume,
+    VolumeStats, VolumeUsage,
 };
 
+use crate::common::shell::{self, sh};
+use crate::disk::{Disk, SIZE};
+
 mod hung;
-
-const MIB: u64 = 1 << 20;
-
-/// The disk size in bytes. xfs has the largest minimum.
-const SIZE: u64 = 320 * MIB;
 
 fn long_deadline() -> Deadline {
     Deadline::after(Duration::from_secs(60))
@@ -33,52 +30,30 @@ async fn can_run() -> bool {
     shell::can_run("node::state", tools).await
 }
 
-/// A node with one attached disk. Dropping it unmounts and detaches everything, also after a panic.
+/// A node with one attached disk.
 struct World {
-    dir: tempfile::TempDir,
-    serial: &'static str,
+    disk: Disk,
     node: Arc<NodeServices>,
 }
 
+impl Deref for World {
+    type Target = Disk;
+
+    fn deref(&self) -> &Disk {
+        &self.disk
+    }
+}
+
 impl World {
-    /// The serial must be unique among the tests.
-    async fn new(serial: &'static str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let devices = dir.path().join("devices");
-        fs::create_dir(&devices).unwrap();
-        let exec: Arc<dyn Exec> = Arc::new(ProcessExec);
-        let host = Arc::new(Linux::new(Arc::clone(&exec), Roots::default()));
-        let settings = Settings {
-            id: "i-test".parse().unwrap(),
-            zone: "cn-beijing-c".parse().unwrap(),
-            max_volumes: None,
-            categories: Vec::new(),
-            instance_types: Default::default(),
-            device_dir: Some(devices.clone()),
-            kubelet_dir: dir.path().to_owned(),
-            state_dir: dir.path().join("state"),
-        };
-        let world = Self {
-            node: Arc::new(NodeServices::new(host, exec, settings, DriverName::default(), None)),
-            serial,
-            dir,
-        };
-        fs::File::create(world.image()).unwrap().set_len(SIZE).unwrap();
-        let device = sh(&format!("flock /dev losetup -f --show {}", world.image().display())).await;
-        symlink(device, devices.join(serial)).unwrap();
-        world
-    }
-
-    fn image(&self) -> PathBuf {
-        self.dir.path().join(format!("{}.img", self.serial))
-    }
-
-    fn device(&self) -> PathBuf {
-        fs::read_link(self.dir.path().join("devices").join(self.serial)).unwrap()
+    async fn new(serial: &str) -> Self {
+        let disk = Disk::new(serial, SIZE);
+        disk.attach().await;
+        let node = disk.node(Arc::new(ProcessExec), Arc::new(ProcessExec));
+        Self { disk, node }
     }
 
     fn staging(&self) -> PathBuf {
-        self.dir.path().join("staging")
+        self.path("staging")
     }
 
     fn staging_path(&self) -> diskplugin::node::VolumePath {
@@ -139,12 +114,6 @@ impl World {
     }
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        clean_up(self.dir.path());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shut_down_filesystem_is_reported_with_the_size_of_its_device() {
     if !can_run().await {
@@ -167,7 +136,7 @@ async fn filesystem_errors_are_reported_until_a_check_clears_them() {
     let world = World::new("state0errors").await;
     world.stage(Filesystem::Ext4).await;
     assert!(world.reasons().await.is_empty());
-    let name = world.device().file_name().unwrap().to_str().unwrap().to_owned();
+    let name = world.device().replace("/dev/", "");
     sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
     assert_eq!(world.reasons().await, ["RemountedReadOnly", "FilesystemErrors"]);
     let issue = world.stats().await.health_issues[1].to_string();
@@ -186,10 +155,10 @@ async fn a_device_smaller_than_its_filesystem_is_reported() {
     world.stage(Filesystem::Ext4).await;
     let image = fs::OpenOptions::new().write(true).open(world.image()).unwrap();
     image.set_len(SIZE / 2).unwrap();
-    sh(&format!("losetup -c {}", world.device().display())).await;
+    sh(&format!("losetup -c {}", world.device())).await;
     assert_eq!(world.reasons().await, ["DeviceTooSmall"]);
     assert_eq!(image.set_len(SIZE).ok(), Some(()));
-    sh(&format!("losetup -c {}", world.device().display())).await;
+    sh(&format!("losetup -c {}", world.device())).await;
     assert!(world.reasons().await.is_empty());
 }
 

@@ -18,12 +18,13 @@ use tokio::time::Instant;
 
 use diskplugin::base::{Deadline, Tasks};
 use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
-use diskplugin::model::{Category, ClientToken, Disk, DiskId, Gib, InstanceId, SnapshotId, Tags, ZoneId};
+use diskplugin::model::{Disk, DiskId, InstanceId, SnapshotId, Tags, ZoneId};
 use ecs::{AttachDisk, Client};
 use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
 
 pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
 
+use crate::common::ecs::essd;
 use crate::common::memory_cloud::client;
 
 /// Maximum delay between the end of an operation that takes whole seconds and the poll that observes it.
@@ -222,20 +223,8 @@ impl Setup {
     /// Creates a disk with these tags directly in the cloud, as a client other than the driver.
     pub(crate) async fn unmanaged_disk(&self, tags: Tags) -> DiskId {
         let request = ecs::CreateDisk {
-            zone: Some(zone("a")),
-            category: Category::CloudEssd,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            size: Gib(20),
-            name: "unmanaged".to_owned(),
-            snapshot: None,
-            encrypted: false,
-            kms_key: None,
             tags,
-            token: ClientToken::derive("test", ["unmanaged"]),
+            ..essd("unmanaged")
         };
         let created = client(&self.cloud).create_disk(minutes(1), &request).await;
         created.unwrap()
@@ -256,20 +245,8 @@ impl Setup {
     /// Creates a disk that can be attached to several nodes.
     pub(crate) async fn multi_attach_disk(&self) -> DiskId {
         let request = ecs::CreateDisk {
-            zone: Some(zone("a")),
-            category: Category::CloudEssd,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
             multi_attach: true,
-            resource_group: None,
-            size: Gib(20),
-            name: "shared".to_owned(),
-            snapshot: None,
-            encrypted: false,
-            kms_key: None,
-            tags: Tags::new(),
-            token: ClientToken::derive("test", ["shared"]),
+            ..essd("shared")
         };
         let created = client(&self.cloud).create_disk(minutes(1), &request).await;
         tokio::time::sleep(Duration::from_secs(10)).await;

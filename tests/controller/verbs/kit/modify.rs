@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use diskplugin::model::{Category, Change, ClientToken, DiskId, Gib, Tags};
+use diskplugin::model::{Category, Change, DiskId, Gib, Tags};
 use ecs::CreateDisk;
 
+use crate::common::ecs::essd;
 use crate::common::memory_cloud::client;
-use crate::verbs::kit::{Setup, minutes, text, with_retries, zone};
+use crate::verbs::kit::{Setup, minutes, text, with_retries};
 
 pub(crate) fn category_change(category: Category) -> Change {
     Change {
@@ -49,20 +50,9 @@ pub(crate) fn changed_properties() -> (String, Value, u64, bool) {
 
 pub(crate) async fn disk_of(setup: &Setup, category: Category, size: u32) -> DiskId {
     let request = CreateDisk {
-        zone: Some(zone("a")),
         category,
-        performance_level: None,
-        provisioned_iops: None,
-        bursting: false,
-        multi_attach: false,
-        resource_group: None,
         size: Gib(size),
-        name: "external".to_owned(),
-        snapshot: None,
-        encrypted: false,
-        kms_key: None,
-        tags: Tags::new(),
-        token: ClientToken::derive("test", ["external"]),
+        ..essd("external")
     };
     client(&setup.cloud).create_disk(minutes(1), &request).await.unwrap()
 }
