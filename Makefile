@@ -2,9 +2,11 @@
 # ARGS and ROW reach the recipes through the environment, so that the shell does not interpret `|`, `*` or `;` in them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test test-host test-oldest guests logged steps host machines e2e e2e-upstream sanity image image-check chart release msrv deny bench
+.PHONY: help setup demo cluster lint test test-all ci test-oldest guests programs tools host machines rest e2e e2e-upstream sanity image image-check chart release bench
 
 SHELL := /bin/bash
+# Cargo and Go decide themselves how much they do in parallel.
+unexport MAKEFLAGS
 SANITY := tests/tools/bin/csi-sanity
 HELM := tests/helm/bin/helm
 CLUSTER := tests/cluster/bin/kube
@@ -17,7 +19,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing for everything below; needs root only then
-	scripts/setup test
+	scripts/setup test-all
 
 # The dev profile: the release build's whole-program optimisation would take minutes for nothing.
 demo: ## Run a volume's life cycle against the fake cloud (ARGS=… are passed on)
@@ -45,78 +47,74 @@ test-oldest: ## Run tests/cluster on the oldest supported Kubernetes; its first 
 
 # The last one: the tools of the newest suite create filesystems that the oldest kernel mounts.
 guests: ## Run tests/guest on Linux 5.10, 6.1 and 6.12 (Debian's kernels)
-	scripts/setup test
+	scripts/setup guests
 	@for guest in bookworm bullseye trixie 'bullseye trixie'; do \
 	set -- $$guest; export GUEST_KERNEL=$$1; unset GUEST_TOOLS; [[ -z $${2:-} ]] || export GUEST_TOOLS=$$2; \
 	echo "guests: kernel of $$1, tools of $${2:-the newer of $$1 and this machine}"; SECONDS=0; \
 	cargo test --locked --test guest -- --show-output hotplug:: || exit 1; \
 	echo "guests: kernel of $$1 done in $$SECONDS s"; done
 
-test: logged ## Run everything: format, lints, licences, tests, hot-plug guests, Kubernetes, the demo, SDKs, csi-sanity, the image
-
-test-host: logged ## Run the same without guests and Kubernetes
-test-host: NEEDS := host
-test-host: LANES := host
-
-# The whole output is searched for secrets, also after a failure.
-NEEDS := test
-LANES := machines host
-logged:
-	scripts/setup $(NEEDS)
-	@mkdir -p target
-	@set -o pipefail; code=0; \
-	$(MAKE) --no-print-directory steps LANES='$(LANES)' 2>&1 | tee target/test.log || code=$$?; \
-	scripts/no-secrets target/test.log && exit $$code
-
-# All programs are built first, because a program that is being linked does not exist for a moment. Tests of guests and
-# clusters mostly wait, so they run in parallel with the others. `--all-targets` does not include tests/e2e.
-steps:
-	@rm -f target/machines.log $(LANES:%=target/%.passed)
+lint: ## Check the format, lints, licences and vulnerabilities of dependencies, and the minimum Rust version
+	scripts/setup lint
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --no-default-features -- -D warnings
 	cargo clippy --locked --test e2e -- -D warnings
+	cargo check --locked --package fake-ecs --features wiremock --example wiremock
+	cargo check --locked --package ecs --example list_disks
 	scripts/msrv
 	scripts/deny
-	$(if $(filter machines,$(LANES)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image)
-	cargo run --locked -- demo
-	cargo run --locked --package ecs --example list_disks
-	cargo run --locked --package fake-ecs --features wiremock --example wiremock
-	cargo test --locked --no-run
-	cargo test --locked --no-run --test e2e
-	@code=0; $(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES) || code=$$?; \
-	$(if $(filter machines,$(LANES)),cat target/machines.log;) \
-	for lane in $(LANES); do \
-	[[ -e target/$$lane.passed ]] || echo "make: lane $$lane has failed, or was stopped when another one failed"; done; exit $$code
 
-# The lanes do not share make's job server.
-ALONE := env -u MAKEFLAGS -u MFLAGS
+test: ## Run the tests on this machine; those that need root are skipped without it
+	$(call lanes,test,host)
+
+test-all: ## Run all tests: also in guests and Kubernetes, the demo, the chart, SDKs, csi-sanity, the image
+	$(call lanes,test-all,host machines rest)
+
+ci: ## Run lint and test-all
+	$(call lanes,test-all,lint host machines rest)
+
+# Lanes run in parallel. The whole output is searched for secrets, also after a failure.
+define lanes
+	scripts/setup demo
+	@mkdir -p target; set -o pipefail; code=0; \
+	$(MAKE) --no-print-directory --jobs NEEDS=$(1) $(2) 2>&1 | tee target/test.log || code=$$?; \
+	scripts/no-secrets target/test.log && exit $$code
+endef
+
+# What takes minutes in Go is built while Cargo compiles.
+tools:
+	scripts/setup $(NEEDS)
+
+# All programs are built before any test, because a program that is being linked does not exist for a moment.
+programs: $(filter lint,$(MAKECMDGOALS))
+	$(if $(filter machines,$(MAKECMDGOALS)),[[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image programs)
+	cargo test --locked --no-run $(if $(filter machines,$(MAKECMDGOALS)),&& cargo test --locked --no-run --test e2e)
 
 # --show-output, because a skipped test prints its reason.
-host:
-	$(ALONE) cargo test --locked -- --show-output --skip hotplug:: --skip on_a_cluster::
-	$(ALONE) tests/helm/run
-	$(ALONE) tests/sdk/run
-	$(ALONE) tests/sanity/run
-	$(ALONE) tests/image/run
-	@touch target/host.passed
+host: programs tools
+	cargo test --locked -- --show-output --skip hotplug:: --skip on_a_cluster::
 
-# Their output goes to a file, so that it does not mix with that of the other lane.
-machines:
-	@echo 'tests/cluster, tests/guest and tests/e2e run in parallel with the following; their output is printed at the end and kept in target/machines.log'
-	@{ $(ALONE) cargo test --locked --test cluster -- --show-output && \
-	$(ALONE) cargo test --locked --test guest -- --show-output hotplug:: && \
-	$(ALONE) cargo test --locked --test e2e; } >target/machines.log 2>&1 && touch target/machines.passed
+rest: host
+	$(TARGET)/debug/diskplugin demo
+	$(TARGET)/debug/examples/wiremock
+	$(TARGET)/debug/examples/list_disks
+	tests/helm/run
+	tests/sdk/run
+	tests/sanity/run
+	tests/image/run
 
-msrv: ## Check that the code compiles with the minimum Rust version
-	scripts/msrv
-
-deny: ## Check licences, sources and known vulnerabilities of the dependencies
-	scripts/setup host
-	scripts/deny
+# These mostly wait. Their output is printed at their end, so that it does not mix with that of the other lane.
+machines: programs tools
+	@echo 'tests/cluster, tests/guest and tests/e2e run in parallel with the following; their output is in target/machines.log'
+	@code=0; { { [[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image archive; } && \
+	cargo test --locked --test cluster -- --show-output && \
+	cargo test --locked --test guest -- --show-output hotplug:: && \
+	cargo test --locked --test e2e; } >target/machines.log 2>&1 || code=$$?; \
+	cat target/machines.log; exit $$code
 
 sanity: ## Run the CSI conformance suite against all-in-one (ARGS=… are passed on)
-	scripts/setup host
+	scripts/setup go
 	cargo build --locked
 	set -f; tests/sanity/run $$ARGS
 
@@ -134,11 +132,11 @@ image-check: image
 	tests/image/run $(ARCH)
 
 chart: ## Check the Helm chart: lint, renders against the goldens, rejected values (UPDATE=1 writes the goldens)
-	scripts/setup host
+	scripts/setup go
 	tests/helm/run
 
 release: ## Build what a release publishes: images, SBOMs, chart, notes, checksums (KEY=FILE signs them)
-	scripts/setup host
+	scripts/setup go
 	scripts/setup image amd64
 	scripts/setup image arm64
 	$(MAKE) --no-print-directory $(HELM)

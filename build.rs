@@ -37,7 +37,7 @@ fn libc_knows_packed_relocations() -> bool {
     version.is_some_and(|version: (u32, u32)| version >= (2, 36))
 }
 
-/// Messages with a `secrets` field; `tests/wire.rs` holds that these are all that carry `csi_secret`.
+/// Messages with a `secrets` field; `tests/layers/wire.rs` holds that these are all that carry `csi_secret`.
 fn secret_messages(descriptors: &prost_types::FileDescriptorSet) -> Vec<String> {
     let mut paths = Vec::new();
     for file in &descriptors.file {

@@ -18,7 +18,7 @@ use machine::Guest;
 use node::block;
 
 #[path = "../tests/common/mod.rs"]
-#[expect(dead_code, reason = "the suites of tests use the rest")]
+#[expect(dead_code, clippy::unwrap_used, reason = "helpers of tests, which use the rest")]
 mod common;
 #[path = "../tests/guest/disk.rs"]
 #[expect(dead_code, reason = "the suite of tests uses the rest")]

@@ -2,7 +2,7 @@
 //! Helm, `diskplugin controller` on the fake cloud, and nodes that are API objects only.
 //!
 //! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time; the last one checks which
-//! permissions were used. Requires the programs that `scripts/setup test` builds with Go.
+//! permissions were used. Requires the programs that `scripts/setup cluster` builds with Go.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -128,7 +128,7 @@ fn missing() -> Option<String> {
     let wanted = [built("kube"), built("csi-provisioner"), built("crd"), helm];
     let missing = wanted.iter().find(|path| !path.exists())?;
     Some(format!(
-        "{} is not built: scripts/setup test builds it, or says why not",
+        "{} is not built: scripts/setup cluster builds it, or says why not",
         missing.display()
     ))
 }

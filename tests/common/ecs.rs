@@ -1,9 +1,10 @@
 //! Calls of a test to the fake cloud, besides those of the driver.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use diskplugin::base::SystemClock;
-use diskplugin::model::{Category, ClientToken, Gib, Tags};
+use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::model::{Category, ClientToken, Gib, Tags, tag};
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
 use ecs::{Client, CreateDisk, ServerClock, Settings};
@@ -22,10 +23,10 @@ pub(crate) fn client(fake: &Fake) -> Client {
     client.expect("HTTP needs no certificates")
 }
 
-/// A small disk with these tags.
-pub(crate) fn disk(tags: Tags, token: ClientToken) -> CreateDisk {
+/// A request for a 20 GiB ESSD in the first zone; the name determines the token.
+pub(crate) fn essd(name: &str) -> CreateDisk {
     CreateDisk {
-        zone: ZONE.parse().ok(),
+        zone: "cn-beijing-a".parse().ok(),
         category: Category::CloudEssd,
         performance_level: None,
         provisioned_iops: None,
@@ -33,11 +34,38 @@ pub(crate) fn disk(tags: Tags, token: ClientToken) -> CreateDisk {
         multi_attach: false,
         resource_group: None,
         size: Gib(20),
-        name: "disk".to_owned(),
+        name: name.to_owned(),
         snapshot: None,
         encrypted: false,
         kms_key: None,
+        tags: Tags::new(),
+        token: ClientToken::derive("CreateDisk", [name]),
+    }
+}
+
+/// A request for a disk with these tags in the zone of [`Fake`].
+pub(crate) fn disk(tags: Tags, token: ClientToken) -> CreateDisk {
+    CreateDisk {
+        zone: ZONE.parse().ok(),
         tags,
         token,
+        ..essd("disk")
     }
+}
+
+/// Creates disks of the cluster `test` at the given interval.
+pub(crate) async fn create_disks(ecs: &Client, count: usize, interval: Duration) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let request = CreateDisk {
+            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
+            ..essd(&format!("disk-{n}"))
+        };
+        let created = ecs
+            .create_disk(Deadline::after(Duration::from_secs(3600)), &request)
+            .await;
+        ids.push(created.expect("the disk is created").to_string());
+        tokio::time::sleep(interval).await;
+    }
+    ids
 }

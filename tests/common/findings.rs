@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::expected::{Expected, Interval};
-use crate::state::attachments;
+use super::expected::{Expected, Interval};
+use super::state::attachments;
 
 /// A call in the fake cloud's log.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tonic::Status;
 
-use crate::expected::{Recorder, Volume};
-use crate::plan::{End, Plan};
-use crate::sidecar::{Call, Sidecar, is_transient};
-use crate::state::{attachments, disk, disks_named, named, row};
+use super::expected::{Recorder, Volume};
+use super::plan::{End, Plan};
+use super::sidecar::{Call, Sidecar, is_transient};
+use super::state::{attachments, disk, disks_named, named, row};
 
 /// Reads the state of the cloud, `GET /_control/state`.
 pub(crate) type StateReader = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>;

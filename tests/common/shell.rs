@@ -32,8 +32,20 @@ pub(crate) async fn can_run(tests: &str, line: &str) -> bool {
         ),
         Err(error) => error.to_string(),
     };
+    skip(tests, &reason)
+}
+
+/// Whether a shell command succeeds. Prints what is missing if not; fails in CI.
+pub(crate) async fn has(tests: &str, line: &str, missing: &str) -> bool {
+    let command = Command::new("sh").args(["-ec", line]);
+    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await;
+    output.is_ok_and(|output| output.code == Some(0)) || skip(tests, missing)
+}
+
+/// Prints why tests are skipped, and returns false. Nothing is skipped in CI.
+pub(crate) fn skip(tests: &str, reason: &str) -> bool {
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "tests are not skipped in CI: {reason}");
+    assert!(!ci, "{tests} cannot run, and nothing is skipped in CI: {reason}");
     eprintln!("SKIPPED: {tests} because {reason}");
     false
 }

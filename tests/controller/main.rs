@@ -1,30 +1,16 @@
-//! The CSI Controller service, called in-process over the fake cloud: in memory, in virtual time, and over HTTP on a
-//! `wiremock::MockServer`.
+//! The controller against the fake cloud, from the client of the ECS API to the process.
 #![cfg(feature = "mock-cloud")]
-#![expect(clippy::unwrap_used, reason = "in a helper as in a test, a failure fails the test")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-#[path = "../common/memory_cloud.rs"]
-mod memory_cloud;
-#[expect(dead_code, reason = "another file of tests calls over a socket")]
-#[path = "../common/sidecar.rs"]
-mod sidecar;
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "each test binary uses its own part of the harness")]
+mod common;
 
-mod attachment;
-mod cancel;
-mod capability;
-mod class;
-mod code;
-mod concurrency;
-mod expand;
-mod field;
-mod group;
-mod kit;
-mod listing;
-mod modify;
-mod over_http;
-mod placement;
-mod published;
-mod retry;
-mod shared_polls;
-mod size;
-mod stockout;
+mod chaos;
+mod contract;
+mod credentials;
+mod hostile;
+mod kill;
+mod rate_limit;
+mod service;
+mod verbs;

@@ -14,49 +14,44 @@ use crate::report;
 
 #[test]
 fn every_parameter_of_a_storage_class_has_its_row() {
-    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
-    let refusal = Class::read(&unknown).unwrap_err().to_string();
-    let allowed = refusal.split_once("allowed: ").expect("it says so").1;
-    let allowed = allowed.replace(" and ", ", ");
-    let text = read("docs/reference/storage-class.md");
-    report(
-        allowed
-            .split(", ")
-            .map(|name| format!("| `{name}` |"))
-            .filter(|row| !text.contains(row)),
-    );
+    let rejected = Class::read(&unknown()).unwrap_err().to_string();
+    report(missing_rows(&rejected, &read("docs/reference/storage-class.md")));
 }
 
 #[test]
 fn every_mutable_parameter_has_its_row() {
-    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
-    let refusal = mutable::read(&unknown).unwrap_err().to_string();
-    let allowed = refusal.split_once("allowed: ").expect("it says so").1;
-    let allowed = allowed.replace(" and ", ", ");
-    let text = read("docs/reference/volume-attributes-class.md");
-    report(
-        allowed
-            .split(", ")
-            .map(|name| format!("| `{name}` |"))
-            .filter(|row| !text.contains(row)),
-    );
+    let rejected = mutable::read(&unknown()).unwrap_err().to_string();
+    report(missing_rows(
+        &rejected,
+        &read("docs/reference/volume-attributes-class.md"),
+    ));
 }
 
 #[test]
 fn every_parameter_of_both_snapshot_classes_has_its_row() {
-    let unknown = HashMap::from([("unknown".to_owned(), String::new())]);
     let text = read("docs/reference/snapshot-class.md");
     let (single, group) = text.split_once("## VolumeGroupSnapshotClass").unwrap();
     for (page, refusal) in [
-        (single, SnapshotClass::read(&unknown)),
-        (group, SnapshotClass::read_of_group(&unknown)),
+        (single, SnapshotClass::read(&unknown())),
+        (group, SnapshotClass::read_of_group(&unknown())),
     ] {
-        let refusal = refusal.unwrap_err().to_string();
-        let allowed = refusal.split_once("allowed: ").expect("it says so").1;
-        let allowed = allowed.replace(" and ", ", ");
-        let rows = allowed.split(", ").map(|name| format!("| `{name}` |"));
-        report(rows.filter(|row| !page.contains(row)));
+        report(missing_rows(&refusal.unwrap_err().to_string(), page));
     }
+}
+
+fn unknown() -> HashMap<String, String> {
+    HashMap::from([("unknown".to_owned(), String::new())])
+}
+
+/// The rows of the parameters that an error lists as allowed, as far as the page does not have them.
+fn missing_rows(rejected: &str, page: &str) -> Vec<String> {
+    let allowed = rejected
+        .split_once("allowed: ")
+        .expect("the error lists what is allowed")
+        .1;
+    let allowed = allowed.replace(" and ", ", ");
+    let rows = allowed.split(", ").map(|name| format!("| `{name}` |"));
+    rows.filter(|row| !page.contains(row)).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use clap::{Arg, Command, CommandFactory};
 use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
 
-use crate::page::read;
+use crate::page::{list_item, read};
 
 const PAGE: &str = "docs/reference/command-line.md";
 const ROLES: [&str; 11] = [
@@ -19,9 +19,6 @@ const ROLES: [&str; 11] = [
     "mock-cloud",
     "demo",
 ];
-
-/// Maximum width of a line.
-const WIDTH: usize = 120;
 
 /// A flag and the roles that share its definition.
 #[derive(Debug)]
@@ -135,24 +132,7 @@ fn description(arg: &Arg) -> String {
 fn list(flags: &[Flag]) -> String {
     let item = |flag: &Flag| {
         let roles = flag.roles.join(", ");
-        wrap(&format!("* `{}` ({roles}): {}", flag.name, flag.description))
+        list_item(&format!("* `{}` ({roles}): {}", flag.name, flag.description))
     };
     flags.iter().map(item).collect::<Vec<_>>().join("\n")
-}
-
-/// Wraps a list item, with its further lines indented.
-fn wrap(item: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in item.split(' ') {
-        let line = lines.last_mut().expect("there is a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= WIDTH {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(format!("  {word}"));
-        }
-    }
-    lines.join("\n")
 }

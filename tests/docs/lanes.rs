@@ -1,4 +1,4 @@
-//! `make test` runs its tests in two lanes beside each other: none of them is in neither.
+//! `make test-all` runs tests in lanes beside each other: every test is in one of them.
 
 use std::path::{Path, PathBuf};
 

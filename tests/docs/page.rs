@@ -163,3 +163,20 @@ fn a_page_is_read_for_spans_blocks_links_and_anchors() {
     assert_eq!(page.blocks[0].language, "sh");
     assert_eq!(page.blocks[0].text, "make it\n");
 }
+
+/// A list item with lines of at most 120 columns, of which the further ones are indented.
+pub(crate) fn list_item(item: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in item.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= 120 {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines.join("\n")
+}

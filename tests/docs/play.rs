@@ -44,7 +44,7 @@ async fn the_demo_prints_what_the_readme_shows() {
 }
 
 #[test]
-fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
+fn what_is_typed_elsewhere_is_in_the_pages_and_in_the_makefile() {
     let pages = pages();
     let lines: Vec<&str> = pages
         .iter()
@@ -65,24 +65,35 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_make_test() {
         rest.split("\n\n").next().unwrap_or_default().to_owned()
     };
     for (target, run) in [
-        ("steps", "cargo run --locked -- demo"),
-        ("host", "cargo test --locked"),
-        ("host", "tests/helm/run"),
-        ("host", "tests/sdk/run"),
-        ("host", "tests/sanity/run"),
-        ("host", "tests/image/run"),
-        ("steps", "$(MAKE) --no-print-directory -j $(words $(LANES)) $(LANES)"),
+        ("demo", "cargo run --locked -- demo $$ARGS"),
+        ("sanity", "tests/sanity/run $$ARGS"),
+        ("lint", "cargo fmt --all --check"),
+        ("lint", "cargo clippy --locked --all-targets -- -D warnings"),
+        (
+            "lint",
+            "cargo clippy --locked --all-targets --no-default-features -- -D warnings",
+        ),
+        ("lint", "cargo clippy --locked --test e2e -- -D warnings"),
+        ("lint", "scripts/msrv"),
+        ("lint", "scripts/deny"),
+        ("test", "$(call lanes,test,host)"),
+        ("test-all", "$(call lanes,test-all,host machines rest)"),
+        ("ci", "$(call lanes,test-all,lint host machines rest)"),
+        ("host", "cargo test --locked -- --show-output"),
+        ("rest", "debug/diskplugin demo"),
+        ("rest", "debug/examples/wiremock"),
+        ("rest", "tests/helm/run"),
+        ("rest", "tests/sdk/run"),
+        ("rest", "tests/sanity/run"),
+        ("rest", "tests/image/run"),
         ("machines", "--test cluster"),
         ("machines", "--test guest"),
         ("machines", "--test e2e"),
     ] {
         assert!(recipe(target).contains(run), "make {target} runs no {run}");
     }
-    assert!(recipe("test").contains("logged"));
-    assert!(recipe("logged").contains(" steps "));
-    assert!(makefile.contains("\nLANES := machines host\n"));
-    assert!(recipe("demo").contains("cargo run --locked -- demo $$ARGS"));
-    assert!(recipe("sanity").contains("tests/sanity/run $$ARGS"));
+    assert!(makefile.contains("scripts/no-secrets target/test.log && exit $$code\n"));
+    assert!(read(".ci/run").contains("make ci"));
 }
 
 fn needs_root(page: &Page) -> bool {

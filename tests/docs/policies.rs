@@ -86,7 +86,7 @@ fn the_policy_of_the_controller_allows_what_the_code_asks_for_and_nothing_else()
     report(missing.chain(needless));
 }
 
-/// tests/verbs plays the life of a volume with no more rights than these.
+/// tests/controller/verbs plays the life of a volume with no more rights than these.
 #[test]
 fn the_policy_for_volumes_only_is_the_controllers_without_what_it_says() {
     let (all, fewer) = (allowed("controller.json"), allowed("volumes-only.json"));

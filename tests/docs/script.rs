@@ -10,18 +10,18 @@ use crate::page::Page;
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     (
         "make demo",
-        "make test runs it; its output is compared with that of diskplugin demo",
+        "make test-all runs it; its output is compared with that of diskplugin demo",
     ),
     ("make demo ARGS=--keep", "waits for Ctrl-C; otherwise make demo"),
     ("make test", "runs this suite"),
-    ("make sanity", "make test runs tests/sanity/run"),
+    ("make sanity", "make test-all runs tests/sanity/run"),
     (
         "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
         "a part of make sanity",
     ),
     (
         "make image",
-        "takes minutes; make test runs tests/image/run on the image without the driver",
+        "takes minutes; make test-all runs tests/image/run on the image without the driver",
     ),
     ("make image ARCH=arm64", "as make image"),
     (

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::page::list_item;
 use crate::upstream::Plan;
 
 /// The page whose end is what [`list`] writes.
@@ -153,30 +154,11 @@ fn list(report: &Report, plan: &Plan) -> String {
         out += &format!("\n### {reason} ({count})\n\n");
         for (what, mut patterns) in specs {
             patterns.sort();
-            out += &wrap(&format!("* {what}: {}", patterns.join("; ")));
+            out += &list_item(&format!("* {what}: {}", patterns.join("; ")));
+            out.push('\n');
         }
     }
     out
-}
-
-/// Maximum width of a line of the list.
-const WIDTH: usize = 120;
-
-/// Wraps a list item, with its further lines indented.
-fn wrap(item: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in item.split(' ') {
-        let line = lines.last_mut().expect("there is a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= WIDTH {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(format!("  {word}"));
-        }
-    }
-    lines.join("\n") + "\n"
 }
 
 /// Whether the page names all that a whole run has skipped, and no more. `UPDATE=1` writes it anew.

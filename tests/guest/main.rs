@@ -13,8 +13,6 @@ mod common;
 
 mod boot;
 mod disk;
-#[path = "../common/failure_table.rs"]
-mod failure_table;
 mod machine;
 mod node;
 mod power;

@@ -8,6 +8,7 @@ mod cycle;
 mod files;
 mod layer;
 mod source;
+mod wire;
 
 use source::Source;
 

@@ -7,6 +7,7 @@ use crate::common::csi::{create, publish};
 use crate::common::fake::{KEY, NODES, SECRET};
 use crate::common::process::Start;
 use crate::common::recording_proxy::RecordingProxy;
+use crate::common::shell::has;
 use crate::common::wait::until;
 use crate::http_client::get;
 use crate::served::Served;
@@ -93,14 +94,7 @@ async fn the_page_forbids_scripts_and_is_read_only() {
 
 /// Whether Chromium is installed. Prints the reason if not; fails in CI.
 async fn has_chromium(test: &str) -> bool {
-    let probe = Start::of("sh").args(["-c", "command -v chromium"]);
-    if probe.ended().await.code == Some(0) {
-        return true;
-    }
-    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "tests are not skipped in CI: chromium is missing");
-    eprintln!("SKIPPED: {test} because chromium is missing");
-    false
+    has(test, "command -v chromium", "chromium is missing").await
 }
 
 /// The document at the address, in a browser with these flags.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
+use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
-use crate::failure_table::{FailureRow, Observed};
 use crate::machine::Guest;
 use crate::node::{AMPLE, block, filesystem};
 

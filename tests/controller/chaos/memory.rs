@@ -1,0 +1,103 @@
+//! In virtual time, on the fake cloud in memory, behind the client's own schedule of repeats.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_ecs::{Cloud, Options, TokioClock};
+use jiff::Timestamp;
+
+use crate::chaos::run::{NODES, Outcome, Weather, run};
+use crate::common::memory_cloud::{CloudClock, client};
+use crate::common::sidecar::RetryPolicy;
+
+const VOLUMES: usize = 200;
+
+/// As the sidecars' charts have it.
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
+    timeout: Duration::from_secs(60),
+    initial: Duration::from_secs(1),
+    max: Duration::from_mins(5),
+    total: Duration::from_hours(1),
+};
+
+/// A run in this weather. Everything drawn follows from the seed.
+async fn over_memory(seed: u64, weather: Weather) -> Outcome {
+    let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+    let flags = [format!("--nodes={}", nodes.join(",")), format!("--seed={seed}")];
+    let delays = [
+        "--create-delay=500ms",
+        "--attach-delay=2s",
+        "--detach-delay=2s",
+        "--resize-delay=1s",
+        "--cut-delay=500ms",
+        "--snapshot-delay=5s",
+        "--delete-delay=1s",
+        "--latency=20ms..80ms",
+    ];
+    let flags = flags.iter().map(String::as_str).chain(delays);
+    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
+    let options = Options::from_flags(flags).unwrap();
+    let cloud = Cloud::in_memory(&options, Arc::new(clock));
+    let ecs = Arc::new(client(&cloud));
+    run(
+        &cloud,
+        ecs,
+        Arc::new(CloudClock(cloud.clone())),
+        (VOLUMES, weather, RETRY_POLICY),
+    )
+    .await
+}
+
+/// The first seed of a test.
+fn first_seed() -> u64 {
+    let seed = std::env::var("CHAOS_SEED").ok();
+    seed.map_or(1, |seed| seed.parse().expect("CHAOS_SEED is a number"))
+}
+
+fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|n| first_seed() + n)
+}
+
+/// Runs in this weather with each seed. Nothing may be wrong, and nothing may have been told wrongly.
+async fn holds(weather: Weather, seeds: impl Iterator<Item = u64>) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for seed in seeds {
+        let outcome = over_memory(seed, weather).await;
+        let findings = &outcome.findings;
+        println!(
+            "{weather:?}, seed {seed}: {VOLUMES} volumes in {:.1} s, {} cloud calls of which {} were \
+             refused; {}\n{}",
+            outcome.wall.as_secs_f64(),
+            outcome.calls,
+            outcome.refused,
+            findings.counts(),
+            outcome.codes
+        );
+        assert!(
+            findings.is_clean(),
+            "{weather:?}, to be run again by CHAOS_SEED={seed} cargo test --test controller chaos: {findings:#?}"
+        );
+        outcomes.push(outcome);
+    }
+    outcomes
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_slow_two_hundred_volumes_down_by_at_most_30_percent() {
+    let calm = holds(Weather::Calm, seeds(1)).await.remove(0).wall;
+    for outcome in holds(Weather::Faults, seeds(2)).await {
+        let ratio = outcome.wall.as_secs_f64() / calm.as_secs_f64();
+        println!("{ratio:.2} x the time of the calm run, {calm:?}");
+        assert!(ratio <= 1.3, "{ratio:.2} x");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stale_reads_cause_no_lost_duplicate_or_misplaced_volume() {
+    holds(Weather::Stale, seeds(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_and_stale_reads_cause_no_lost_duplicate_or_misplaced_volume() {
+    holds(Weather::Both, seeds(3)).await;
+}

@@ -1,0 +1,67 @@
+//! Over HTTP with the real client, in real time: the schedule of repeats, signatures, lost
+//! connections and spoilt JSON are the real ones.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::{Clock, SystemClock};
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{Client, ServerClock, Settings};
+use fake_ecs::{Cloud, Options};
+
+use crate::chaos::run::{NODES, Weather, run};
+use crate::common::sidecar::RetryPolicy;
+
+const VOLUMES: usize = 40;
+
+/// Real time passes: shorter pauses than the charts', in the same proportions.
+const RETRY_POLICY: RetryPolicy = RetryPolicy {
+    timeout: Duration::from_secs(20),
+    initial: Duration::from_millis(250),
+    max: Duration::from_secs(5),
+    total: Duration::from_mins(2),
+};
+
+#[tokio::test]
+async fn volumes_survive_faults_and_stale_reads_over_http() {
+    let nodes: Vec<_> = (0..NODES).map(|n| format!("i-{n}=cn-beijing-a")).collect();
+    let nodes = format!("--nodes={}", nodes.join(","));
+    let flags = [
+        nodes.as_str(),
+        "--create-delay=100ms",
+        "--attach-delay=300ms",
+        "--detach-delay=300ms",
+        "--snapshot-delay=500ms",
+    ];
+    let options = Options::from_flags(flags).unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let cloud = Cloud::start(
+        &options,
+        Arc::new(fake_ecs::SystemClock),
+        Arc::new(fake_ecs::SystemCommands),
+        listener,
+    );
+    let cloud = cloud.await.unwrap();
+    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
+    let client = Client::new(Settings {
+        server: cloud.endpoint().unwrap().parse().unwrap(),
+        region: options.region.parse().unwrap(),
+        scheme: Scheme::V3,
+        credentials: Arc::new(key),
+        clock: ServerClock::new(Arc::clone(&clock)),
+    });
+    let ecs = Arc::new(client.unwrap());
+    let outcome = run(&cloud, ecs, clock, (VOLUMES, Weather::Both, RETRY_POLICY)).await;
+    println!(
+        "over HTTP: {VOLUMES} volumes in {:.1} s, {} cloud calls; {}\n{}",
+        outcome.wall.as_secs_f64(),
+        outcome.calls,
+        outcome.findings.counts(),
+        outcome.codes
+    );
+    assert!(outcome.findings.is_clean(), "{:#?}", outcome.findings);
+    cloud.shutdown().await.unwrap();
+}

@@ -1,0 +1,264 @@
+//! Retries of the client, as observed by the server.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::error_chain;
+use diskplugin::base::{Deadline, SystemClock};
+use diskplugin::model::{ClientToken, Gib};
+use ecs::sign::Scheme;
+use ecs::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
+use fake_ecs::Options;
+use serde_json::json;
+use tokio::time::Instant;
+use wiremock::matchers::{any, query_param};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::contract::world::{
+    Connection, World, attach_to, client, create_essd, deadline, described, detach_from, essd, expect_error,
+    snapshot_of,
+};
+
+/// Faults after which the call has taken effect, but the caller cannot know it.
+const LOST: [&str; 5] = ["reset-after", "truncated", "empty", "html", "internal-error-after"];
+
+/// A server that returns these responses and then success.
+async fn script(answers: Vec<ResponseTemplate>) -> MockServer {
+    let server = MockServer::start().await;
+    for (answer, priority) in answers.into_iter().zip(1..) {
+        let mock = Mock::given(any()).respond_with(answer).up_to_n_times(1);
+        mock.with_priority(priority).mount(&server).await;
+    }
+    let success = ResponseTemplate::new(200).set_body_json(json!({"DiskId": "d-1"}));
+    let last = Mock::given(any()).respond_with(success).with_priority(200);
+    last.mount(&server).await;
+    server
+}
+
+fn caller(endpoint: &str, scheme: Scheme) -> Client {
+    client(endpoint, scheme, Arc::new(SystemClock), &Options::default())
+}
+
+fn refusal(status: u16, code: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_json(json!({"Code": code, "RequestId": "R"}))
+}
+
+/// A query parameter or header of a request.
+fn part(request: &Request, name: &str) -> String {
+    let mut query = request.url.query_pairs();
+    let found = query.find(|(key, _)| key == name);
+    let header = || request.headers[name].to_str().unwrap().to_owned();
+    found.map_or_else(header, |(_, value)| value.into_owned())
+}
+
+/// The number of distinct values of a parameter or header over all requests.
+fn distinct(requests: &[Request], name: &str) -> usize {
+    let values = requests.iter().map(|request| part(request, name));
+    values.collect::<BTreeSet<_>>().len()
+}
+
+#[tokio::test]
+async fn every_attempt_has_a_new_signature_and_the_same_client_token() {
+    for (scheme, nonce, signature) in [
+        (Scheme::V1, "SignatureNonce", "Signature"),
+        (Scheme::V3, "x-acs-signature-nonce", "authorization"),
+    ] {
+        let busy = || refusal(503, "ServiceUnavailable");
+        let server = script(vec![busy(), busy()]).await;
+        let ecs = caller(&server.uri(), scheme);
+        ecs.create_disk(deadline(), &essd("again")).await.unwrap();
+        let requests = server.received_requests().await.unwrap();
+        assert_eq!(requests.len(), 3);
+        assert_eq!(distinct(&requests, nonce), 3);
+        assert_eq!(distinct(&requests, signature), 3);
+        assert_eq!(distinct(&requests, "ClientToken"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_used_nonce_is_replaced() {
+    let server = script(vec![refusal(400, "SignatureNonceUsed")]).await;
+    let ecs = caller(&server.uri(), Scheme::V1);
+    // Also for calls that are not retried after a lost response: a rejected call had no effect.
+    let request = attach_to(&"d-1".parse().unwrap(), "i-one");
+    ecs.attach_disk(deadline(), &request).await.unwrap();
+    let requests = server.received_requests().await.unwrap();
+    assert_eq!(distinct(&requests, "SignatureNonce"), 2);
+}
+
+/// Asserts that all calls of the action had the same token and different nonces.
+fn one_token(world: &World, action: &str) {
+    let calls = world.cloud.calls();
+    let calls: Vec<_> = calls.iter().filter(|call| call.action == action).collect();
+    let tokens: BTreeSet<_> = calls.iter().map(|call| &call.params["ClientToken"]).collect();
+    let nonces: BTreeSet<_> = calls.iter().map(|call| call.nonce.as_ref()).collect();
+    assert_eq!((tokens.len(), nonces.len()), (1, 2), "{calls:?}");
+    world.cloud.clear_calls();
+}
+
+#[tokio::test]
+async fn a_create_with_a_lost_response_is_retried_and_creates_one_disk() {
+    let world = World::open(Connection::HTTP_V1).await;
+    for (index, fault) in LOST.iter().enumerate() {
+        world.configure(json!({"faults": [{"action": "CreateDisk", "kind": fault}]}));
+        let disk = create_essd(&world.ecs, fault).await;
+        assert!(described(&world.ecs, &disk).await.is_some());
+        assert_eq!(world.disks(), index + 1, "{fault}");
+        one_token(&world, "CreateDisk");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
+    let world = World::open(Connection::HTTP_V1).await;
+    let disk = create_essd(&world.ecs, "source").await;
+    for (index, fault) in LOST.iter().enumerate() {
+        world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
+        let request = snapshot_of(&disk, fault);
+        world.ecs.create_snapshot(deadline(), &request).await.unwrap();
+        assert_eq!(world.snapshots(), index + 1, "{fault}");
+        one_token(&world, "CreateSnapshot");
+    }
+}
+
+#[tokio::test]
+async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
+    let world = World::open(Connection::HTTP_V1).await;
+    let disk = create_essd(&world.ecs, "grown").await;
+    for (size, fault) in (30..).zip(LOST) {
+        world.configure(json!({"faults": [{"action": "ResizeDisk", "kind": fault}]}));
+        let request = ResizeDisk {
+            disk: disk.clone(),
+            size: Gib(size),
+            mode: ResizeMode::Offline,
+            token: ClientToken::derive("ResizeDisk", [fault]),
+        };
+        world.ecs.resize_disk(deadline(), &request).await.unwrap();
+        assert_eq!(described(&world.ecs, &disk).await.unwrap().size, Gib(size));
+        one_token(&world, "ResizeDisk");
+    }
+}
+
+#[tokio::test]
+async fn a_list_with_a_lost_response_is_retried() {
+    let world = World::open(Connection::HTTP_V3).await;
+    let disk = create_essd(&world.ecs, "listed").await;
+    for fault in LOST.iter().chain(&["reset-before", "service-unavailable"]) {
+        world.configure(json!({"faults": [{"action": "DescribeDisks", "kind": fault}]}));
+        assert!(described(&world.ecs, &disk).await.is_some(), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_mock_precedes_the_fake_cloud() {
+    let world = World::open(Connection::HTTP_V1).await;
+    let disk = create_essd(&world.ecs, "beside").await;
+    let server = world.server.as_ref().unwrap();
+    let busy = Mock::given(query_param("Action", "DescribeDisks"))
+        .respond_with(refusal(503, "ServiceUnavailable"))
+        .up_to_n_times(1)
+        .expect(1);
+    busy.mount(server).await;
+    assert!(described(&world.ecs, &disk).await.is_some());
+    assert_eq!(world.calls("DescribeDisks"), 1, "the other one never came");
+}
+
+#[tokio::test]
+async fn attach_and_detach_are_not_retried_after_a_lost_response() {
+    let world = World::open(Connection::HTTP_V1).await;
+    let disk = create_essd(&world.ecs, "held").await;
+    for fault in LOST.iter().chain(&["reset-before"]) {
+        world.cloud.clear_calls();
+        world.configure(json!({"faults": [
+            {"action": "AttachDisk", "kind": fault}, {"action": "DetachDisk", "kind": fault}
+        ]}));
+        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        expect_error(outcome, Kind::Ambiguous);
+        assert_eq!(world.calls("AttachDisk"), 1, "{fault}");
+        // The disk is attached now, so that the detach can take effect.
+        let _ = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        expect_error(outcome, Kind::Ambiguous);
+        assert_eq!(world.calls("DetachDisk"), 1, "{fault}");
+        let _ = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        assert!(described(&world.ecs, &disk).await.unwrap().is_free());
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_call_waits_for_the_time_in_the_response() {
+    // Longer than the client's own backoff.
+    let throttled =
+        refusal(400, "Throttling").insert_header("x-ratelimit-user-api", "Limit:1,Remain:0,TimeLeft:2500,Reset:0");
+    let server = script(vec![throttled]).await;
+    let ecs = caller(&server.uri(), Scheme::V1);
+    let start = Instant::now();
+    ecs.create_disk(deadline(), &essd("patient")).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(2500));
+    assert_eq!(server.received_requests().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_to_a_server_without_response_ends_at_the_deadline() {
+    // The kernel accepts the connection; no process reads from it.
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let ecs = caller(&endpoint, Scheme::V1);
+    let disk = "d-1".parse().unwrap();
+    let patience = Duration::from_millis(700);
+    let start = Instant::now();
+    let (all, create) = (DescribeDisks::default(), essd("silence"));
+    let attach = attach_to(&disk, "i-one");
+    let deadline = Deadline::after(patience);
+    let (created, attached, listed) = tokio::join!(
+        ecs.create_disk(deadline, &create),
+        ecs.attach_disk(deadline, &attach),
+        ecs.describe_disks(deadline, &all),
+    );
+    expect_error(created, Kind::Deadline);
+    expect_error(attached, Kind::Deadline);
+    expect_error(listed, Kind::Deadline);
+    let elapsed = start.elapsed();
+    // The timeout of a connection attempt is much longer.
+    let late = Duration::from_secs(8);
+    assert!(elapsed >= patience && elapsed < late, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn every_call_retries_an_unreachable_cloud_until_its_deadline() {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let endpoint = format!("http://{}", port.local_addr().unwrap());
+    drop(port);
+    let ecs = caller(&endpoint, Scheme::V1);
+    let patience = Duration::from_millis(1500);
+    let start = Instant::now();
+    let attach = attach_to(&"d-1".parse().unwrap(), "i-one");
+    let outcome = ecs.attach_disk(Deadline::after(patience), &attach).await;
+    let error = outcome.unwrap_err();
+    // The deadline may end an attempt.
+    let is_expected = matches!(error.kind(), Kind::Unreachable | Kind::Deadline);
+    assert!(is_expected && error.to_string().contains(" attempts"), "{error}");
+    assert!(start.elapsed() < patience * 4);
+}
+
+#[tokio::test]
+async fn no_error_contains_key_secret_or_signature() {
+    let world = World::open(Connection::HTTP_V1).await;
+    let options = Options::default();
+    let disk = create_essd(&world.ecs, "shy").await;
+    for fault in LOST.iter().chain(&["reset-before"]) {
+        world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
+        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let error = outcome.unwrap_err();
+        let text = format!("{} {error:?}", error_chain(&error));
+        for secret in [
+            options.access_key_id.expose(),
+            options.access_key_secret.expose(),
+            "Signature=",
+        ] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+}

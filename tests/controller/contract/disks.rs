@@ -1,0 +1,159 @@
+//! Creating, describing and deleting disks.
+
+use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
+use ecs::{Client, DescribeDisks, Kind};
+use serde_json::json;
+
+use crate::contract::world::{
+    World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone,
+};
+
+over_every_connection!(
+    a_new_disk_becomes_available_after_its_delay,
+    a_disk_is_described_as_requested,
+    performance_level_and_kms_key_are_stored,
+    a_repeated_create_returns_the_same_disk,
+    a_token_of_a_different_request_is_a_mismatch,
+    an_unknown_id_is_omitted_from_the_response,
+    no_ids_match_nothing,
+    a_deleted_disk_is_no_longer_described,
+    deleting_what_is_not_there_is_success_or_not_found,
+    an_attached_or_creating_disk_cannot_be_deleted,
+    a_wrong_zone_or_size_is_invalid,
+);
+
+pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"create": "3s"}}));
+    let disk = create_essd(ecs, "new").await;
+    assert_eq!(described(ecs, &disk).await.unwrap().status, DiskStatus::Creating);
+    world.pass(3);
+    assert!(described(ecs, &disk).await.unwrap().is_free());
+}
+
+pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World) {
+    let mut wanted = essd("wanted");
+    wanted.tags = tags(&[("a/b", "ä ö&=+ %"), ("empty", "")]);
+    let id = ecs.create_disk(deadline(), &wanted).await.unwrap();
+    let disk = described(ecs, &id).await.unwrap();
+    assert_eq!(disk.id, id);
+    assert!(disk.serial.is_some());
+    assert_eq!(disk.name, "wanted");
+    assert_eq!(disk.zone, wanted.zone);
+    assert_eq!(disk.category, wanted.category);
+    assert_eq!(disk.performance_level.as_deref(), Some("PL1"));
+    assert_eq!((disk.size, disk.kind), (Gib(20), DiskKind::Data));
+    assert_eq!((disk.attachments, disk.source_snapshot), (vec![], None));
+    assert_eq!((disk.encrypted, disk.kms_key), (false, None));
+    assert_eq!(disk.tags, wanted.tags);
+    // Responses contain whole seconds.
+    let second = world.now().as_second();
+    assert_eq!(
+        disk.created.map(|at| (at.as_second(), at.subsec_nanosecond())),
+        Some((second, 0))
+    );
+}
+
+pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &Client, _: &World) {
+    let mut wanted = essd("small-and-secret");
+    wanted.performance_level = Some(PerformanceLevel::Pl0);
+    wanted.size = Gib(1);
+    wanted.encrypted = true;
+    wanted.kms_key = Some("key-1".to_owned());
+    let disk = ecs.create_disk(deadline(), &wanted).await.unwrap();
+    let disk = described(ecs, &disk).await.unwrap();
+    assert_eq!(disk.performance_level.as_deref(), Some("PL0"));
+    assert_eq!((disk.size, disk.encrypted), (Gib(1), true));
+    assert_eq!(disk.kms_key.as_deref(), Some("key-1"));
+    let mut legacy = essd("no-level");
+    legacy.category = Category::CloudEfficiency;
+    let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
+    assert_eq!(described(ecs, &disk).await.unwrap().performance_level, None);
+}
+
+pub(crate) async fn a_repeated_create_returns_the_same_disk(ecs: &Client, world: &World) {
+    let first = create_essd(ecs, "twice").await;
+    world.pass(3600);
+    assert_eq!(create_essd(ecs, "twice").await, first);
+    assert_eq!(world.disks(), 1);
+}
+
+pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
+    let disk = create_essd(ecs, "first").await;
+    let mut other = essd("first");
+    other.size = Gib(21);
+    let error = expect_error(ecs.create_disk(deadline(), &other).await, Kind::TokenMismatch);
+    assert_eq!(error.code(), Some("IdempotentParameterMismatch"));
+    assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
+    assert_eq!(world.disks(), 1);
+}
+
+pub(crate) async fn an_unknown_id_is_omitted_from_the_response(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "known").await;
+    let query = DescribeDisks {
+        ids: Some(vec!["d-unknown".parse().unwrap(), disk.clone()]),
+        ..DescribeDisks::default()
+    };
+    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
+    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
+    assert_eq!((ids, page.next), (vec![disk], None));
+}
+
+pub(crate) async fn no_ids_match_nothing(ecs: &Client, _: &World) {
+    create_essd(ecs, "there").await;
+    let query = DescribeDisks {
+        ids: Some(vec![]),
+        ..DescribeDisks::default()
+    };
+    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
+    assert_eq!((page.rows, page.next), (vec![], None));
+}
+
+pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"delete": "9s"}}));
+    let disk = create_essd(ecs, "gone").await;
+    ecs.delete_disk(deadline(), &disk).await.unwrap();
+    assert_eq!(described(ecs, &disk).await, None);
+    world.pass(9);
+    assert_eq!(described(ecs, &disk).await, None);
+    let error = expect_error(
+        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await,
+        Kind::NotFound,
+    );
+    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+}
+
+pub(crate) async fn deleting_what_is_not_there_is_success_or_not_found(ecs: &Client, world: &World) {
+    let disk = "d-unknown".parse().unwrap();
+    ecs.delete_disk(deadline(), &disk).await.unwrap();
+    world.configure(json!({"rules": {"missing_is_error": true}}));
+    expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::NotFound);
+}
+
+pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client, world: &World) {
+    for alternatives in ["first", "last"] {
+        world.configure(json!({
+            "rules": {"alternatives": alternatives}, "delays": {"create": "3s"}
+        }));
+        let disk = create_essd(ecs, alternatives).await;
+        expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
+        world.pass(3);
+        let held = attach_to(&disk, "i-one");
+        ecs.attach_disk(deadline(), &held).await.unwrap();
+        expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
+        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+        ecs.delete_disk(deadline(), &disk).await.unwrap();
+    }
+}
+
+pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &Client, world: &World) {
+    let mut nowhere = essd("nowhere");
+    nowhere.zone = Some(zone("cn-beijing-z"));
+    expect_error(ecs.create_disk(deadline(), &nowhere).await, Kind::Invalid);
+    for alternatives in ["first", "last"] {
+        world.configure(json!({"rules": {"alternatives": alternatives}}));
+        let mut tiny = essd("tiny");
+        tiny.size = Gib(19);
+        expect_error(ecs.create_disk(deadline(), &tiny).await, Kind::OutOfRange);
+    }
+    assert_eq!(world.disks(), 0);
+}

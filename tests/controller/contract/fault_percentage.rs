@@ -1,0 +1,52 @@
+//! Faults in a percentage of calls, drawn from the seed.
+
+use ecs::{Client, DescribeDisks, Kind};
+use serde_json::json;
+
+use crate::contract::world::{World, create_essd, deadline, described};
+
+over_every_connection!(
+    a_share_of_the_reads_is_stale_and_the_others_are_not,
+    a_percentage_of_the_calls_fails,
+);
+
+const CALLS: usize = 200;
+
+/// Asserts a percentage within the tolerance of a random draw.
+fn is_share(count: usize, percent: usize) {
+    let wanted = CALLS * percent / 100;
+    assert!(
+        count.abs_diff(wanted) < CALLS / 10,
+        "{count} of {CALLS} are not {percent} %"
+    );
+}
+
+pub(crate) async fn a_share_of_the_reads_is_stale_and_the_others_are_not(ecs: &Client, world: &World) {
+    world.configure(json!({"stale": {"lag": "2s", "percent": 30}}));
+    let disk = create_essd(ecs, "data").await;
+    let mut absent = 0;
+    for _ in 0..CALLS {
+        absent += usize::from(described(ecs, &disk).await.is_none());
+    }
+    is_share(absent, 30);
+    world.pass(3);
+    assert!(described(ecs, &disk).await.is_some());
+}
+
+pub(crate) async fn a_percentage_of_the_calls_fails(ecs: &Client, world: &World) {
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    world.configure(json!({"faults": [
+        {"action": "DescribeDisks", "percent": 20, "kind": denied},
+    ]}));
+    let mut failed = 0;
+    for _ in 0..CALLS {
+        match ecs.describe_disks(deadline(), &DescribeDisks::default()).await {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.kind(), Kind::Denied);
+                failed += 1;
+            }
+        }
+    }
+    is_share(failed, 20);
+}

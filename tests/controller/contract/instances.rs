@@ -1,0 +1,71 @@
+//! Instances and their types.
+
+use diskplugin::model::InstanceStatus;
+use ecs::{Client, DescribeInstances, Kind};
+use serde_json::json;
+
+use crate::contract::world::{FAR_ZONE, World, ZONE, deadline, expect_error, node, zone};
+
+over_every_connection!(
+    instances_are_listed_with_type_zone_and_status,
+    instances_are_found_by_id_and_unknown_ones_are_missing,
+    a_stopped_instance_is_described_as_stopped,
+    a_type_has_its_disk_quantity,
+    more_than_ten_types_are_rejected,
+);
+
+fn by(ids: &[&str]) -> DescribeInstances {
+    DescribeInstances {
+        ids: Some(ids.iter().map(|id| node(id)).collect()),
+        next: None,
+    }
+}
+
+pub(crate) async fn instances_are_listed_with_type_zone_and_status(ecs: &Client, _: &World) {
+    let all = DescribeInstances::default();
+    let page = ecs.describe_instances(deadline(), &all).await.unwrap();
+    assert_eq!((page.rows.len(), page.next), (3, None));
+    for row in page.rows {
+        let far = row.id == node("i-far");
+        assert_eq!(row.zone, zone(if far { FAR_ZONE } else { ZONE }));
+        assert_eq!(row.status, InstanceStatus::Running);
+        let wanted = if far { "ecs.g7.large" } else { "ecs.g6.large" };
+        assert_eq!(row.instance_type, wanted);
+    }
+}
+
+pub(crate) async fn instances_are_found_by_id_and_unknown_ones_are_missing(ecs: &Client, _: &World) {
+    let query = by(&["i-two", "i-unknown"]);
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
+    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [node("i-two")]);
+    let page = ecs.describe_instances(deadline(), &by(&[])).await.unwrap();
+    assert_eq!(page.rows, []);
+}
+
+pub(crate) async fn a_stopped_instance_is_described_as_stopped(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"power": "5s"}}));
+    // The calls of the test advance the fake cloud to the current time.
+    let query = by(&["i-one"]);
+    ecs.describe_instances(deadline(), &query).await.unwrap();
+    assert!(world.cloud.set_instance_power(node("i-one"), false));
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
+    assert_eq!(page.rows[0].status, InstanceStatus::Stopping);
+    world.pass(5);
+    let page = ecs.describe_instances(deadline(), &query).await.unwrap();
+    assert_eq!(page.rows[0].status, InstanceStatus::Stopped);
+}
+
+pub(crate) async fn a_type_has_its_disk_quantity(ecs: &Client, _: &World) {
+    let names = ["ecs.g6.large".to_owned()];
+    let types = ecs.describe_instance_types(deadline(), &names).await.unwrap();
+    assert_eq!(types.len(), 1);
+    assert_eq!(types[0].name, names[0]);
+    assert!(types[0].disk_quantity > 1);
+}
+
+pub(crate) async fn more_than_ten_types_are_rejected(ecs: &Client, _: &World) {
+    let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
+    let outcome = ecs.describe_instance_types(deadline(), &names).await;
+    expect_error(outcome, Kind::Invalid);
+}

@@ -1,0 +1,97 @@
+//! Stale lists.
+
+use diskplugin::model::DiskStatus;
+use ecs::{Client, DescribeDisks, DescribeSnapshots, TagResources, TagTarget};
+use serde_json::json;
+
+use crate::contract::world::{
+    World, attach_to, create_essd, deadline, described, described_snapshot, detach_from, essd, node, snapshot_of, tags,
+};
+
+over_every_connection!(
+    a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
+    an_attached_disk_is_described_as_available_during_lag,
+    a_torn_read_of_a_disk_that_has_just_left_still_names_its_node,
+    what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags,
+);
+
+pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(ecs: &Client, world: &World) {
+    world.configure(json!({"stale": {"lag": "2s"}}));
+    let disk = create_essd(ecs, "new").await;
+    assert_eq!(described(ecs, &disk).await, None);
+    world.pass(3);
+    assert!(described(ecs, &disk).await.is_some());
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "new")).await;
+    let snapshot = snapshot.unwrap();
+    assert_eq!(described_snapshot(ecs, &snapshot).await, None);
+    world.pass(3);
+    assert!(described_snapshot(ecs, &snapshot).await.is_some());
+}
+
+pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &Client, world: &World) {
+    world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
+    let disk = create_essd(ecs, "lagging").await;
+    world.pass(3);
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        statuses.push(described(ecs, &disk).await.unwrap().status);
+        world.pass(1);
+    }
+    statuses.dedup();
+    let wanted = [DiskStatus::Available, DiskStatus::Attaching, DiskStatus::InUse];
+    assert_eq!(statuses, wanted);
+}
+
+pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_node(ecs: &Client, world: &World) {
+    world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
+    let disk = create_essd(ecs, "torn").await;
+    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    world.pass(10);
+    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+    world.pass(1);
+    let row = described(ecs, &disk).await.unwrap();
+    assert_eq!(row.attachments, [node("i-one")]);
+    world.pass(2);
+    assert!(described(ecs, &disk).await.unwrap().attachments.is_empty());
+}
+
+pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its_tags(ecs: &Client, world: &World) {
+    world.configure(json!({"stale": {"tags": "5s"}}));
+    let mut request = essd("tagged");
+    request.tags = tags(&[("name", "pvc-1")]);
+    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    let mut request = snapshot_of(&disk, "tagged");
+    request.tags = tags(&[("name", "pvc-1")]);
+    let snapshot = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    let found = async |key: &str| {
+        let query = DescribeDisks {
+            tags: tags(&[(key, "pvc-1")]),
+            ..DescribeDisks::default()
+        };
+        let disks = ecs.describe_disks(deadline(), &query).await.unwrap().rows;
+        let query = DescribeSnapshots {
+            tags: tags(&[(key, "pvc-1")]),
+            ..DescribeSnapshots::default()
+        };
+        let snapshots = ecs.describe_snapshots(deadline(), &query).await.unwrap().rows;
+        (disks.len(), snapshots.len())
+    };
+    assert_eq!(described(ecs, &disk).await.unwrap().tags.len(), 1);
+    assert!(described_snapshot(ecs, &snapshot).await.is_some());
+    assert_eq!(found("name").await, (0, 0));
+    world.pass(4);
+    assert_eq!(found("name").await, (0, 0));
+    world.pass(1);
+    assert_eq!(found("name").await, (1, 1));
+
+    let change = TagResources {
+        targets: TagTarget::Disks(vec![disk.clone()]),
+        tags: tags(&[("more", "pvc-1")]),
+    };
+    ecs.tag_resources(deadline(), &change).await.unwrap();
+    assert_eq!(found("more").await, (0, 0));
+    assert_eq!(found("name").await, (1, 1));
+    world.pass(5);
+    assert_eq!(found("more").await, (1, 0));
+}

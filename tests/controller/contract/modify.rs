@@ -1,0 +1,149 @@
+//! Modifying category, performance level, IOPS and bursting.
+
+use serde_json::json;
+
+use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
+use ecs::{Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
+
+use crate::contract::modify_requests::{auto, code, disk, to};
+use crate::contract::world::{World, create_essd, deadline, described};
+
+over_every_connection!(
+    a_dry_run_changes_nothing_and_tells_what_would_be_taken,
+    a_new_performance_level_applies_immediately,
+    a_new_category_requires_a_task,
+    a_failed_task_leaves_the_disk_unchanged,
+    tasks_are_listed_by_id_and_by_disk_the_newest_first,
+    bursting_is_switched_for_auto_disks_and_not_while_they_change,
+    whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched,
+);
+
+async fn task(ecs: &Client, of: &DiskId) -> Task {
+    let query = DescribeTasks::Disk(of.clone());
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
+    page.rows.into_iter().next().unwrap()
+}
+
+pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "dry").await;
+    let dry = ModifyDiskSpec {
+        dry_run: true,
+        ..auto(&disk)
+    };
+    assert_eq!(code(ecs.modify_disk_spec(deadline(), &dry).await), "DryRunOperation");
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
+    let same = ModifyDiskSpec {
+        category: Some(Category::CloudEssd),
+        performance_level: Some(PerformanceLevel::Pl1),
+        dry_run: true,
+        ..to(&disk)
+    };
+    assert_eq!(
+        code(ecs.modify_disk_spec(deadline(), &same).await),
+        "NoChangeInDiskCategoryAndPerformanceLevel"
+    );
+}
+
+pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _: &World) {
+    let disk = disk(ecs, "level", Category::CloudEssd, 500).await;
+    let request = ModifyDiskSpec {
+        performance_level: Some(PerformanceLevel::Pl2),
+        ..to(&disk)
+    };
+    let task = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+    assert_eq!(task, None);
+    let row = described(ecs, &disk).await.unwrap();
+    assert_eq!(row.performance_level.as_deref(), Some("PL2"));
+}
+
+pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"modify": "60s"}}));
+    let disk = create_essd(ecs, "auto").await;
+    let request = ModifyDiskSpec {
+        provisioned_iops: Some(1000),
+        ..auto(&disk)
+    };
+    let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+    let running = task(ecs, &disk).await;
+    assert_eq!((Some(running.id), running.status), (id, TaskStatus::Processing));
+    assert_eq!(running.resource, disk.as_str());
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
+    world.pass(60);
+    assert_eq!(task(ecs, &disk).await.status, TaskStatus::Finished);
+    let row = described(ecs, &disk).await.unwrap();
+    assert_eq!((row.category, row.provisioned_iops), (Category::CloudAuto, 1000));
+    assert_eq!(row.performance_level, None);
+}
+
+pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
+    world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
+    let disk = create_essd(ecs, "failing").await;
+    let id = ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    let ended = task(ecs, &disk).await;
+    assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
+    assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
+}
+
+pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Client, world: &World) {
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
+    let mut ids = Vec::new();
+    for (disk, category) in [
+        (&one, Category::CloudAuto),
+        (&two, Category::CloudAuto),
+        (&one, Category::CloudEssd),
+    ] {
+        let request = ModifyDiskSpec {
+            category: Some(category),
+            ..to(disk)
+        };
+        let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+        ids.push(id.unwrap());
+        world.pass(1);
+    }
+    let query = DescribeTasks::Disk(one.clone());
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
+    let of_one: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
+    assert_eq!(of_one, [ids[2].clone(), ids[0].clone()]);
+    let query = DescribeTasks::Ids(vec![ids[1].clone(), "t-unknown".parse().unwrap()]);
+    let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
+    assert_eq!((page.rows.len(), page.rows[0].id.clone()), (1, ids[1].clone()));
+}
+
+pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_change(ecs: &Client, world: &World) {
+    let burst = |disk: &DiskId, bursting| ModifyDiskAttribute {
+        disk: disk.clone(),
+        attribute: DiskAttribute::Bursting(bursting),
+    };
+    let essd = create_essd(ecs, "essd").await;
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForDiskCategoryUnsupported");
+    let small = disk(ecs, "small", Category::CloudAuto, 3).await;
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&small, true)).await;
+    assert_eq!(code(expect_error), "InvalidBurstingEnabled.DiskSizeTooSmall");
+    let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
+    for on in [true, false] {
+        ecs.modify_disk_attribute(deadline(), &burst(&disk, on)).await.unwrap();
+        assert_eq!(described(ecs, &disk).await.unwrap().bursting, on);
+    }
+    world.configure(json!({"delays": {"modify": "60s"}}));
+    let back = ModifyDiskSpec {
+        category: Some(Category::CloudEssd),
+        ..to(&disk)
+    };
+    ecs.modify_disk_spec(deadline(), &back).await.unwrap();
+    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await;
+    assert_eq!(code(expect_error), "BurstingEnabledForModifyingDiskUnsupported");
+}
+
+pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "data").await;
+    for value in [true, false] {
+        let request = ModifyDiskAttribute {
+            disk: disk.clone(),
+            attribute: DiskAttribute::DeleteWithInstance(value),
+        };
+        ecs.modify_disk_attribute(deadline(), &request).await.unwrap();
+        let row = described(ecs, &disk).await.unwrap();
+        assert_eq!(row.delete_with_instance, value);
+    }
+}

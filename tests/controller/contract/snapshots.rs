@@ -1,0 +1,253 @@
+//! Creating, restoring, deleting and expiring snapshots, and their limits.
+
+use serde_json::json;
+
+use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
+use ecs::{Client, DescribeSnapshots, Kind};
+
+use crate::contract::world::{
+    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,
+};
+
+over_every_connection!(
+    a_snapshot_is_captured_then_complete,
+    a_snapshot_of_an_older_category_is_usable_when_complete,
+    a_snapshot_is_described_as_requested,
+    a_disk_from_a_snapshot_has_its_source,
+    a_disk_from_a_snapshot_is_not_smaller,
+    a_disk_from_an_unfinished_or_unknown_snapshot_is_refused,
+    a_repeated_create_returns_the_same_snapshot,
+    a_snapshot_token_of_a_different_request_is_a_mismatch,
+    a_snapshot_of_a_missing_disk_is_not_found,
+    a_disk_of_an_older_category_has_one_snapshot_in_progress,
+    snapshots_are_listed_by_disk_and_by_id,
+    a_deleted_snapshot_is_gone_though_disks_were_made_from_it,
+    deleting_an_unknown_snapshot_is_success_or_not_found,
+    a_snapshot_expires_after_its_retention_days,
+    somebody_elses_hold_on_a_snapshot_is_refused_by_its_code,
+    snapshots_per_disk_and_in_progress_are_limited,
+);
+
+pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
+    let disk = create_essd(ecs, "source").await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = id.unwrap();
+    let row = described_snapshot(ecs, &id).await.unwrap();
+    assert_eq!(row.status, SnapshotStatus::Progressing);
+    assert_eq!((row.created, row.available), (None, false));
+    world.pass(1);
+    // Snapshots of ESSDs are usable immediately.
+    let row = described_snapshot(ecs, &id).await.unwrap();
+    assert_eq!(row.status, SnapshotStatus::Progressing);
+    assert!(row.available);
+    let time = row.created.map(|at| (at.as_second(), at.subsec_nanosecond()));
+    assert_eq!(time, Some((world.now().as_second(), 0)));
+    world.pass(4);
+    let row = described_snapshot(ecs, &id).await.unwrap();
+    assert_eq!(row.status, SnapshotStatus::Accomplished);
+}
+
+pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
+    let mut legacy = essd("legacy");
+    legacy.category = Category::CloudSsd;
+    let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = id.unwrap();
+    world.pass(4);
+    assert!(!described_snapshot(ecs, &id).await.unwrap().available);
+    world.pass(1);
+    assert!(described_snapshot(ecs, &id).await.unwrap().available);
+}
+
+pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let mut wanted = snapshot_of(&disk, "wanted");
+    wanted.tags = tags(&[("k", "v")]);
+    wanted.retention_days = Some(7);
+    let id = ecs.create_snapshot(deadline(), &wanted).await.unwrap();
+    let row = described_snapshot(ecs, &id).await.unwrap();
+    assert_eq!((row.id, row.name), (id, "wanted".to_owned()));
+    assert_eq!((row.source_disk, row.source_size), (Some(disk), Gib(20)));
+    assert_eq!(row.tags, wanted.tags);
+}
+
+pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let mut restored = essd("restored");
+    restored.snapshot = Some(snapshot.unwrap());
+    restored.size = Gib(40);
+    let id = ecs.create_disk(deadline(), &restored).await.unwrap();
+    let row = described(ecs, &id).await.unwrap();
+    assert_eq!((row.source_snapshot, row.size), (restored.snapshot, Gib(40)));
+}
+
+pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &Client, _: &World) {
+    let mut large = essd("large");
+    large.size = Gib(40);
+    let disk = ecs.create_disk(deadline(), &large).await.unwrap();
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let mut restored = essd("restored");
+    restored.snapshot = Some(snapshot.unwrap());
+    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::OutOfRange);
+    assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
+}
+
+pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
+    let disk = create_essd(ecs, "source").await;
+    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let mut restored = essd("restored");
+    restored.snapshot = Some(snapshot.unwrap());
+    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
+    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
+    restored.snapshot = Some("s-unknown".parse().unwrap());
+    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::NotFound);
+    assert_eq!(error.code(), Some("InvalidSnapshotId.NotFound"));
+}
+
+pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let first = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    world.pass(60);
+    let second = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    assert_eq!(first.unwrap(), second.unwrap());
+    assert_eq!(world.snapshots(), 1);
+}
+
+pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
+    let request = snapshot_of(&one, "name");
+    ecs.create_snapshot(deadline(), &request).await.unwrap();
+    let outcome = ecs.create_snapshot(deadline(), &snapshot_of(&two, "name")).await;
+    expect_error(outcome, Kind::TokenMismatch);
+    assert_eq!(world.snapshots(), 1);
+}
+
+pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
+    let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
+    let error = expect_error(ecs.create_snapshot(deadline(), &request).await, Kind::NotFound);
+    assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
+}
+
+pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs: &Client, world: &World) {
+    for alternatives in ["first", "last"] {
+        world.configure(json!({
+            "rules": {"alternatives": alternatives}, "delays": {"snapshot": "5s"}
+        }));
+        let mut legacy = essd(alternatives);
+        legacy.category = Category::CloudEfficiency;
+        let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
+        let one = snapshot_of(&disk, &format!("one-{alternatives}"));
+        let two = snapshot_of(&disk, &format!("two-{alternatives}"));
+        ecs.create_snapshot(deadline(), &one).await.unwrap();
+        expect_error(ecs.create_snapshot(deadline(), &two).await, Kind::Conflict);
+        world.pass(5);
+        ecs.create_snapshot(deadline(), &two).await.unwrap();
+    }
+}
+
+pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &World) {
+    let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
+    let of_one = ecs.create_snapshot(deadline(), &snapshot_of(&one, "of-one")).await;
+    ecs.create_snapshot(deadline(), &snapshot_of(&two, "of-two"))
+        .await
+        .unwrap();
+    let by_disk = DescribeSnapshots {
+        disk: Some(one),
+        ..DescribeSnapshots::default()
+    };
+    let page = ecs.describe_snapshots(deadline(), &by_disk).await.unwrap();
+    let ids: Vec<_> = page.rows.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, [of_one.unwrap()]);
+    let nothing = DescribeSnapshots {
+        ids: Some(vec![]),
+        ..DescribeSnapshots::default()
+    };
+    let page = ecs.describe_snapshots(deadline(), &nothing).await.unwrap();
+    assert_eq!(page.rows, []);
+    let unknown = "s-unknown".parse().unwrap();
+    assert_eq!(described_snapshot(ecs, &unknown).await, None);
+}
+
+pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(ecs: &Client, _: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let id = id.unwrap();
+    let mut restored = essd("restored");
+    restored.snapshot = Some(id.clone());
+    ecs.create_disk(deadline(), &restored).await.unwrap();
+    ecs.delete_snapshot(deadline(), &id).await.unwrap();
+    assert_eq!(described_snapshot(ecs, &id).await, None);
+}
+
+pub(crate) async fn deleting_an_unknown_snapshot_is_success_or_not_found(ecs: &Client, world: &World) {
+    let id = "s-unknown".parse().unwrap();
+    ecs.delete_snapshot(deadline(), &id).await.unwrap();
+    world.configure(json!({"rules": {"missing_is_error": true}}));
+    expect_error(ecs.delete_snapshot(deadline(), &id).await, Kind::NotFound);
+}
+
+pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, world: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let mut request = snapshot_of(&disk, "kept");
+    request.retention_days = Some(1);
+    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    world.pass(24 * 3600 - 1);
+    assert!(described_snapshot(ecs, &id).await.is_some());
+    world.pass(1);
+    assert_eq!(described_snapshot(ecs, &id).await, None);
+    for days in [0, 65537] {
+        request.retention_days = Some(days);
+        request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
+        let error = ecs.create_snapshot(deadline(), &request).await.unwrap_err();
+        assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
+    }
+}
+
+pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs: &Client, world: &World) {
+    let disk = create_essd(ecs, "source").await;
+    let id = ecs
+        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
+        .await
+        .unwrap();
+    for (hold, code) in [
+        ("images", "SnapshotCreatedImage"),
+        ("locked", "InvalidOperation.SnapshotIsLocked"),
+    ] {
+        world.configure(json!({"holds": {hold: [id.as_str()]}}));
+        let error = ecs.delete_snapshot(deadline(), &id).await.unwrap_err();
+        assert_eq!(error.code(), Some(code));
+        world.configure(json!({"holds": null}));
+    }
+    world.configure(json!({"holds": {"archived": [id.as_str()]}}));
+    let mut restored = essd("restored");
+    restored.snapshot = Some(id.clone());
+    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
+    assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
+    ecs.delete_snapshot(deadline(), &id).await.unwrap();
+}
+
+pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client, world: &World) {
+    world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
+    let disk = create_essd(ecs, "source").await;
+    let take = async |n: usize| {
+        ecs.create_snapshot(deadline(), &snapshot_of(&disk, &format!("cut-{n}")))
+            .await
+    };
+    for n in 0..10 {
+        take(n).await.unwrap();
+    }
+    let error = take(10).await.unwrap_err();
+    assert_eq!(error.code(), Some("QuotaExceed.ConcurrentSnapshotQuota"));
+    assert_eq!(error.kind(), Kind::Conflict);
+    world.pass(60);
+    world.configure(json!({"delays": {"snapshot": "0s"}}));
+    for n in 10..256 {
+        take(n).await.unwrap();
+    }
+    let error = take(256).await.unwrap_err();
+    assert_eq!(error.code(), Some("QuotaExceed.SnapshotQuota"));
+}

@@ -1,0 +1,210 @@
+//! A fake cloud whose clock the test controls, and a client of it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::model::{ClientToken, Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
+use ecs::credential::Credentials;
+use ecs::sign::Scheme;
+use ecs::{
+    AttachDisk, Client, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result, ServerClock,
+    Settings,
+};
+use fake_ecs::{Clock, Cloud, Options};
+use jiff::Timestamp;
+use serde_json::Value;
+use wiremock::MockServer;
+
+pub(crate) use crate::common::ecs::essd;
+use crate::common::memory_cloud;
+
+pub(crate) const ZONE: &str = "cn-beijing-a";
+pub(crate) const FAR_ZONE: &str = "cn-beijing-b";
+
+/// How the client is connected to the fake cloud.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Connection {
+    Memory,
+    Http(Scheme),
+}
+
+impl Connection {
+    pub(crate) const HTTP_V1: Self = Self::Http(Scheme::V1);
+    pub(crate) const HTTP_V3: Self = Self::Http(Scheme::V3);
+}
+
+/// The clock of a fake cloud and of its client.
+#[derive(Debug)]
+struct Time(Mutex<Timestamp>);
+
+impl Clock for Time {
+    fn now(&self) -> Timestamp {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// A fake cloud with two instances in one zone and a third one in another, of a type that supports only ESSDs and
+/// AutoPL disks.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) ecs: Client,
+    pub(crate) cloud: Cloud,
+    /// Server for additional mocks; `None` in memory.
+    pub(crate) server: Option<MockServer>,
+    time: Arc<Time>,
+}
+
+impl World {
+    pub(crate) async fn open(connection: Connection) -> Self {
+        let nodes = format!("--nodes=i-one={ZONE},i-two={ZONE},i-far={FAR_ZONE}=ecs.g7.large");
+        let options = Options::from_flags([nodes.as_str()]).unwrap();
+        // Not a whole second: responses have no fractions.
+        let start = "2026-01-15T08:00:00.25Z".parse().unwrap();
+        let time = Arc::new(Time(Mutex::new(start)));
+        let cloud = Cloud::in_memory(&options, Arc::clone(&time) as _);
+        let (server, ecs) = match connection {
+            Connection::Memory => (None, memory_cloud::client(&cloud)),
+            Connection::Http(scheme) => {
+                let server = MockServer::start().await;
+                cloud.mount(&server).await;
+                let clock = Arc::new(memory_cloud::CloudClock(cloud.clone()));
+                let ecs = client(&server.uri(), scheme, clock, &options);
+                (Some(server), ecs)
+            }
+        };
+        Self {
+            ecs,
+            cloud,
+            server,
+            time,
+        }
+    }
+
+    /// Advances the clock.
+    pub(crate) fn pass(&self, seconds: u64) {
+        *self.time.0.lock().unwrap() += Duration::from_secs(seconds);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.time.now()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "reads well with json!")]
+    pub(crate) fn configure(&self, patch: Value) {
+        self.cloud.configure(&patch).unwrap();
+    }
+
+    /// The number of disks, without lag.
+    pub(crate) fn disks(&self) -> usize {
+        self.cloud.state()["disks"].as_array().unwrap().len()
+    }
+
+    /// The number of snapshots, without lag.
+    pub(crate) fn snapshots(&self) -> usize {
+        self.cloud.state()["snapshots"].as_array().unwrap().len()
+    }
+
+    /// The number of calls of an action.
+    pub(crate) fn calls(&self, action: &str) -> u64 {
+        self.cloud.counts().get(action).map_or(0, |count| count.calls)
+    }
+}
+
+/// A client of a fake cloud over HTTP.
+pub(crate) fn client(
+    endpoint: &str,
+    scheme: Scheme,
+    clock: Arc<dyn diskplugin::base::Clock>,
+    options: &Options,
+) -> Client {
+    let key = Credentials::new(options.access_key_id.expose(), options.access_key_secret.expose());
+    let client = Client::new(Settings {
+        server: endpoint.parse().unwrap(),
+        region: options.region.parse().unwrap(),
+        scheme,
+        credentials: Arc::new(key),
+        clock: ServerClock::new(clock),
+    });
+    client.unwrap()
+}
+
+pub(crate) fn deadline() -> Deadline {
+    Deadline::after(Duration::from_secs(20))
+}
+
+pub(crate) fn zone(name: &str) -> ZoneId {
+    name.parse().unwrap()
+}
+
+pub(crate) fn node(id: &str) -> InstanceId {
+    id.parse().unwrap()
+}
+
+pub(crate) fn tags(pairs: &[(&str, &str)]) -> Tags {
+    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+pub(crate) fn snapshot_of(disk: &DiskId, name: &str) -> CreateSnapshot {
+    CreateSnapshot {
+        disk: disk.clone(),
+        name: name.to_owned(),
+        retention_days: None,
+        resource_group: None,
+        tags: Tags::new(),
+        token: ClientToken::derive("CreateSnapshot", [name]),
+    }
+}
+
+pub(crate) fn attach_to(disk: &DiskId, instance: &str) -> AttachDisk {
+    AttachDisk {
+        disk: disk.clone(),
+        instance: node(instance),
+        force: false,
+        delete_with_instance: false,
+    }
+}
+
+pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
+    DetachDisk {
+        disk: disk.clone(),
+        instance: node(instance),
+        delete_with_instance: false,
+    }
+}
+
+/// A new 20 GiB ESSD.
+pub(crate) async fn create_essd(ecs: &Client, name: &str) -> DiskId {
+    ecs.create_disk(deadline(), &essd(name)).await.unwrap()
+}
+
+/// The described disk, if any.
+pub(crate) async fn described(ecs: &Client, disk: &DiskId) -> Option<Disk> {
+    let query = DescribeDisks {
+        ids: Some(vec![disk.clone()]),
+        ..DescribeDisks::default()
+    };
+    let page = ecs.describe_disks(deadline(), &query).await.unwrap();
+    assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
+    page.rows.into_iter().next()
+}
+
+/// The described snapshot, if any.
+pub(crate) async fn described_snapshot(ecs: &Client, snapshot: &SnapshotId) -> Option<Snapshot> {
+    let query = DescribeSnapshots {
+        ids: Some(vec![snapshot.clone()]),
+        ..DescribeSnapshots::default()
+    };
+    let page = ecs.describe_snapshots(deadline(), &query).await.unwrap();
+    assert!(page.rows.len() <= 1 && page.next.is_none(), "{page:?}");
+    page.rows.into_iter().next()
+}
+
+/// The error, which must be of this kind.
+#[track_caller]
+pub(crate) fn expect_error<T: std::fmt::Debug>(outcome: Result<T>, kind: Kind) -> Error {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+    error
+}

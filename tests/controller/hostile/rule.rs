@@ -1,0 +1,225 @@
+//! What each field may hold, and what a request that breaks it is answered. By the field's full
+//! name: a field that the proto gains has no rule, and fails until somebody thinks of it.
+
+use prost_reflect::{FieldDescriptor, MapKey, Value};
+use tonic::Code;
+
+/// Longest text that CSI allows in a field, in bytes (CSI, "Size Limits").
+pub(crate) const LONGEST: usize = 128;
+/// Largest map, keys and values together.
+pub(crate) const LARGEST: usize = 4096;
+
+/// What a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The id of something that must be there.
+    Id,
+    /// The id of something that shall be gone: what cannot be there is gone.
+    Gone,
+    /// The same; empty means all.
+    GoneOrAll,
+    /// A filter: what matches nothing is an empty list, nothing means all.
+    Filter,
+    /// A name that the caller chooses.
+    Name,
+    /// Where a list goes on.
+    Token,
+    /// How many entries.
+    Count,
+    /// Bytes, at least.
+    Size,
+    /// Bytes, at most.
+    Limit,
+    /// One of few words.
+    Choice,
+    /// Ids of things that must all be there; at least one.
+    Sources,
+    /// Ids of the snapshots in a group; none says nothing.
+    Members,
+    /// One of them: what cannot be one is in no group.
+    Member,
+    /// Words that the driver passes on.
+    Flags,
+    /// A text that must be empty.
+    Unused,
+    /// Keys that the driver knows, and no others.
+    Known,
+    /// Keys of the caller.
+    Any,
+    /// Zone and the like.
+    Segments,
+    /// A message that must be there.
+    Required,
+    /// One of a oneof that must have one.
+    OneOf,
+    /// May be missing.
+    Optional,
+    /// At least one.
+    Many,
+    /// True and false are both fine.
+    Free,
+}
+
+/// The rule of a field.
+pub(crate) fn of(field: &FieldDescriptor) -> Rule {
+    let name = field.full_name().trim_start_matches("csi.v1.").to_owned();
+    match name.as_str() {
+        "CreateVolumeRequest.name" | "CreateSnapshotRequest.name" | "CreateVolumeGroupSnapshotRequest.name" => {
+            Rule::Name
+        }
+        "ControllerPublishVolumeRequest.volume_id"
+        | "ControllerPublishVolumeRequest.node_id"
+        | "ValidateVolumeCapabilitiesRequest.volume_id"
+        | "CreateSnapshotRequest.source_volume_id"
+        | "GetSnapshotRequest.snapshot_id"
+        | "ControllerExpandVolumeRequest.volume_id"
+        | "ControllerGetVolumeRequest.volume_id"
+        | "ControllerGetVolumeHealthRequest.volume_id"
+        | "ControllerModifyVolumeRequest.volume_id"
+        | "GetVolumeGroupSnapshotRequest.group_snapshot_id"
+        | "VolumeContentSource.SnapshotSource.snapshot_id"
+        | "VolumeContentSource.VolumeSource.volume_id" => Rule::Id,
+        "DeleteVolumeRequest.volume_id"
+        | "DeleteSnapshotRequest.snapshot_id"
+        | "DeleteVolumeGroupSnapshotRequest.group_snapshot_id"
+        | "ControllerUnpublishVolumeRequest.volume_id" => Rule::Gone,
+        "ControllerUnpublishVolumeRequest.node_id" => Rule::GoneOrAll,
+        "ListSnapshotsRequest.source_volume_id" | "ListSnapshotsRequest.snapshot_id" => Rule::Filter,
+        "ListVolumesRequest.starting_token"
+        | "ControllerListVolumeHealthRequest.starting_token"
+        | "ListSnapshotsRequest.starting_token" => Rule::Token,
+        "ListVolumesRequest.max_entries"
+        | "ControllerListVolumeHealthRequest.max_entries"
+        | "ListSnapshotsRequest.max_entries" => Rule::Count,
+        "CapacityRange.required_bytes" => Rule::Size,
+        "CapacityRange.limit_bytes" => Rule::Limit,
+        "CreateVolumeGroupSnapshotRequest.source_volume_ids" => Rule::Sources,
+        "DeleteVolumeGroupSnapshotRequest.snapshot_ids" | "GetVolumeGroupSnapshotRequest.snapshot_ids" => Rule::Members,
+        "VolumeCapability.AccessMode.mode" => Rule::Choice,
+        "VolumeCapability.MountVolume.fs_type" => Rule::Choice,
+        "VolumeCapability.MountVolume.mount_flags" => Rule::Flags,
+        "VolumeCapability.MountVolume.volume_mount_group" => Rule::Unused,
+        "CreateVolumeRequest.parameters"
+        | "CreateVolumeRequest.mutable_parameters"
+        | "GetCapacityRequest.parameters"
+        | "CreateSnapshotRequest.parameters"
+        | "CreateVolumeGroupSnapshotRequest.parameters"
+        | "ControllerModifyVolumeRequest.mutable_parameters"
+        | "ValidateVolumeCapabilitiesRequest.parameters"
+        | "ValidateVolumeCapabilitiesRequest.mutable_parameters" => Rule::Known,
+        "ControllerPublishVolumeRequest.volume_context" | "ValidateVolumeCapabilitiesRequest.volume_context" => {
+            Rule::Any
+        }
+        "Topology.segments" => Rule::Segments,
+        "CreateVolumeRequest.volume_capabilities" | "ValidateVolumeCapabilitiesRequest.volume_capabilities" => {
+            Rule::Many
+        }
+        "ControllerPublishVolumeRequest.volume_capability"
+        | "VolumeCapability.access_mode"
+        | "ControllerExpandVolumeRequest.capacity_range" => Rule::Required,
+        "VolumeCapability.block"
+        | "VolumeCapability.mount"
+        | "VolumeContentSource.snapshot"
+        | "VolumeContentSource.volume" => Rule::OneOf,
+        "CreateVolumeRequest.capacity_range"
+        | "CreateVolumeRequest.volume_content_source"
+        | "CreateVolumeRequest.accessibility_requirements"
+        | "CreateSnapshotRequest.accessibility_requirements"
+        | "ControllerExpandVolumeRequest.volume_capability"
+        | "GetCapacityRequest.volume_capabilities"
+        | "GetCapacityRequest.accessible_topology"
+        | "TopologyRequirement.requisite"
+        | "TopologyRequirement.preferred" => Rule::Optional,
+        "ControllerPublishVolumeRequest.readonly" => Rule::Free,
+        name if name.ends_with(".secrets") => Rule::Any,
+        name => panic!("{name} is new: say in tests/controller/hostile/rule.rs what it may hold"),
+    }
+}
+
+/// What a request with this value in one field must be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// This code, the field's name, and no cloud call.
+    Refused(Code),
+    /// Success without a cloud call.
+    Quiet,
+    /// It is no worse than another value: success, or a refusal for what it means.
+    Fine,
+}
+
+impl Rule {
+    /// What a value of the field is answered. None stands for a field that was taken away.
+    pub(crate) fn expect(self, value: Option<&Value>) -> Expect {
+        const INVALID: Expect = Expect::Refused(Code::InvalidArgument);
+        match (self, value) {
+            (Self::Free | Self::Optional, _) => Expect::Fine,
+            // Nothing is said by an empty message that says which one it is.
+            (Self::OneOf, Some(_)) => Expect::Fine,
+            (Self::Required | Self::OneOf | Self::Many, _) => INVALID,
+            (Self::Choice, Some(Value::EnumNumber(_))) => INVALID,
+            (Self::Size | Self::Limit, Some(Value::I64(bytes))) if *bytes < 0 => INVALID,
+            (Self::Size, Some(Value::I64(i64::MAX))) => Expect::Refused(Code::OutOfRange),
+            (Self::Count, Some(Value::I32(count))) if *count < 0 => INVALID,
+            (_, Some(Value::Map(map))) => {
+                let pairs = map.iter().map(|(key, value)| {
+                    let MapKey::String(key) = key else {
+                        unreachable!("keys are texts")
+                    };
+                    key.len() + value.as_str().map_or(0, str::len)
+                });
+                match self {
+                    _ if pairs.sum::<usize>() > LARGEST => INVALID,
+                    Self::Any => Expect::Fine,
+                    _ if map.is_empty() && self == Self::Known => Expect::Fine,
+                    _ => INVALID,
+                }
+            }
+            (Self::Sources | Self::Members, Some(Value::List(ids))) => {
+                let texts = || ids.iter().filter_map(Value::as_str);
+                if texts().map(str::len).sum::<usize>() > LARGEST {
+                    return INVALID;
+                }
+                let one = if self == Self::Sources { Self::Id } else { Self::Member };
+                let bad = texts().map(|text| one.expect_text(text));
+                let bad = bad.filter(|expect| *expect != Expect::Fine);
+                bad.last().unwrap_or(Expect::Fine)
+            }
+            (_, Some(Value::List(flags))) => {
+                let texts = || flags.iter().filter_map(Value::as_str);
+                let odd = |text: &str| text.is_empty() || text.chars().any(char::is_control);
+                match texts().map(str::len).sum::<usize>() > LARGEST || texts().any(odd) {
+                    true => INVALID,
+                    false => Expect::Fine,
+                }
+            }
+            (_, Some(Value::String(text))) => self.expect_text(text),
+            (Self::Id | Self::Gone | Self::Name | Self::Sources, None) => INVALID,
+            (_, _) => Expect::Fine,
+        }
+    }
+
+    fn expect_text(self, text: &str) -> Expect {
+        const INVALID: Expect = Expect::Refused(Code::InvalidArgument);
+        // What could be an id of the cloud is for the cloud to know.
+        let plausible = ["d-", "s-", "i-", "sg-", "ssg-"].iter().any(|start| {
+            let body = text.strip_prefix(start);
+            body.is_some_and(|body| !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric()))
+        });
+        match self {
+            Self::Id | Self::Gone | Self::Name if text.is_empty() => INVALID,
+            Self::GoneOrAll | Self::Filter | Self::Token | Self::Unused | Self::Choice if text.is_empty() => {
+                Expect::Fine
+            }
+            Self::Token => Expect::Refused(Code::Aborted),
+            Self::Unused => INVALID,
+            _ if text.len() > LONGEST => INVALID,
+            Self::Name if text.chars().any(char::is_control) => INVALID,
+            Self::Name => Expect::Fine,
+            Self::Choice => INVALID,
+            _ if plausible => Expect::Fine,
+            Self::Id => Expect::Refused(Code::NotFound),
+            Self::Member => INVALID,
+            _ => Expect::Quiet,
+        }
+    }
+}

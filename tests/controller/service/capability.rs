@@ -1,0 +1,224 @@
+//! Access types, access modes and capabilities.
+
+use tonic::{Code, Request};
+
+use diskplugin::csi::controller::Service;
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::controller_service_capability::Type;
+use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
+use diskplugin::csi::proto::volume_capability::AccessType;
+use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+use diskplugin::csi::proto::{
+    ControllerGetCapabilitiesRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
+    ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse, VolumeCapability,
+};
+
+use crate::service::kit::{NODE, Stage, block, capability, code, mount, new_volume, parameters, proven, publication};
+
+fn modes() -> [(Mode, bool); 8] {
+    [
+        (Mode::Unknown, false),
+        (Mode::SingleNodeWriter, true),
+        (Mode::SingleNodeReaderOnly, true),
+        (Mode::MultiNodeReaderOnly, false),
+        (Mode::MultiNodeSingleWriter, false),
+        (Mode::MultiNodeMultiWriter, false),
+        (Mode::SingleNodeSingleWriter, true),
+        (Mode::SingleNodeMultiWriter, true),
+    ]
+}
+
+fn accesses() -> [Option<AccessType>; 3] {
+    [None, mount().access_type, block().access_type]
+}
+
+async fn validate(
+    stage: &Stage,
+    volume: &str,
+    capabilities: Vec<VolumeCapability>,
+) -> Result<ValidateVolumeCapabilitiesResponse, tonic::Status> {
+    let request = ValidateVolumeCapabilitiesRequest {
+        volume_id: volume.to_owned(),
+        volume_capabilities: capabilities,
+        ..Default::default()
+    };
+    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
+    answer.map(tonic::Response::into_inner)
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for access in accesses() {
+        for (mode, fine) in modes() {
+            let fine = fine && access.is_some();
+            let one = capability(mode, access.clone());
+            let new = CreateVolumeRequest {
+                volume_capabilities: vec![mount(), one.clone()],
+                ..new_volume("pvc-1")
+            };
+            let created = stage.create(new).await.map(|_| ());
+            let mut publish = publication(&volume, NODE);
+            publish.volume_capability = Some(one.clone());
+            let published = stage.service.controller_publish_volume(Request::new(publish)).await;
+            let validated = validate(&stage, &volume, vec![one]).await.unwrap();
+            for outcome in [created, published.map(|_| ())] {
+                match outcome {
+                    Ok(()) => assert!(fine, "{access:?} {mode:?}"),
+                    Err(status) => {
+                        assert!(!fine, "{access:?} {mode:?}: {status}");
+                        assert_eq!(status.code(), Code::InvalidArgument);
+                    }
+                }
+            }
+            assert_eq!(validated.confirmed.is_some(), fine, "{access:?} {mode:?}");
+            assert_eq!(validated.message.is_empty(), fine, "{validated:?}");
+            stage.unpublish(&volume, NODE).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    for mode in [
+        Mode::MultiNodeReaderOnly,
+        Mode::MultiNodeSingleWriter,
+        Mode::MultiNodeMultiWriter,
+    ] {
+        for (access, reason) in [
+            (mount().access_type, "volumeMode Block"),
+            (block().access_type, "multiAttach"),
+        ] {
+            let new = CreateVolumeRequest {
+                volume_capabilities: vec![capability(mode, access.clone())],
+                ..new_volume("pvc-2")
+            };
+            let refused = stage.create(new).await.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            for part in [mode.as_str_name(), reason] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+            stage.cloud.clear_calls();
+            let mut publish = publication(&volume, NODE);
+            publish.volume_capability = Some(capability(mode, access));
+            let publish = Request::new(publish);
+            let refused = stage.service.controller_publish_volume(publish).await;
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument);
+            assert!(refused.message().contains(reason), "{refused}");
+            assert_eq!(stage.calls("AttachDisk"), 0);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_only_publish_is_passed_to_the_node_and_conflicts_with_a_writable_one() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let stage = Stage::new(&[stale]);
+        for (first, name) in [(false, "pvc-1"), (true, "pvc-2")] {
+            let volume = stage.volume(name).await;
+            let publish = async |readonly| {
+                let request = ControllerPublishVolumeRequest {
+                    readonly,
+                    ..publication(&volume, NODE)
+                };
+                let answer = stage.service.controller_publish_volume(Request::new(request));
+                answer.await.map(|answer| answer.into_inner().publish_context)
+            };
+            for _ in 0..2 {
+                let context = publish(first).await.unwrap();
+                let key = diskplugin::model::context::ATTACHED_READ_ONLY;
+                assert_eq!(context.contains_key(key), first, "{context:?}");
+            }
+            let refused = publish(!first).await.unwrap_err();
+            assert_eq!(refused.code(), Code::AlreadyExists, "{stale}: {refused}");
+            for part in [&volume, NODE, "read-only"] {
+                assert!(refused.message().contains(part), "{refused}");
+            }
+            stage.unpublish(&volume, NODE).await.unwrap();
+            assert!(publish(!first).await.is_ok(), "{stale}");
+            stage.unpublish(&volume, NODE).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn validation_confirms_capabilities_or_returns_the_reason() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let mut request = ValidateVolumeCapabilitiesRequest {
+        volume_id: volume.clone(),
+        volume_capabilities: vec![mount(), block()],
+        volume_context: parameters(&[("fsType", "xfs")]),
+        parameters: parameters(&[("type", "cloud_essd")]),
+        ..Default::default()
+    };
+    let answer = stage
+        .service
+        .validate_volume_capabilities(Request::new(request.clone()))
+        .await;
+    let confirmed = answer.unwrap().into_inner().confirmed.unwrap();
+    assert_eq!(confirmed.volume_capabilities, request.volume_capabilities);
+    assert_eq!(confirmed.volume_context, request.volume_context);
+    request.parameters = parameters(&[("type", "gold")]);
+    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
+    let answer = answer.unwrap().into_inner();
+    assert!(
+        answer.confirmed.is_none() && answer.message.contains("gold"),
+        "{answer:?}"
+    );
+    assert_eq!(
+        code(proven(async || validate(&stage, "d-none", vec![mount()]).await).await),
+        Code::NotFound
+    );
+    assert_eq!(code(validate(&stage, &volume, vec![]).await), Code::InvalidArgument);
+    assert_eq!(code(validate(&stage, "", vec![mount()]).await), Code::InvalidArgument);
+}
+
+#[tokio::test(start_paused = true)]
+async fn published_nodes_are_listed_only_if_enabled() {
+    let service = Stage::new(&[]).service.with_published_nodes(true);
+    let mut expected = CAPABILITIES.to_vec();
+    expected.push("LIST_VOLUMES_PUBLISHED_NODES");
+    expected.sort_unstable();
+    assert_eq!(capabilities(&service).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_advertised_capabilities_are_exactly_the_implemented_rpcs() {
+    assert_eq!(capabilities(&Stage::new(&[]).service).await, CAPABILITIES);
+}
+
+const CAPABILITIES: [&str; 15] = [
+    "CLONE_VOLUME",
+    "CREATE_DELETE_SNAPSHOT",
+    "CREATE_DELETE_VOLUME",
+    "EXPAND_VOLUME",
+    "GET_CAPACITY",
+    "GET_SNAPSHOT",
+    "GET_VOLUME",
+    "GET_VOLUME_HEALTH",
+    "LIST_SNAPSHOTS",
+    "LIST_VOLUMES",
+    "LIST_VOLUME_HEALTH",
+    "MODIFY_VOLUME",
+    "PUBLISH_READONLY",
+    "PUBLISH_UNPUBLISH_VOLUME",
+    "SINGLE_NODE_MULTI_WRITER",
+];
+
+async fn capabilities(service: &Service) -> Vec<&'static str> {
+    let request = Request::new(ControllerGetCapabilitiesRequest {});
+    let answer = service.controller_get_capabilities(request).await.unwrap();
+    let capabilities = answer.into_inner().capabilities.into_iter();
+    let types = capabilities.map(|capability| match capability.r#type {
+        Some(Type::Rpc(rpc)) => rpc.r#type(),
+        None => Rpc::Unknown,
+    });
+    let mut types: Vec<_> = types.map(|rpc| rpc.as_str_name()).collect();
+    types.sort_unstable();
+    types
+}

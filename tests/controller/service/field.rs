@@ -1,0 +1,147 @@
+//! Missing, too long and invalid fields are rejected by name without a cloud call.
+
+use tonic::{Code, Request, Status};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{
+    CapacityRange, ControllerExpandVolumeRequest, ControllerPublishVolumeRequest, CreateSnapshotRequest,
+    CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest, VolumeContentSource,
+};
+
+use crate::service::kit::{NODE, Stage, new_volume, parameters, publication, range};
+
+#[track_caller]
+fn names<T: std::fmt::Debug>(answer: Result<T, Status>, field: &str) {
+    let status = answer.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    assert!(status.message().contains(field), "{field}: {}", status.message());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
+    let stage = Stage::new(&[]);
+    names(stage.create(new_volume("")).await, "name");
+    let bare = CreateVolumeRequest {
+        volume_capabilities: vec![],
+        ..new_volume("pvc-1")
+    };
+    names(stage.create(bare).await, "volume_capabilities");
+    names(stage.delete("").await, "volume_id");
+    names(stage.publish("", NODE).await, "volume_id");
+    names(stage.publish("d-1", "").await, "node_id");
+    let bare = ControllerPublishVolumeRequest {
+        volume_capability: None,
+        ..publication("d-1", NODE)
+    };
+    names(
+        stage.service.controller_publish_volume(Request::new(bare)).await,
+        "volume_capability",
+    );
+    names(stage.unpublish("", NODE).await, "volume_id");
+    names(stage.snapshot("", "d-1").await, "name");
+    names(stage.snapshot("snap", "").await, "source_volume_id");
+    names(stage.delete_snapshot("").await, "snapshot_id");
+    names(stage.expand("", 20).await, "volume_id");
+    let bare = ControllerExpandVolumeRequest {
+        volume_id: "d-1".to_owned(),
+        ..Default::default()
+    };
+    names(
+        stage.service.controller_expand_volume(Request::new(bare)).await,
+        "capacity_range",
+    );
+    assert!(stage.cloud.counts().is_empty(), "{:?}", stage.cloud.counts());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_size_is_rejected_with_its_value() {
+    let stage = Stage::new(&[]);
+    for (wrong, part) in [
+        (
+            range(20, 10),
+            "limit_bytes 10737418240 is below required_bytes 21474836480",
+        ),
+        (
+            CapacityRange {
+                required_bytes: -1,
+                limit_bytes: 0,
+            },
+            "required_bytes -1",
+        ),
+        (
+            CapacityRange {
+                required_bytes: 0,
+                limit_bytes: -5,
+            },
+            "limit_bytes -5",
+        ),
+    ] {
+        let request = CreateVolumeRequest {
+            capacity_range: Some(wrong),
+            ..new_volume("pvc-1")
+        };
+        names(stage.create(request).await, part);
+    }
+    let request = CreateVolumeRequest {
+        capacity_range: Some(CapacityRange {
+            required_bytes: i64::MAX,
+            limit_bytes: 0,
+        }),
+        ..new_volume("pvc-1")
+    };
+    assert_eq!(stage.create(request).await.unwrap_err().code(), Code::OutOfRange);
+    assert_eq!(stage.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_any_text_of_at_most_128_bytes() {
+    let stage = Stage::new(&[]);
+    for name in ["x", "9 lives/ü", "auto-1", &"n".repeat(128), &"é".repeat(64)] {
+        let volume = stage.create(new_volume(name)).await;
+        let volume = volume.unwrap_or_else(|status| panic!("{name}: {status}"));
+        assert_eq!(stage.create(new_volume(name)).await.unwrap(), volume, "{name}");
+        let snapshot = stage.snapshot(name, &volume.volume_id).await;
+        snapshot.unwrap_or_else(|status| panic!("{name}: {status}"));
+    }
+    names(stage.create(new_volume(&"n".repeat(129))).await, "129 bytes");
+    names(stage.create(new_volume("a\u{7}b")).await, "control characters");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unsupported_fields_are_rejected_by_name() {
+    let stage = Stage::new(&[]);
+    let request = CreateVolumeRequest {
+        volume_content_source: Some(VolumeContentSource { r#type: None }),
+        ..new_volume("pvc-1")
+    };
+    names(stage.create(request).await, "neither");
+    let mutable = parameters(&[("iops", "9000")]);
+    let request = CreateVolumeRequest {
+        mutable_parameters: mutable,
+        ..new_volume("pvc-1")
+    };
+    names(stage.create(request).await, "iops");
+    let request = CreateSnapshotRequest {
+        name: "snap".to_owned(),
+        source_volume_id: "d-1".to_owned(),
+        parameters: parameters(&[("retention", "3")]),
+        ..Default::default()
+    };
+    names(stage.service.create_snapshot(Request::new(request)).await, "retention");
+    let request = ListVolumesRequest {
+        max_entries: -1,
+        ..Default::default()
+    };
+    names(
+        stage.service.list_volumes(Request::new(request)).await,
+        "max_entries -1",
+    );
+    let request = ListSnapshotsRequest {
+        max_entries: -1,
+        ..Default::default()
+    };
+    names(
+        stage.service.list_snapshots(Request::new(request)).await,
+        "max_entries -1",
+    );
+}

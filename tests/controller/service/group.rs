@@ -1,0 +1,214 @@
+//! The GroupController service, and groups in the Controller service.
+
+use tonic::{Code, Request};
+
+use diskplugin::csi::group;
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::group_controller_server::GroupController;
+use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
+
+use crate::service::kit::{Answer, Stage, code, new_volume, parameters, proven};
+
+fn service(stage: &Stage) -> group::Service {
+    group::Service::new(stage.service.clone())
+}
+
+fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotRequest {
+    proto::CreateVolumeGroupSnapshotRequest {
+        name: name.to_owned(),
+        source_volume_ids: volumes.iter().map(|id| (*id).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+async fn create(stage: &Stage, request: proto::CreateVolumeGroupSnapshotRequest) -> Answer<proto::VolumeGroupSnapshot> {
+    let service = service(stage);
+    let answer = service.create_volume_group_snapshot(Request::new(request));
+    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
+}
+
+async fn get(stage: &Stage, id: &str, members: &[&str]) -> Answer<proto::VolumeGroupSnapshot> {
+    let request = proto::GetVolumeGroupSnapshotRequest {
+        group_snapshot_id: id.to_owned(),
+        snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
+        ..Default::default()
+    };
+    let service = service(stage);
+    let answer = service.get_volume_group_snapshot(Request::new(request));
+    answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
+}
+
+async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
+    let request = proto::DeleteVolumeGroupSnapshotRequest {
+        group_snapshot_id: id.to_owned(),
+        snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
+        ..Default::default()
+    };
+    let service = service(stage);
+    let answer = service.delete_volume_group_snapshot(Request::new(request));
+    answer.await.map(|_| ())
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_response_about_a_member_snapshot_names_its_group() {
+    let stage = Stage::new(&["--cut-delay=1s", "--snapshot-delay=1m"]);
+    let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    let made = create(&stage, wanted("group", &[&one, &two])).await.unwrap();
+    assert!(made.ready_to_use && made.creation_time.is_some());
+    assert_eq!(made.snapshots.len(), 2);
+    for snapshot in &made.snapshots {
+        assert_eq!(snapshot.group_snapshot_id, made.group_snapshot_id);
+        assert!(snapshot.creation_time.is_some());
+        let request = proto::GetSnapshotRequest {
+            snapshot_id: snapshot.snapshot_id.clone(),
+            ..Default::default()
+        };
+        let alone = stage.service.get_snapshot(Request::new(request)).await;
+        assert_eq!(alone.unwrap().into_inner().snapshot.as_ref(), Some(snapshot));
+        let refused = stage.delete_snapshot(&snapshot.snapshot_id).await;
+        assert_eq!(code(refused), Code::InvalidArgument);
+    }
+    let request = Request::new(proto::ListSnapshotsRequest::default());
+    let listed = stage.service.list_snapshots(request).await.unwrap();
+    for entry in &listed.get_ref().entries {
+        let group = &entry.snapshot.as_ref().unwrap().group_snapshot_id;
+        assert_eq!(*group, made.group_snapshot_id);
+    }
+    assert_eq!(listed.get_ref().entries.len(), 2);
+    let ids: Vec<_> = made.snapshots.iter().map(|s| s.snapshot_id.as_str()).collect();
+    let id = made.group_snapshot_id.as_str();
+    assert_eq!(get(&stage, id, &ids).await.unwrap(), made);
+    assert_eq!(code(get(&stage, id, &ids[..1]).await), Code::InvalidArgument);
+    assert_eq!(code(delete(&stage, id, &ids[..1]).await), Code::InvalidArgument);
+    delete(&stage, id, &ids).await.unwrap();
+    delete(&stage, id, &ids).await.unwrap();
+    assert_eq!(code(get(&stage, id, &ids).await), Code::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invalid_group_request_is_rejected_without_a_cloud_call() {
+    let stage = Stage::new(&[]);
+    let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    stage.cloud.clear_calls();
+    let long = "n".repeat(129);
+    for (request, field) in [
+        (wanted("", &[&one]), "name"),
+        (wanted(&long, &[&one]), "name"),
+        (wanted("group", &[]), "source_volume_ids"),
+        (wanted("group", &["", &two]), "source_volume_ids"),
+        (wanted("group", &[&one, &one]), "source_volume_ids"),
+        (
+            proto::CreateVolumeGroupSnapshotRequest {
+                parameters: parameters(&[("retentionDays", "7")]),
+                ..wanted("group", &[&one])
+            },
+            "retentionDays",
+        ),
+    ] {
+        let refused = create(&stage, request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().contains(field), "{refused}");
+    }
+    let odd = create(&stage, wanted("group", &[&one, "no-disk"])).await;
+    assert_eq!(code(odd), Code::NotFound);
+    assert_eq!(code(get(&stage, "", &[]).await), Code::InvalidArgument);
+    assert_eq!(code(get(&stage, "no-group", &[]).await), Code::NotFound);
+    assert_eq!(code(delete(&stage, "", &[]).await), Code::InvalidArgument);
+    delete(&stage, "no-group", &[]).await.unwrap();
+    assert!(stage.cloud.counts().is_empty(), "{:?}", stage.cloud.counts());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_concurrent_call_for_the_same_group_is_aborted() {
+    let stage = Stage::new(&["--cut-delay=5s"]);
+    let (one, two) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
+    let both = tokio::join!(
+        create(&stage, wanted("group", &[&one, &two])),
+        create(&stage, wanted("group", &[&one, &two])),
+    );
+    let (Ok(_), Err(second)) = both else { panic!("{both:?}") };
+    assert_eq!(second.code(), Code::Aborted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_usable_in_every_zone_of_its_region_only() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let in_zones = |zones: &[&str]| TopologyRequirement {
+        requisite: zones
+            .iter()
+            .map(|zone| Topology {
+                segments: parameters(&[("topology.kubernetes.io/zone", zone)]),
+            })
+            .collect(),
+        preferred: Vec::new(),
+    };
+    let take = async |name: &str, requirement: TopologyRequirement| {
+        let request = proto::CreateSnapshotRequest {
+            name: name.to_owned(),
+            source_volume_id: volume.clone(),
+            accessibility_requirements: Some(requirement),
+            ..Default::default()
+        };
+        let answer = stage.service.create_snapshot(Request::new(request)).await;
+        answer.map(|answer| answer.into_inner().snapshot.unwrap())
+    };
+    let far = in_zones(&["cn-beijing-c", "us-east-1a"]);
+    let made = take("far", far).await.unwrap();
+    assert!(made.accessible_topology.is_empty());
+    let elsewhere = take("elsewhere", in_zones(&["us-east-1a"])).await;
+    let elsewhere = elsewhere.unwrap_err();
+    assert_eq!(elsewhere.code(), Code::ResourceExhausted);
+    assert!(elsewhere.message().contains("us-east-1a"), "{elsewhere}");
+    let odd = TopologyRequirement {
+        requisite: vec![Topology::default()],
+        preferred: Vec::new(),
+    };
+    assert_eq!(code(take("odd", odd).await), Code::InvalidArgument);
+    // It can be restored in another zone.
+    let request = proto::CreateVolumeRequest {
+        volume_content_source: Some(crate::service::kit::from_snapshot(&made.snapshot_id)),
+        accessibility_requirements: Some(in_zones(&["cn-beijing-c"])),
+        ..new_volume("restored")
+    };
+    stage.create(request).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_response_about_a_clone_names_its_source_volume() {
+    use diskplugin::csi::proto::volume_content_source::{Type, VolumeSource};
+    let stage = Stage::new(&[]);
+    let source = stage.volume("source").await;
+    let from = |volume: &str| proto::VolumeContentSource {
+        r#type: Some(Type::Volume(VolumeSource {
+            volume_id: volume.to_owned(),
+        })),
+    };
+    let cloned = |volume: &str| proto::CreateVolumeRequest {
+        volume_content_source: Some(from(volume)),
+        ..new_volume("copy")
+    };
+    for _ in 0..2 {
+        let made = stage.create(cloned(&source)).await.unwrap();
+        assert_eq!(made.content_source, Some(from(&source)));
+    }
+    let request = Request::new(proto::ListVolumesRequest::default());
+    let listed = stage.service.list_volumes(request).await.unwrap().into_inner();
+    let sources = listed.entries.into_iter();
+    let sources: Vec<_> = sources.filter_map(|entry| entry.volume?.content_source).collect();
+    assert_eq!(sources, [from(&source)]);
+    assert_eq!(stage.cloud.state()["snapshots"].as_array().unwrap().len(), 0);
+    let missing = proto::CreateVolumeRequest {
+        name: "other".to_owned(),
+        ..cloned("d-none")
+    };
+    let missing = proven(async || stage.create(missing.clone()).await).await;
+    assert_eq!(code(missing), Code::NotFound);
+    let odd = proto::CreateVolumeRequest {
+        name: "other".to_owned(),
+        ..cloned("no-disk")
+    };
+    assert_eq!(code(stage.create(odd).await), Code::NotFound);
+    let empty = stage.create(cloned("")).await;
+    assert_eq!(code(empty), Code::InvalidArgument);
+}

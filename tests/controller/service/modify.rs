@@ -1,0 +1,116 @@
+//! ControllerModifyVolume, ControllerGetVolume and the health RPCs.
+
+use std::time::Duration;
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use tonic::{Code, Request};
+
+use diskplugin::csi::proto::controller_server::Controller;
+use diskplugin::csi::proto::{
+    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest, ControllerListVolumeHealthRequest,
+    ControllerModifyVolumeRequest, VolumeHealthErrorType,
+};
+
+use crate::service::kit::Stage;
+use crate::service::kit::proven;
+
+async fn modify(stage: &Stage, volume: &str, parameters: &[(&str, &str)]) -> Result<(), Code> {
+    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
+    let request = ControllerModifyVolumeRequest {
+        volume_id: volume.to_owned(),
+        secrets: HashMap::new(),
+        mutable_parameters: parameters.iter().map(own).collect(),
+    };
+    let answer = stage.service.controller_modify_volume(Request::new(request)).await;
+    answer.map(|_| ()).map_err(|status| status.code())
+}
+
+#[tokio::test(start_paused = true)]
+async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() {
+    let stage = Stage::new(&[]);
+    let volume = stage.volume("pvc-1").await;
+    let wanted = [("type", "cloud_auto"), ("diskTags/team", "blue")];
+    for _ in 0..2 {
+        modify(&stage, &volume, &wanted).await.unwrap();
+    }
+    let row = &stage.cloud.state()["disks"][0];
+    assert_eq!(
+        (&row["category"], &row["tags"]["team"]),
+        (&json!("cloud_auto"), &json!("blue"))
+    );
+    for (parameters, code) in [
+        (&[("unknown", "x")][..], Code::InvalidArgument),
+        (
+            &[("performanceLevel", "PL3"), ("type", "cloud_essd")],
+            Code::InvalidArgument,
+        ),
+        (&[("provisionedIops", "50000")], Code::InvalidArgument),
+    ] {
+        assert_eq!(modify(&stage, &volume, parameters).await, Err(code), "{parameters:?}");
+    }
+    assert_eq!(modify(&stage, "", &wanted).await, Err(Code::InvalidArgument));
+    let mut missing = Err(Code::Unavailable);
+    for _ in 0..20 {
+        if missing == Err(Code::Unavailable) {
+            missing = modify(&stage, "d-none", &wanted).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    }
+    assert_eq!(missing, Err(Code::NotFound));
+    assert_eq!(modify(&stage, "not an id", &wanted).await, Err(Code::NotFound));
+    stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
+    let back = [("type", "cloud_essd")];
+    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::FailedPrecondition));
+    stage.configure(&json!({"rules": {"cooling_period": "0s"}, "out_of_stock": ["*/cloud_essd"]}));
+    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::ResourceExhausted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_volume_returns_published_nodes_and_health() {
+    let stage = Stage::new(&[]);
+    let healthy = stage.volume("pvc-1").await;
+    let unhealthy = stage.volume("pvc-2").await;
+    stage.configure(&json!({"disk_health": {&unhealthy: {"event": "Stalled", "lock": "security"}}}));
+    for (volume, is_unhealthy) in [(&healthy, false), (&unhealthy, true)] {
+        let request = ControllerGetVolumeRequest {
+            volume_id: volume.clone(),
+        };
+        let answer = stage.service.controller_get_volume(Request::new(request));
+        let answer = answer.await.unwrap().into_inner();
+        assert_eq!(answer.volume.unwrap().volume_id, *volume);
+        assert!(answer.status.unwrap().published_node_ids.is_empty());
+        let request = ControllerGetVolumeHealthRequest {
+            volume_id: volume.clone(),
+            secrets: HashMap::new(),
+        };
+        let answer = stage.service.controller_get_volume_health(Request::new(request));
+        let health = answer.await.unwrap().into_inner().volume_health.unwrap();
+        let entries: Vec<_> = health
+            .health_statuses
+            .iter()
+            .map(|entry| (entry.status(), entry.reason.as_str()))
+            .collect();
+        let wanted = [
+            (VolumeHealthErrorType::Degraded, "LockedSecurity"),
+            (VolumeHealthErrorType::Inaccessible, "Stalled"),
+        ];
+        let wanted = if is_unhealthy { &wanted[..] } else { &[] };
+        assert_eq!(entries, wanted);
+    }
+    let request = ControllerListVolumeHealthRequest::default();
+    let listed = stage.service.controller_list_volume_health(Request::new(request));
+    let listed = listed.await.unwrap().into_inner();
+    let ids: Vec<_> = listed.entries.iter().map(|e| e.volume_id.as_str()).collect();
+    assert_eq!((ids, listed.next_token.as_str()), (vec![unhealthy.as_str()], ""));
+    for (id, code) in [("", Code::InvalidArgument), ("d-none", Code::NotFound)] {
+        let volume_id = id.to_owned();
+        let request = ControllerGetVolumeRequest { volume_id };
+        let get = async || {
+            let request = Request::new(request.clone());
+            stage.service.controller_get_volume(request).await
+        };
+        assert_eq!(proven(get).await.unwrap_err().code(), code);
+    }
+}

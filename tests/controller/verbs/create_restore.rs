@@ -1,0 +1,183 @@
+//! Creating disks from snapshots.
+
+use serde_json::json;
+
+use diskplugin::disk::{Error, FailureKind, NewDisk};
+use diskplugin::model::{Category, DiskId, SnapshotId};
+
+use crate::verbs::kit::create::retry;
+use crate::verbs::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, seconds, text, zone};
+
+fn from_snapshot(snapshot: &SnapshotId) -> NewDisk {
+    NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..new_disk("pvc-1")
+    }
+}
+
+async fn snapshot_of_50_gib(setup: &Setup) -> (DiskId, SnapshotId) {
+    let large = NewDisk {
+        size: gib(50),
+        ..new_disk("source")
+    };
+    let source = setup.create(&large).await.id;
+    let snapshot = setup.snapshot("snap", &source).await;
+    (source, snapshot)
+}
+
+async fn restore_with_stale_reads(flags: &[&str]) {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let setup = Setup::new(&[&["--stale=0s..2s", "--stale-jumping", &seed], flags].concat());
+        let source = setup.disk("source").await;
+        let snapshot = setup.snapshot("snap", &source).await;
+        let new = from_snapshot(&snapshot);
+        let created = setup.disks.provisioner.create(minutes(1), &new).await;
+        created.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_smaller_than_its_snapshot_gets_the_size_of_the_snapshot() {
+    let setup = Setup::new(&[]);
+    let (_, snapshot) = snapshot_of_50_gib(&setup).await;
+    let new = from_snapshot(&snapshot);
+    let disk = setup.create(&new).await;
+    assert_eq!((disk.size.0, disk.source_snapshot.clone()), (50, Some(snapshot)));
+    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    assert_eq!(again.id, disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_below_the_snapshot_size_is_out_of_range() {
+    let setup = Setup::new(&[]);
+    let (source, snapshot) = snapshot_of_50_gib(&setup).await;
+    let new = NewDisk {
+        size: between(20, 49),
+        snapshot: Some(snapshot.clone()),
+        ..new_disk("pvc-1")
+    };
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
+    assert!(
+        text(&rejected).contains(&format!("snapshot {snapshot} needs 50 GiB")),
+        "{rejected}"
+    );
+    assert_eq!(setup.only_disk(), source);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_from_an_incomplete_snapshot_fails_without_creating_a_disk() {
+    let setup = Setup::new(&["--cut-delay=30s"]);
+    let source = setup.disk("source").await;
+    let pending = setup
+        .disks
+        .snapshotter
+        .create(seconds(5), &new_snapshot("snap", &source))
+        .await;
+    assert_eq!(pending.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
+    let id = setup.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
+    let new = NewDisk {
+        snapshot: Some(id.parse().unwrap()),
+        ..new_disk("pvc-1")
+    };
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+    assert!(text(&rejected).contains(&id), "{rejected}");
+    assert_eq!(setup.only_disk(), source);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_snapshot_is_found_with_stale_reads() {
+    restore_with_stale_reads(&[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_reported_ready_is_restored_with_stale_reads() {
+    restore_with_stale_reads(&["--cut-delay=3s"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_snapshot_is_not_found() {
+    let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    setup.snapshot("canary", &source).await;
+    setup.cloud.clear_calls();
+    let new = NewDisk {
+        snapshot: Some("s-none".parse().unwrap()),
+        ..new_disk("pvc-1")
+    };
+    let create = async || setup.disks.provisioner.create(seconds(20), &new).await;
+    let rejected = retry(100, create).await.unwrap_err();
+    assert_eq!(rejected.failure_kind(), FailureKind::NotFound);
+    assert!(text(&rejected).contains("s-none"), "{rejected}");
+    assert_eq!(setup.calls("CreateDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
+    let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    let snapshot = setup.snapshot("snap", &source).await;
+    let new = from_snapshot(&snapshot);
+    let create = setup.disks.provisioner.create(seconds(1), &new);
+    let lost = json!("reset-after");
+    setup.lose("CreateDisk", &lost, create).await;
+    setup.disks.snapshotter.delete(minutes(1), &snapshot).await.unwrap();
+    let disk = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    assert_eq!(disk.source_snapshot, Some(snapshot));
+    assert_eq!(setup.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_restored_to_another_zone_category_and_size() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let setup = Setup::new(&[stale]);
+        let source = setup.disk("source").await;
+        let snapshot = setup.snapshot("snap", &source).await;
+        setup.delete(&source).await;
+        let new = NewDisk {
+            snapshot: Some(snapshot.clone()),
+            zones: vec![zone("b").into()],
+            categories: vec![Category::CloudSsd],
+            size: gib(50),
+            ..new_disk("pvc-1")
+        };
+        let disk = setup.create(&new).await;
+        assert_eq!((disk.zone, disk.size.0), (Some(zone("b")), 50));
+        assert_eq!(disk.category, Category::CloudSsd);
+        assert_eq!(disk.source_snapshot, Some(snapshot));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_from_an_encrypted_snapshot_is_encrypted_by_default() {
+    let setup = Setup::new(&[]);
+    let encrypted = NewDisk {
+        encrypted: true,
+        ..new_disk("source")
+    };
+    let source = setup.create(&encrypted).await;
+    let snapshot = setup.snapshot("snap", &source.id).await;
+    let new = from_snapshot(&snapshot);
+    let disk = setup.create(&new).await;
+    assert!(disk.encrypted);
+    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    assert_eq!(again.id, disk.id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_from_an_archived_snapshot_reports_the_cloud_code() {
+    let setup = Setup::new(&[]);
+    let source = setup.disk("source").await;
+    let snapshot = setup.snapshot("snap", &source).await;
+    setup.configure(&json!({"holds": {"archived": [snapshot.as_str()]}}));
+    let new = from_snapshot(&snapshot);
+    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    assert!(
+        text(&rejected).contains("InvalidSnapshotId.NotReady"),
+        "{}",
+        text(&rejected)
+    );
+    assert_eq!(setup.only_disk(), source);
+}

@@ -1,0 +1,241 @@
+//! Deleting disks: attached disks and disks of other owners are kept, and a deletion is reported only with proof.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::disk::{FailureKind, NewDisk};
+use diskplugin::model::{Failure, Tags, tag};
+
+use crate::common::memory_cloud::client;
+use crate::verbs::kit::create::retry;
+use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_an_attached_disk_fails_and_names_the_node() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let setup = Setup::new(&[stale]);
+        let disk = setup.disk("pvc-1").await;
+        setup.attach(&disk, &node_one()).await;
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
+        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
+        assert!(text(&rejected).contains("i-one"), "{rejected}");
+        assert_eq!(
+            (setup.row(&disk)["status"].as_str(), setup.calls("DeleteDisk")),
+            (Some("In_use"), 0)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_an_attaching_disk_fails() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let setup = Setup::new(&["--attach-delay=3s", stale]);
+        let disk = setup.disk("pvc-1").await;
+        setup.attach_externally(&disk, &node_one()).await;
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
+        assert_eq!(setup.row(&disk)["status"], "In_use");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_after_detach_succeeds_with_stale_reads() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", "--detach-delay=2s", &seed]);
+        let disk = setup.disk("pvc-1").await;
+        setup.attach(&disk, &node_one()).await;
+        setup.detach(&disk, &node_one()).await;
+        let deleted = setup.disks.provisioner.delete(minutes(1), &disk).await;
+        deleted.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
+    let setup = Setup::new(&[]);
+    let untagged = setup.unmanaged_disk(Tags::new()).await;
+    let foreign = setup
+        .other_cluster()
+        .provisioner
+        .create(minutes(1), &new_disk("pvc-1"))
+        .await
+        .unwrap()
+        .id;
+    for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster")] {
+        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition, "{rejected:?}");
+        for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
+            assert!(text(&rejected).contains(part), "{rejected}");
+        }
+        assert_eq!(setup.row(&disk)["status"], "Available");
+    }
+    assert_eq!(setup.calls("DeleteDisk"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_a_nonexistent_disk_succeeds() {
+    for flags in [&[][..], &["--missing-is-error"]] {
+        let setup = Setup::new(flags);
+        let none = "d-none".parse().unwrap();
+        let delete = async || setup.disks.provisioner.delete(seconds(20), &none).await;
+        retry(100, delete).await.unwrap();
+        let disk = setup.disk("pvc-1").await;
+        for _ in 0..2 {
+            setup.delete(&disk).await;
+        }
+        assert!(setup.rows().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_an_externally_deleted_disk_succeeds() {
+    let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    // Stale reads still return the disk.
+    client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
+    // The cloud accepted its creation just now, and new disks can be hidden for ten minutes.
+    let delete = async || setup.disks.provisioner.delete(seconds(20), &disk).await;
+    retry(900, delete).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_disk_missing_from_stale_reads_is_deleted() {
+    for flags in [&["--stale=2s"][..], &["--stale=0s..2s", "--stale-jumping"]] {
+        let setup = Setup::new(flags);
+        let tags = Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]);
+        let disk = setup.unmanaged_disk(tags).await;
+        setup.delete(&disk).await;
+        assert!(setup.rows().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_waits_while_the_disk_is_being_created_or_initialized() {
+    for alternatives in ["first", "last"] {
+        let setup = Setup::new(&["--create-delay=2s", "--load-delay=20s"]);
+        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let source = setup.disk("source").await;
+        let snapshot = setup.snapshot("snap", &source).await;
+        let new = NewDisk {
+            snapshot: Some(snapshot),
+            ..new_disk("pvc-1")
+        };
+        setup.disks.provisioner.create(seconds(1), &new).await.unwrap_err();
+        let disk = setup
+            .rows()
+            .into_iter()
+            .find(|row| row["id"] != source.as_str())
+            .unwrap();
+        let disk = disk["id"].as_str().unwrap().parse().unwrap();
+        let begun = Instant::now();
+        setup.delete(&disk).await;
+        assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert_eq!(setup.only_disk(), source);
+        // At most one attempt per poll.
+        assert!(setup.calls("DeleteDisk") <= 46, "{}", setup.calls("DeleteDisk"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_an_initializing_disk_reports_the_cloud_code_at_the_deadline() {
+    let setup = Setup::new(&["--load-delay=10m"]);
+    let source = setup.disk("source").await;
+    let snapshot = setup.snapshot("snap", &source).await;
+    let new = NewDisk {
+        snapshot: Some(snapshot),
+        ..new_disk("pvc-1")
+    };
+    let disk = setup.create(&new).await.id;
+    let late = setup.disks.provisioner.delete(seconds(30), &disk).await.unwrap_err();
+    for part in [disk.as_str(), "IncorrectDiskStatus.Initializing", "RequestId"] {
+        assert!(text(&late).contains(part), "{}", text(&late));
+    }
+    assert_eq!(late.failure_kind(), FailureKind::Aborted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_delete_response_is_not_final_and_the_retry_succeeds() {
+    for loss in ["reset-before", "reset-after", "internal-error-after"] {
+        let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
+        let disk = setup.disk("pvc-1").await;
+        let delete = setup.disks.provisioner.delete(seconds(1), &disk);
+        setup.lose("DeleteDisk", &json!(loss), delete).await;
+        setup.delete(&disk).await;
+        assert!(setup.rows().is_empty(), "{loss}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_blocked_deletion_is_attempted_rarely() {
+    let setup = Setup::new(&["--cut-delay=60s", "--attach-delay=5s"]);
+    let disk = setup.disk("pvc-1").await;
+    let snapshot = new_snapshot("snap", &disk);
+    let pending = setup.disks.snapshotter.create(seconds(1), &snapshot);
+    pending.await.unwrap_err();
+    let other = setup.disk("pvc-2").await;
+    // Even while other operations poll faster.
+    let busy = async {
+        for _ in 0..15 {
+            setup.attach(&other, &node_one()).await;
+            setup.detach(&other, &node_one()).await;
+        }
+    };
+    let delete = async || setup.disks.provisioner.delete(minutes(5), &disk).await;
+    let (deleted, ()) = tokio::join!(retry(300, delete), busy);
+    deleted.unwrap();
+    assert!(setup.row(&disk).is_null());
+    let attempts = setup.calls("DeleteDisk");
+    assert!((10..=30).contains(&attempts), "{attempts} attempts in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_response_does_not_prove_a_disk_deleted() {
+    for others in [0, 1] {
+        let setup = Setup::new(&["--missing-is-error"]);
+        setup.other_disks(others).await;
+        let disk = setup.disk("pvc-1").await;
+        let restarted = setup.restarted();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        setup.hide_disks(30);
+        for disks in [&setup.disks, &restarted] {
+            let rejected = disks.provisioner.delete(seconds(9), &disk).await;
+            let rejected = rejected.unwrap_err();
+            assert_eq!(rejected.failure_kind(), FailureKind::Unavailable, "{rejected:?}");
+            for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
+                assert!(text(&rejected).contains(part), "{}", text(&rejected));
+            }
+        }
+        assert_eq!(setup.row(&disk)["status"], "Available");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        restarted.provisioner.delete(minutes(1), &disk).await.unwrap();
+        assert!(setup.row(&disk).is_null());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn delete_of_a_nonexistent_disk_costs_few_calls() {
+    for others in [0, 1] {
+        let setup = Setup::new(&[]);
+        setup.other_disks(others).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        setup.cloud.clear_calls();
+        let begun = Instant::now();
+        let none = "d-none".parse().unwrap();
+        let restarted = setup.restarted();
+        for _ in 0..2 {
+            let unproven = restarted.provisioner.delete(seconds(20), &none).await;
+            assert_eq!(unproven.unwrap_err().failure(), Failure::AbsenceUnproven);
+            assert!(begun.elapsed() <= Duration::from_millis(7000));
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        restarted.provisioner.delete(seconds(20), &none).await.unwrap();
+        let calls = setup.cloud.calls();
+        // Two reads per call, the search for a canary, and the last read.
+        assert!(calls.len() <= 8, "{calls:#?}");
+        assert!(calls.iter().all(|call| call.action != "DeleteDisk"));
+    }
+}

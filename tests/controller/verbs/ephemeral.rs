@@ -1,0 +1,151 @@
+//! Elastic ephemeral disks, the only category that is attached and detached with `DeleteWithInstance`.
+
+use serde_json::{Value, json};
+
+use diskplugin::disk::{FailureKind, NewDisk};
+use diskplugin::model::{Category, Change, DiskId, Failure, InstanceId};
+
+use crate::verbs::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, text};
+
+/// Two nodes of an instance type that supports ephemeral disks.
+fn setup() -> Setup {
+    Setup::with_multi_attach_nodes(2, &[])
+}
+
+fn node(n: usize) -> InstanceId {
+    format!("i-{n}").parse().unwrap()
+}
+
+fn ephemeral(name: &str) -> NewDisk {
+    NewDisk {
+        size: gib(1),
+        categories: vec![Category::EphemeralStandard],
+        ..new_disk(name)
+    }
+}
+
+fn delete_with_instance(setup: &Setup, disk: &DiskId) -> Value {
+    setup.row(disk)["delete_with_instance"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lifecycle_of_an_ephemeral_disk_costs_one_call_per_operation() {
+    let setup = setup();
+    let row = setup.create(&ephemeral("pvc-1")).await;
+    assert_eq!(row.size.0, 64, "minimum size of the category");
+    setup.attach(&row.id, &node(0)).await;
+    assert_eq!(delete_with_instance(&setup, &row.id), json!(true));
+    setup.detach(&row.id, &node(0)).await;
+    setup.delete(&row.id).await;
+    for action in ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk"] {
+        assert_eq!(setup.calls(action), 1, "{action}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_the_error_code_reveals_the_category() {
+    let setup = setup();
+    let disk = setup.create(&ephemeral("pvc-1")).await.id;
+    let disks = setup.restarted();
+    disks.attacher.attach(minutes(5), &disk, &node(0)).await.unwrap();
+    let disks = setup.restarted();
+    disks.attacher.detach(minutes(5), &disk, &node(0)).await.unwrap();
+    assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (2, 2));
+    assert!(setup.attachments(&disk).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_disks_are_never_deleted_with_their_instance() {
+    let setup = setup();
+    let disk = setup.disk("pvc-1").await;
+    // Regardless of the error that the cloud returns.
+    let rejection = json!({"code": {"status": 403, "code": "InvalidParameter.DeleteWithInstance"}});
+    setup.fault("AttachDisk", &rejection);
+    let rejected = setup.disks.attacher.attach(minutes(5), &disk, &node(0)).await;
+    assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
+    setup.attach(&disk, &node(0)).await;
+    assert_eq!(delete_with_instance(&setup, &disk), json!(false));
+    setup.fault("DetachDisk", &rejection);
+    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
+    assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
+    assert_eq!(setup.calls("DetachDisk"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_disk_attaches_only_to_its_first_instance() {
+    let setup = setup();
+    let disk = setup.create(&ephemeral("pvc-1")).await.id;
+    setup.attach(&disk, &node(0)).await;
+    setup.detach(&disk, &node(0)).await;
+    let moved = setup.disks.attacher.attach(minutes(5), &disk, &node(1)).await;
+    let error = moved.unwrap_err();
+    assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
+    let message = text(&error);
+    assert!(message.contains("DISK_NOT_PORTABLE"), "{message}");
+    assert!(message.contains("stays with the first instance"), "{message}");
+    setup.attach(&disk, &node(0)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_names_the_code_if_the_cloud_rejects_detaching_the_category() {
+    let setup = setup();
+    let disk = setup.create(&ephemeral("pvc-1")).await.id;
+    setup.attach(&disk, &node(0)).await;
+    let code = "InvalidOperation.DiskCategoryUnsupported";
+    setup.fault("DetachDisk", &json!({"code": {"status": 403, "code": code}}));
+    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
+    let error = rejected.unwrap_err();
+    assert_eq!(error.failure(), Failure::DiskNotPortable);
+    assert!(text(&error).contains(code));
+    assert_eq!(setup.calls("DetachDisk"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_disk_supports_neither_snapshots_nor_a_category_change() {
+    let setup = setup();
+    let disk = setup.create(&ephemeral("pvc-1")).await.id;
+    setup.attach(&disk, &node(0)).await;
+    for alternatives in ["first", "last"] {
+        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+        let new = new_snapshot(alternatives, &disk);
+        let rejected = setup.disks.snapshotter.create(minutes(5), &new).await;
+        let error = rejected.unwrap_err();
+        assert_eq!(error.failure(), Failure::SnapshotUnsupported, "{error:?}");
+        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
+    }
+    let change = Change {
+        category: Some(Category::CloudEssd),
+        ..Change::default()
+    };
+    let rejected = setup.disks.modifier.modify(minutes(5), &disk, &change).await;
+    assert_eq!(rejected.unwrap_err().failure(), Failure::ModifyRejected);
+    let source = setup.disk("pvc-2").await;
+    setup.attach(&source, &node(1)).await;
+    let snapshot = setup.snapshot("snapshot", &source).await;
+    let restored = NewDisk {
+        snapshot: Some(snapshot),
+        ..ephemeral("pvc-3")
+    };
+    let rejected = setup.disks.provisioner.create(minutes(5), &restored).await;
+    let error = rejected.unwrap_err();
+    assert_eq!(error.failure(), Failure::OutOfRange);
+    assert!(text(&error).contains("not created from snapshots"), "{}", text(&error));
+    assert_eq!(setup.rows().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ephemeral_disk_resizes_within_the_limits_of_its_category() {
+    let setup = setup();
+    let disk = setup.create(&ephemeral("pvc-1")).await.id;
+    setup.attach(&disk, &node(0)).await;
+    let resized = setup.disks.resizer.resize(minutes(5), &disk, gib(8192)).await;
+    assert_eq!(resized.unwrap().size.0, 8192);
+    let rejected = setup.disks.resizer.resize(minutes(5), &disk, gib(8193)).await;
+    assert_eq!(rejected.unwrap_err().failure(), Failure::OutOfRange);
+    let small = NewDisk {
+        size: between(1, 63),
+        ..ephemeral("pvc-2")
+    };
+    let rejected = setup.disks.provisioner.create(minutes(5), &small).await;
+    assert_eq!(rejected.unwrap_err().failure(), Failure::OutOfRange);
+}

@@ -1,0 +1,259 @@
+//! What is concluded from the cloud's responses: nothing that they do not prove.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::{DiskServices, FailureKind};
+use diskplugin::model::Failure;
+
+use crate::common::memory_cloud::client;
+use crate::verbs::kit::create::{is_final, retry, sleep};
+use crate::verbs::kit::group::{create_group, groups, new_group, snapshots, two_disks};
+use crate::verbs::kit::overlay::Overlay;
+use crate::verbs::kit::{Setup, disk_services, established, minutes, new_disk, new_snapshot, node_one, seconds, text};
+
+#[tokio::test(start_paused = true)]
+async fn hidden_new_disks_are_created_once() {
+    for hidden in ["6s", "60s", "300s"] {
+        let setup = Setup::new(&["--create-delay=1s"]);
+        setup.configure(&json!({"rules": {"hidden": hidden}}));
+        for claim in 0..5 {
+            let new = new_disk(&format!("pvc-{claim}"));
+            let disk = retry(400, async || setup.disks.provisioner.create(seconds(30), &new).await);
+            let disk = disk.await.unwrap_or_else(|error| panic!("{hidden}: {}", text(&error)));
+            assert_eq!(setup.rows().len(), claim + 1, "{hidden}");
+            assert_eq!(setup.row(&disk.id)["status"], "Available");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hidden_new_snapshots_and_groups_are_created_once() {
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    let (one, two) = two_disks(&setup).await;
+    setup.snapshot("other", &one).await;
+    setup.configure(&json!({"rules": {"hidden": "100s"}}));
+    let new = new_snapshot("snap", &one);
+    let snapshotter = &setup.disks.snapshotter;
+    let created = retry(200, async || snapshotter.create(seconds(30), &new).await).await;
+    created.unwrap_or_else(|error| panic!("{}", text(&error)));
+    assert_eq!(snapshots(&setup).len(), 2);
+    let new = new_group("group", &[&one, &two]);
+    let created = retry(200, async || snapshotter.create_group(seconds(30), &new).await).await;
+    created.unwrap_or_else(|error| panic!("{}", text(&error)));
+    assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
+    let setup = Setup::new(&["--create-delay=2s"]);
+    setup.fault("CreateDisk", &json!("fails-later"));
+    let new = new_disk("pvc-1");
+    let create = async || setup.disks.provisioner.create(seconds(30), &new).await;
+    let hidden = retry(560, create).await.unwrap_err();
+    assert_eq!(hidden.failure(), Failure::AbsenceUnproven, "{}", text(&hidden));
+    assert!(setup.rows().is_empty());
+    let disk = retry(300, create).await.unwrap();
+    assert_eq!(setup.only_disk(), disk.id);
+}
+
+/// The access key of another account.
+const OTHER_KEY: &str = "--access-key-id=LTAI5tOTHER";
+
+/// The services of a process whose Secret becomes the key of another account.
+fn two_accounts(first: &Setup, second: &Setup) -> (Arc<Overlay>, Arc<DiskServices>) {
+    let overlay = Overlay::new(&[&first.cloud, &second.cloud]);
+    let services = established(overlay.client());
+    (overlay, services)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
+    for other_has_disks in [false, true] {
+        let setup = Setup::new(&["--missing-is-error"]);
+        // An account without the nodes of the cluster.
+        let other = Setup::with_nodes(1, &["--missing-is-error", OTHER_KEY]);
+        if other_has_disks {
+            other.unmanaged_disk(Default::default()).await;
+        }
+        let disk = setup.disk("pvc-1").await;
+        setup.attach(&disk, &node_one()).await;
+        let (key, disks) = two_accounts(&setup, &other);
+        key.use_account(1);
+        let end = tokio::time::Instant::now() + Duration::from_secs(200);
+        while tokio::time::Instant::now() < end {
+            let detached = disks.attacher.detach(seconds(20), &disk, &node_one()).await;
+            let deleted = disks.provisioner.delete(seconds(20), &disk).await;
+            for error in [detached.unwrap_err(), deleted.unwrap_err()] {
+                assert!(!is_final(&error), "{}", text(&error));
+            }
+            sleep(10).await;
+        }
+        assert_eq!(setup.row(&disk)["status"], "In_use");
+        // What was read with the other key is forgotten.
+        key.use_account(0);
+        disks.attacher.detach(minutes(1), &disk, &node_one()).await.unwrap();
+        disks.provisioner.delete(minutes(1), &disk).await.unwrap();
+        assert!(setup.rows().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
+    // An account without the nodes of the cluster.
+    let setup = Setup::with_nodes(1, &[]);
+    let disk = setup.disk("pvc-1").await;
+    sleep(600).await;
+    client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
+    let disks = setup.restarted();
+    // The new process does not know a node yet, and the cluster has no other disk.
+    let delete = async || disks.provisioner.delete(seconds(20), &disk).await;
+    let unproven = retry(200, delete).await.unwrap_err();
+    assert_eq!(unproven.failure(), Failure::AbsenceUnproven, "{}", text(&unproven));
+    setup.disk("canary").await;
+    let begun = tokio::time::Instant::now();
+    retry(200, delete).await.unwrap();
+    let elapsed = begun.elapsed();
+    assert!((60..80).contains(&elapsed.as_secs()), "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lost() {
+    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    let unknown = json!({"code": {"status": 404, "code": "InvalidAccessKeyId.NotFound"}});
+    for (kind, is_read_denied) in [(&denied, false), (&unknown, true)] {
+        let setup = Setup::new(&["--create-delay=1s"]);
+        let new = new_disk("pvc-1");
+        let create = setup.disks.provisioner.create(seconds(1), &new);
+        let lost = json!("reset-after");
+        setup.lose("CreateDisk", &lost, create).await;
+        let created = setup.only_disk();
+        let restarted = setup.restarted();
+        let mut faults = vec![json!({"action": "CreateDisk", "times": 10_000, "kind": kind})];
+        faults.push(match is_read_denied {
+            true => json!({"action": "DescribeDisks", "times": 10_000, "kind": kind}),
+            false => json!({"action": "DescribeDisks", "for": "150s", "kind": "no-rows"}),
+        });
+        setup.configure(&json!({"faults": []}));
+        setup.configure(&json!({"faults": faults}));
+        for _ in 0..4 {
+            let refused = restarted.provisioner.create(seconds(20), &new).await.unwrap_err();
+            assert!(!is_final(&refused), "{}", text(&refused));
+            sleep(10).await;
+        }
+        setup.configure(&json!({"faults": []}));
+        let found = retry(100, async || restarted.provisioner.create(seconds(20), &new).await).await;
+        assert_eq!((found.unwrap().id, setup.only_disk()), (created.clone(), created));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_is_never_answered_with_a_disk_that_the_previous_process_deleted() {
+    let setup = Setup::new(&["--stale=2s", "--create-delay=1s"]);
+    setup.disk("canary").await;
+    let new = new_disk("pvc-1");
+    let first = setup.create(&new).await.id;
+    sleep(3).await;
+    setup.delete(&first).await;
+    let restarted = setup.restarted();
+    for _ in 0..200 {
+        match restarted.provisioner.create(seconds(20), &new).await {
+            Ok(disk) => {
+                assert_ne!(disk.id, first);
+                assert!(!setup.row(&disk.id).is_null());
+                assert_eq!(setup.rows().len(), 2);
+                return;
+            }
+            Err(error) => assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error)),
+        }
+        sleep(5).await;
+    }
+    panic!("the name is never free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_process_deleted() {
+    let setup = Setup::new(&["--stale=2s", "--cut-delay=1s"]);
+    let (one, two) = two_disks(&setup).await;
+    setup.snapshot("canary", &one).await;
+    create_group(&setup.disks, &new_group("canary", &[&one, &two])).await;
+    let (snapshot, group) = (new_snapshot("snap", &one), new_group("group", &[&one, &two]));
+    let first = setup.snapshot("snap", &one).await;
+    let first_group = create_group(&setup.disks, &group).await.id;
+    sleep(3).await;
+    setup.disks.snapshotter.delete(minutes(1), &first).await.unwrap();
+    let none = BTreeSet::new();
+    let deleted = setup.disks.snapshotter.delete_group(minutes(1), &first_group, &none);
+    deleted.await.unwrap();
+    let restarted = setup.restarted();
+    let created = retry(2000, async || {
+        restarted.snapshotter.create(seconds(20), &snapshot).await
+    });
+    assert_ne!(created.await.unwrap().id, first);
+    let restarted = setup.restarted();
+    let created = retry(2000, async || {
+        restarted.snapshotter.create_group(seconds(20), &group).await
+    });
+    assert_ne!(created.await.unwrap().id, first_group);
+}
+
+#[tokio::test(start_paused = true)]
+async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
+    for status in ["Deleting", "Transferring", "Creating"] {
+        let setup = Setup::new(&["--create-delay=1s"]);
+        let new = new_disk("pvc-1");
+        let disk = setup.create(&new).await.id;
+        let overlay = Overlay::new(&[&setup.cloud]);
+        overlay.show_status(&disk, Some(status));
+        let disks = disk_services(overlay.client(), "test");
+        for _ in 0..5 {
+            let rejected = disks.provisioner.create(seconds(20), &new).await.unwrap_err();
+            assert!(!is_final(&rejected), "{status}: {}", text(&rejected));
+            sleep(20).await;
+        }
+        overlay.show_status(&disk, None);
+        assert_eq!(disks.provisioner.create(seconds(20), &new).await.unwrap().id, disk);
+        assert_eq!(setup.only_disk(), disk);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_of_a_missing_group_are_deleted() {
+    let setup = Setup::new(&["--cut-delay=1s", "--missing-is-error"]);
+    let (one, two) = two_disks(&setup).await;
+    let group = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
+    let members: BTreeSet<_> = group.snapshots.iter().map(|row| row.id.clone()).collect();
+    // Another program deletes the group object; its snapshots remain.
+    let hidden = json!({"action": "DescribeSnapshotGroups", "for": "24h", "kind": "no-rows"});
+    let missing = json!({"code": {"status": 404, "code": "InvalidSnapshotGroupId.NotFound"}});
+    let missing = json!({"action": "DeleteSnapshotGroup", "times": 1000, "kind": missing});
+    setup.configure(&json!({"faults": [hidden, missing]}));
+    let disks = setup.restarted();
+    let delete = async || disks.snapshotter.delete_group(seconds(30), &group.id, &members).await;
+    retry(200, delete).await.unwrap();
+    assert!(snapshots(&setup).is_empty());
+    // Repeated, it succeeds without a call that changes anything.
+    delete().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_a_hidden_disk_sends_only_reads() {
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let disks = setup.restarted();
+    setup.hide_disks(1000);
+    setup.cloud.clear_calls();
+    for _ in 0..10 {
+        let hidden = disks.inventory.disk(seconds(20), &disk).await.unwrap_err();
+        assert_eq!(hidden.failure(), Failure::AbsenceUnproven);
+        sleep(20).await;
+    }
+    let calls = setup.cloud.calls();
+    assert!(
+        calls.iter().all(|call| call.action.starts_with("Describe")),
+        "{calls:#?}"
+    );
+}

@@ -1,0 +1,112 @@
+//! Health of disks, and malformed rows.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::{FailureKind, Severity};
+
+use diskplugin::model::Disk;
+
+use crate::verbs::kit::create::retry;
+use crate::verbs::kit::{Setup, minutes, new_disk, seconds, text};
+
+#[tokio::test(start_paused = true)]
+async fn health_reports_the_lock_and_the_event_of_a_disk() {
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let (row, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
+    assert_eq!((row.id, issues), (disk.clone(), vec![]));
+    setup.configure(&json!({"disk_health": {disk.as_str(): {
+        "health": "Impaired", "event": "Stalled", "lock": "financial"}}}));
+    let (_, issues) = setup.disks.inventory.health(minutes(1), &disk).await.unwrap();
+    let reported: Vec<_> = issues.iter().map(|a| (a.severity, a.reason.as_str())).collect();
+    assert_eq!(
+        reported,
+        [
+            (Severity::Degraded, "LockedFinancial"),
+            (Severity::Inaccessible, "Stalled")
+        ]
+    );
+    assert!(issues.iter().all(|a| a.message.contains(disk.as_str())));
+    let none = "d-none".parse().unwrap();
+    let read = async || setup.disks.inventory.health(seconds(20), &none).await;
+    let not_found = retry(100, read).await.unwrap_err();
+    assert_eq!(not_found.failure_kind(), FailureKind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrent_health_queries_share_one_call() {
+    let setup = Setup::new(&[]);
+    let mut ids = Vec::new();
+    for n in 0..40 {
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
+    }
+    setup.cloud.clear_calls();
+    let mut queries = tokio::task::JoinSet::new();
+    for id in ids {
+        let disks = std::sync::Arc::clone(&setup.disks);
+        queries.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
+    }
+    assert!(queries.join_all().await.into_iter().all(|ok| ok));
+    let calls = ["DescribeDisks", "DescribeDisksFullStatus"].map(|action| setup.calls(action));
+    assert_eq!(calls, [1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_unhealthy_returns_only_unhealthy_disks_with_100_disks_per_call() {
+    let setup = Setup::new(&[]);
+    let mut ids = Vec::new();
+    for n in 0..120 {
+        ids.push(setup.disk(&format!("pvc-{n}")).await);
+    }
+    let foreign = setup
+        .other_cluster()
+        .provisioner
+        .create(minutes(1), &new_disk("pvc-1"))
+        .await;
+    let unhealthy = [&ids[3], &ids[70], &ids[110], &foreign.unwrap().id];
+    let disk_health: serde_json::Map<_, _> = unhealthy
+        .iter()
+        .map(|id| (id.to_string(), json!({"health": "Warning"})))
+        .collect();
+    setup.configure(&json!({ "disk_health": disk_health }));
+    let listed = setup.disks.inventory.list_unhealthy(minutes(1)).await.unwrap();
+    let mut found: Vec<_> = listed.iter().map(|volume| volume.disk.clone()).collect();
+    found.sort();
+    let mut expected: Vec<_> = unhealthy[..3].iter().map(|id| (*id).clone()).collect();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert_eq!(setup.calls("DescribeDisksFullStatus"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_found() {
+    let setup = Setup::new(&[]);
+    let (good, bad) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    setup.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
+    // Lists include the recorded state of a new disk for a few seconds.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    let ids: Vec<_> = listed.into_iter().map(|row| row.id).collect();
+    assert_eq!(ids, std::slice::from_ref(&good));
+    assert!(setup.disks.inventory.disk(minutes(1), &good).await.is_ok());
+    for error in [
+        setup.disks.inventory.disk(minutes(1), &bad).await.unwrap_err(),
+        setup.disks.provisioner.delete(minutes(1), &bad).await.unwrap_err(),
+        setup
+            .restarted()
+            .provisioner
+            .create(minutes(1), &new_disk("pvc-2"))
+            .await
+            .unwrap_err(),
+    ] {
+        assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error));
+        for part in [bad.as_str(), "malformed row", "missing field `Status`"] {
+            assert!(text(&error).contains(part), "{}", text(&error));
+        }
+    }
+    assert_eq!(setup.rows().len(), 2);
+    setup.configure(&json!({"disk_health": {bad.as_str(): null}}));
+    setup.delete(&bad).await;
+}

@@ -1,0 +1,256 @@
+//! Listing of the disks and snapshots that this cluster owns. Pages are tested in tests/controller/service/listing.rs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::{DiskServices, FailureKind};
+use diskplugin::model::{ClientToken, Disk, DiskId, Snapshot, SnapshotId, Tags, tag};
+use ecs::CreateSnapshot;
+
+use crate::common::ecs::create_disks;
+use crate::common::memory_cloud::client;
+use crate::verbs::kit::{Setup, minutes, new_disk, node_one};
+use crate::verbs::snapshot::delete_snapshot;
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
+    let setup = Setup::new(&[]);
+    let created = create_disks(&client(&setup.cloud), 1200, Duration::ZERO).await;
+    setup
+        .other_cluster()
+        .provisioner
+        .create(minutes(1), &new_disk("pvc-1"))
+        .await
+        .unwrap();
+    setup.unmanaged_disk(Tags::new()).await;
+    setup.cloud.clear_calls();
+    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
+    assert_eq!((ids.len(), listed.len()), (1200, 1200));
+    assert_eq!(ids, created.into_iter().collect());
+    // The cloud ends a list filtered by tag after 1000 rows; the driver then lists without the filter.
+    assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
+    setup.cloud.clear_calls();
+    setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    assert_eq!(setup.calls("DescribeDisks"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn snapshots_are_listed_by_id_and_by_source() {
+    let setup = Setup::new(&["--cut-delay=1s"]);
+    let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
+    let mut created = Vec::new();
+    for n in 0..25 {
+        created.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
+    }
+    let other_snapshot = setup.snapshot("snap-other", &other).await;
+    let disks = &setup.disks;
+    let by_id = disks
+        .inventory
+        .list_snapshots(minutes(1), Some(&other_snapshot), None, Snapshot::clone)
+        .await
+        .unwrap();
+    assert_eq!((by_id.len(), &by_id[0].id), (1, &other_snapshot));
+    let both = disks
+        .inventory
+        .list_snapshots(minutes(1), Some(&other_snapshot), Some(&disk), Snapshot::clone)
+        .await;
+    assert!(both.unwrap().is_empty());
+    let by_source = disks
+        .inventory
+        .list_snapshots(minutes(1), None, Some(&disk), Snapshot::clone)
+        .await
+        .unwrap();
+    let listed: Vec<_> = by_source.into_iter().map(|row| row.id).collect();
+    assert_eq!(listed, created);
+    let all = disks
+        .inventory
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
+        .await
+        .unwrap();
+    assert_eq!(all.len(), 26);
+    let none = setup
+        .other_cluster()
+        .inventory
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
+        .await;
+    assert!(none.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_1200_snapshots_is_complete_and_a_short_list_is_filtered_by_tag_again() {
+    let setup = Setup::new(&[]);
+    let ecs = client(&setup.cloud);
+    let mut created = BTreeSet::new();
+    for n in 0..1200 {
+        if n % 200 == 0 {
+            setup.disk(&format!("pvc-{n}")).await;
+        }
+        let disk = setup.disk(&format!("pvc-{}", n / 200 * 200)).await;
+        let request = CreateSnapshot {
+            disk,
+            name: format!("snap-{n}"),
+            retention_days: None,
+            resource_group: None,
+            tags: Tags::from([(tag::CLUSTER.to_owned(), "test".to_owned())]),
+            token: ClientToken::derive("test", [n.to_string().as_str()]),
+        };
+        created.insert(ecs.create_snapshot(minutes(60), &request).await.unwrap());
+    }
+    let list = async || {
+        setup.cloud.clear_calls();
+        let listed = setup
+            .disks
+            .inventory
+            .list_snapshots(minutes(1), None, None, Snapshot::clone);
+        let items = listed.await.unwrap().into_iter();
+        let ids: BTreeSet<_> = items.map(|row| row.id).collect();
+        (ids, setup.calls("DescribeSnapshots"))
+    };
+    assert_eq!(list().await, (created.clone(), 10 + 12));
+    assert_eq!(list().await, (created.clone(), 12));
+    for id in created.iter().skip(5) {
+        ecs.delete_snapshot(minutes(60), id).await.unwrap();
+    }
+    let few: BTreeSet<_> = created.into_iter().take(5).collect();
+    list().await;
+    assert_eq!(list().await, (few, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    let snapshot = setup.snapshot("snap-1", &disk).await;
+    // Lists include recently created disks without a call to the cloud.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let deny = |actions: &[&str]| setup.configure(&serde_json::json!({"denied": actions}));
+    let lists = async |disks: &DiskServices| {
+        (
+            disks.inventory.list(minutes(1), Disk::clone).await,
+            disks
+                .inventory
+                .list_snapshots(minutes(1), None, None, Snapshot::clone)
+                .await,
+        )
+    };
+    deny(&["DescribeDisks", "DescribeSnapshots"]);
+    // A process without known disks accepts an empty response.
+    let (disks, snapshots) = lists(&setup.restarted()).await;
+    assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
+    let (disks, snapshots) = lists(&setup.disks).await;
+    for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
+        assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{error}");
+    }
+    // A process that has listed the disks knows them.
+    deny(&[]);
+    let other = setup.restarted();
+    assert!(lists(&other).await.0.unwrap().len() == 1);
+    deny(&["DescribeDisks"]);
+    assert!(lists(&other).await.0.is_err());
+    deny(&[]);
+    delete_snapshot(&setup, &snapshot).await;
+    setup.delete(&disk).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let (disks, snapshots) = lists(&setup.disks).await;
+    assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
+    // The system disk of a node proves that the permission exists.
+    assert!(lists(&other).await.0.unwrap().is_empty());
+}
+
+/// IDs of the listed disks, and of the listed snapshots of `source` or of all disks.
+#[tokio::test(start_paused = true)]
+async fn a_list_awaits_an_index_that_lags() {
+    let setup = Setup::without_canary(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.configure(&json!({"stale": {"lag": "70s"}}));
+    let listing = setup.disks.inventory.list(minutes(1), |disk| disk.id.clone());
+    let (listed, ()) = tokio::join!(listing, async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        setup.configure(&json!({"stale": {"lag": "0s"}}));
+    });
+    assert_eq!(listed.unwrap(), [disk]);
+}
+
+async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
+    let disks = setup.disks.inventory.list(minutes(1), Disk::clone).await;
+    let snapshots = setup
+        .disks
+        .inventory
+        .list_snapshots(minutes(1), None, source, Snapshot::clone);
+    (
+        disks.unwrap().into_iter().map(|row| row.id).collect(),
+        snapshots.await.unwrap().into_iter().map(|row| row.id).collect(),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn stale_reads_neither_hide_created_items_nor_return_deleted_ones() {
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
+    let snapshot = setup.snapshot("snap-1", &disk).await;
+    let all = (vec![disk.clone()], vec![snapshot.clone()]);
+    assert_eq!(listed(&setup, None).await, all);
+    assert_eq!(listed(&setup, Some(&disk)).await, all);
+    let other: DiskId = "d-other".parse().unwrap();
+    assert_eq!(listed(&setup, Some(&other)).await.1, []);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(listed(&setup, None).await, all);
+    delete_snapshot(&setup, &snapshot).await;
+    assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
+    let by_id = setup
+        .disks
+        .inventory
+        .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
+    assert_eq!(by_id.await.unwrap(), []);
+    setup.delete(&disk).await;
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_deleted_externally_is_not_listed_after_the_staleness_bound() {
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
+    // A visible disk proves that the permission exists.
+    setup.unmanaged_disk(Tags::new()).await;
+    let ecs = client(&setup.cloud);
+    ecs.delete_disk(minutes(1), &disk).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(listed(&setup, None).await, (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
+    let setup = Setup::new(&["--stale=2s"]);
+    let disk = setup.disk("pvc-1").await;
+    setup.attach(&disk, &node_one()).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let attachments = async || {
+        let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+        listed[0].attachments.clone()
+    };
+    assert_eq!(attachments().await, [node_one()]);
+    setup.detach(&disk, &node_one()).await;
+    assert_eq!(attachments().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_after_a_delete_returns_a_new_disk_or_snapshot() {
+    for seed in 0..20 {
+        let seed = format!("--seed={seed}");
+        let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
+        let first = setup.disk("pvc-1").await;
+        setup.delete(&first).await;
+        let next = setup.disk("pvc-1").await;
+        assert_ne!(first, next, "{seed}");
+        assert_eq!(setup.only_disk(), next, "{seed}");
+        let first = setup.snapshot("snap-1", &next).await;
+        delete_snapshot(&setup, &first).await;
+        assert_ne!(setup.snapshot("snap-1", &next).await, first, "{seed}");
+    }
+}

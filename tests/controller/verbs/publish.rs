@@ -1,0 +1,134 @@
+//! ControllerPublishVolume: access modes, each supported or rejected with the reason, and disks that the driver does
+//! not manage.
+
+use diskplugin::disk::{Error, FailureKind, NodeAccess, PublishRequest};
+use diskplugin::model::{DiskId, Failure, InstanceId, tag};
+
+use crate::common::memory_cloud::client;
+use crate::verbs::kit::publish::{publish, single_node};
+use crate::verbs::kit::{Setup, minutes, node_one, text};
+
+fn node(n: usize) -> InstanceId {
+    format!("i-{n}").parse().unwrap()
+}
+
+fn multi_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
+    PublishRequest {
+        access: NodeAccess::MultiNode,
+        multi_attach: true,
+        ..single_node(disk, node)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count() {
+    for stale in ["--stale=0s", "--stale=2s"] {
+        let setup = Setup::with_multi_attach_nodes(17, &["--attach-delay=2s", stale]);
+        let disk = setup.multi_attach_disk().await;
+        for n in 0..16 {
+            let row = publish(&setup.disks, &multi_node(&disk, &node(n))).await;
+            let row = row.unwrap_or_else(|error| panic!("{n} {stale}: {}", text(&error)));
+            assert!(row.is_in_use_on(&node(n)));
+            let attachments = setup.attachments(&disk);
+            assert_eq!(attachments.len(), n + 1, "{stale}");
+            assert!(
+                attachments.iter().all(|(_, state)| state == "Attached"),
+                "{attachments:?}"
+            );
+        }
+        // The count in the message is from a read, so wait until reads are current.
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        let error = publish(&setup.disks, &multi_node(&disk, &node(16))).await.unwrap_err();
+        assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
+        for part in [disk.as_str(), "i-16", "16 nodes hold it", "DiskAttachedNumberExceeded"] {
+            assert!(text(&error).contains(part), "{}", text(&error));
+        }
+        setup.detach(&disk, &node(3)).await;
+        let attachments = setup.attachments(&disk);
+        assert_eq!(attachments.len(), 15, "{stale}");
+        assert!(attachments.iter().all(|(node, _)| node != "i-3"));
+        assert!(publish(&setup.disks, &multi_node(&disk, &node(16))).await.is_ok());
+        setup.disks.attacher.detach_everywhere(minutes(5), &disk).await.unwrap();
+        assert!(setup.attachments(&disk).is_empty(), "{stale}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_multi_node_request_for_a_disk_without_multi_attach_is_rejected_without_a_call() {
+    let setup = Setup::with_multi_attach_nodes(2, &[]);
+    let disk = setup.disk("pvc-1").await;
+    publish(&setup.disks, &single_node(&disk, &node(0))).await.unwrap();
+    setup.cloud.clear_calls();
+    let error = publish(&setup.disks, &multi_node(&disk, &node(1))).await.unwrap_err();
+    assert_eq!(error.failure(), Failure::MultiAttachDisabled, "{error:?}");
+    assert_eq!(error.failure_kind(), FailureKind::InvalidArgument);
+    assert!(text(&error).contains("multiAttach"), "{}", text(&error));
+    assert_eq!(setup.calls("AttachDisk"), 0);
+    assert_eq!(setup.attachments(&disk).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_multi_attach_disk_in_single_node_use_is_not_attached_to_a_second_node() {
+    for multi_attach in [true, false] {
+        let setup = Setup::with_multi_attach_nodes(2, &["--attach-delay=1s"]);
+        let disk = setup.multi_attach_disk().await;
+        publish(&setup.disks, &single_node(&disk, &node(0))).await.unwrap();
+        let second = PublishRequest {
+            multi_attach,
+            ..single_node(&disk, &node(1))
+        };
+        let error = publish(&setup.disks, &second).await.unwrap_err();
+        let Error::InUseElsewhere { holder, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(holder, &node(0));
+        let attached = [("i-0".to_owned(), "Attached".to_owned())];
+        assert_eq!(setup.attachments(&disk), attached, "multi_attach: {multi_attach}");
+        // A disk that is known to be multi-attach is checked before it is attached.
+        assert_eq!(setup.calls("AttachDisk"), if multi_attach { 1 } else { 2 });
+        assert!(publish(&setup.disks, &second).await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn multi_node_single_writer_rejects_a_second_writer_and_accepts_readers() {
+    let setup = Setup::with_multi_attach_nodes(4, &[]);
+    let disk = setup.multi_attach_disk().await;
+    let single_writer = |n, read_only| PublishRequest {
+        access: NodeAccess::MultiNodeSingleWriter,
+        read_only,
+        ..multi_node(&disk, &node(n))
+    };
+    publish(&setup.disks, &single_writer(0, true)).await.unwrap();
+    publish(&setup.disks, &single_writer(1, false)).await.unwrap();
+    publish(&setup.disks, &single_writer(2, true)).await.unwrap();
+    // The tags of the disk record the readers, so the same applies after a restart.
+    let restarted = setup.restarted();
+    let error = publish(&restarted, &single_writer(3, false)).await.unwrap_err();
+    assert_eq!(error.failure(), Failure::WriterConflict, "{error:?}");
+    let holder = format!("node {} may write", node(1));
+    assert!(text(&error).contains(&holder), "{}", text(&error));
+    assert!(publish(&restarted, &single_writer(1, false)).await.is_ok());
+    assert!(publish(&restarted, &single_writer(3, true)).await.is_ok());
+    assert_eq!(setup.attachments(&disk).len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
+    let setup = Setup::new(&[]);
+    let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    setup.detach(&disk, &node_one()).await;
+    let error = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
+    assert!(error.failure() == Failure::NotOwned, "{error:?}");
+    // The cluster tag transfers the ownership to this cluster.
+    let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
+    let request = ecs::TagResources {
+        targets: ecs::TagTarget::Disks(vec![disk.clone()]),
+        tags,
+    };
+    let ecs = client(&setup.cloud);
+    ecs.tag_resources(minutes(1), &request).await.unwrap();
+    setup.delete(&disk).await;
+}

@@ -1,0 +1,132 @@
+//! Snapshot groups created and deleted by processes that terminate at random instants: each name results in one group
+//! of the requested disks, and deletion is complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::json;
+
+use diskplugin::disk::NewGroupSnapshot;
+use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
+
+use crate::common::rng::Rng;
+use crate::verbs::crash::{RUNS, attached_disks, clear_faults, ids, parse_ids, retry, rows, setup};
+use crate::verbs::kit::{Setup, minutes, text};
+
+const GROUP_CALLS: [&str; 5] = [
+    "CreateSnapshotGroup",
+    "CreateSnapshotGroup",
+    "DescribeSnapshotGroups",
+    "DescribeSnapshots",
+    "TagResources",
+];
+
+async fn delete_group(setup: &Setup, rng: &mut Rng, id: &SnapshotGroupId, members: &BTreeSet<String>) {
+    let actions = ["DeleteSnapshotGroup", "DeleteSnapshotGroup", "DescribeSnapshotGroups"];
+    retry(setup, rng, &actions, async |disks, deadline| {
+        disks.snapshotter.delete_group(deadline, id, &parse_ids(members)).await
+    })
+    .await;
+}
+
+async fn run(seed: u64) {
+    let mut rng = Rng(2000 + seed);
+    let setup = setup(seed, &mut rng);
+    let sources = attached_disks(&setup, 3).await;
+    let mut groups = Vec::new();
+    for number in 0..2 {
+        let count = 2 + usize::try_from(rng.below(2)).unwrap();
+        let new = NewGroupSnapshot {
+            name: format!("group-{number}"),
+            sources: sources.iter().take(count).cloned().collect(),
+            resource_group: None,
+            tags: Tags::new(),
+        };
+        let created = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
+            disks.snapshotter.create_group(deadline, &new).await
+        });
+        let created = created.await;
+        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        let again = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
+            disks.snapshotter.create_group(deadline, &new).await
+        });
+        assert_eq!(again.await.id, created.id, "seed {seed}: {new:?}");
+        let sources_of_group: BTreeSet<_> = created
+            .snapshots
+            .iter()
+            .filter_map(|row| row.source_disk.clone())
+            .collect();
+        assert_eq!(sources_of_group, new.sources, "seed {seed}");
+        groups.push(created);
+    }
+    let members =
+        |index: usize| -> BTreeSet<String> { groups[index].snapshots.iter().map(|row| row.id.to_string()).collect() };
+    let all: BTreeSet<_> = members(0).union(&members(1)).cloned().collect();
+    let group_ids: BTreeSet<_> = groups.iter().map(|group| group.id.to_string()).collect();
+    assert_eq!(ids(&rows(&setup, "groups")), group_ids, "seed {seed}");
+    assert_eq!(ids(&rows(&setup, "snapshots")), all, "seed {seed}");
+    // A new process lists the snapshots as owned, each with its group.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    setup.configure(&json!({"faults": []}));
+    let disks = setup.restarted();
+    let listed = disks
+        .inventory
+        .list_snapshots(minutes(1), None, None, Snapshot::clone)
+        .await;
+    let listed = listed.unwrap();
+    let listed: BTreeMap<_, _> = listed.into_iter().map(|row| (row.id.to_string(), row.group)).collect();
+    for (index, group) in groups.iter().enumerate() {
+        for id in members(index) {
+            assert_eq!(listed.get(&id), Some(&Some(group.id.clone())), "seed {seed}: {id}");
+        }
+    }
+    for (index, group) in groups.iter().enumerate() {
+        delete_group(&setup, &mut rng, &group.id, &members(index)).await;
+    }
+    clear_faults(&setup, 5).await;
+    let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
+    assert_eq!(left, (vec![], vec![]), "seed {seed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn crashes_result_in_one_group_per_name_that_is_listed_and_deleted_as_a_whole() {
+    for seed in 0..RUNS {
+        run(seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
+    for seed in 0..RUNS {
+        let mut rng = Rng(3000 + seed);
+        let setup = setup(seed, &mut rng);
+        let sources = attached_disks(&setup, 2).await;
+        let new = NewGroupSnapshot {
+            name: "group".to_owned(),
+            sources: sources.iter().cloned().collect(),
+            resource_group: None,
+            tags: Tags::new(),
+        };
+        // Tagging fails until the driver terminates.
+        let failure = json!({"code": {"status": 500, "code": "InternalError"}});
+        setup.faults("TagResources", 1000, &failure);
+        let untagged = setup.disks.snapshotter.create_group(minutes(1), &new).await;
+        assert!(untagged.is_err(), "seed {seed}");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        setup.configure(&json!({"faults": []}));
+        let members = ids(&rows(&setup, "snapshots"));
+        assert_eq!(members.len(), 2, "seed {seed}");
+        let id = rows(&setup, "groups")[0]["id"].as_str().unwrap().parse().unwrap();
+        let read = setup
+            .restarted()
+            .snapshotter
+            .get_group(minutes(1), &id, &parse_ids(&members))
+            .await;
+        let read = read.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        assert_eq!((read.snapshots.len(), read.is_ready()), (2, true));
+        delete_group(&setup, &mut rng, &id, &members).await;
+        clear_faults(&setup, 5).await;
+        let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
+        assert_eq!(left, (vec![], vec![]), "seed {seed}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Detaching from an instance that the cloud does not know any more.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use diskplugin::disk::FailureKind;
+use diskplugin::model::{DiskId, Failure};
+use ecs::DetachDisk;
+
+use crate::common::memory_cloud::client;
+use crate::verbs::kit::create::sleep;
+use crate::verbs::kit::detach::attached;
+use crate::verbs::kit::{Setup, minutes, node_one, text, with_retries};
+
+/// DetachDisk is rejected because the instance does not exist, before the disk is looked up.
+fn reject_node(setup: &Setup) {
+    let kind = json!({"code": {"status": 404, "code": "InvalidInstanceId.NotFound"}});
+    setup.faults("DetachDisk", 1000, &kind);
+}
+
+async fn detach_externally(setup: &Setup, disk: &DiskId) {
+    let request = DetachDisk {
+        disk: disk.clone(),
+        instance: node_one(),
+        delete_with_instance: false,
+    };
+    let ecs = client(&setup.cloud);
+    ecs.detach_disk(minutes(1), &request).await.unwrap();
+    sleep(30).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
+    let setup = Setup::new(&[]);
+    let disk = attached(&setup, "pvc-1").await;
+    sleep(30).await;
+    reject_node(&setup);
+    let attacher = &setup.disks.attacher;
+    let error = attacher.detach(minutes(2), &disk, &node_one()).await;
+    let error = error.unwrap_err();
+    let text = text(&error);
+    assert_eq!(error.failure(), Failure::NodeReleased, "{text}");
+    assert_eq!(error.failure_kind(), FailureKind::Unavailable);
+    for part in [disk.as_str(), "i-one", "InvalidInstanceId.NotFound", "RequestId"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("stop the instance"), "{text}");
+    assert_eq!(setup.calls("DetachDisk"), 1);
+    let (node, start) = (node_one(), Instant::now());
+    let again = attacher.detach(minutes(2), &disk, &node).await;
+    assert_eq!(again.unwrap_err().failure(), Failure::NodeReleased);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(setup.calls("DetachDisk"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detach_that_does_not_end_after_the_node_was_released_has_the_same_advice() {
+    let setup = Setup::new(&["--detach-delay=1h"]);
+    let disk = attached(&setup, "pvc-1").await;
+    sleep(30).await;
+    assert!(setup.cloud.remove_instance(node_one()));
+    reject_node(&setup);
+    let attacher = &setup.disks.attacher;
+    let error = attacher.detach(minutes(2), &disk, &node_one()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.failure(), Failure::NodeReleased, "{}", text(&error));
+}
+
+#[tokio::test(start_paused = true)]
+async fn detach_succeeds_if_node_and_disk_were_released_together() {
+    let setup = Setup::new(&[]);
+    let disk = attached(&setup, "pvc-1").await;
+    // A disk that was created recently can be hidden.
+    sleep(600).await;
+    detach_externally(&setup, &disk).await;
+    let ecs = client(&setup.cloud);
+    ecs.delete_disk(minutes(1), &disk).await.unwrap();
+    sleep(30).await;
+    reject_node(&setup);
+    let (attacher, node) = (&setup.disks.attacher, node_one());
+    let early = attacher.detach(minutes(2), &disk, &node).await.unwrap_err();
+    assert_eq!(early.failure(), Failure::AbsenceUnproven);
+    for part in ["InvalidInstanceId.NotFound", "RequestId", disk.as_str()] {
+        assert!(text(&early).contains(part), "{part}: {}", text(&early));
+    }
+    let start = Instant::now();
+    with_retries(|| attacher.detach(minutes(2), &disk, &node))
+        .await
+        .unwrap();
+    assert!(start.elapsed() <= Duration::from_secs(180), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn detach_of_a_living_disk_from_a_released_node_succeeds_with_its_row() {
+    let setup = Setup::new(&[]);
+    let disk = attached(&setup, "pvc-1").await;
+    sleep(30).await;
+    detach_externally(&setup, &disk).await;
+    reject_node(&setup);
+    setup.detach(&disk, &node_one()).await;
+}

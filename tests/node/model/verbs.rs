@@ -1,0 +1,307 @@
+//! The expected outcome and effects of each call according to docs/reference/node-rpcs.md, independent of the driver's
+//! code.
+
+use crate::model::world::{
+    Access, Call, Content, Device, DeviceLookup, Entry, FsType, Mount, Outcome, VOLUMES, World, look_up_device,
+    mounts_elsewhere,
+};
+
+fn is_fs(mount: &Mount) -> bool {
+    matches!(mount, Mount::Filesystem { .. })
+}
+
+fn is_node(mount: &Mount) -> bool {
+    matches!(mount, Mount::DeviceNode { .. })
+}
+
+/// Applies the call to the model and returns its expected outcome.
+pub(crate) fn apply(world: &mut World, call: Call) -> Outcome {
+    let result = match call {
+        Call::Stage {
+            volume,
+            staging,
+            access,
+            read_only,
+        } => {
+            let result = stage(world, volume, staging, access, read_only);
+            if result.is_ok() {
+                set_staged(world, volume, true);
+            }
+            result
+        }
+        Call::Publish {
+            volume,
+            access: Access::Block,
+            target,
+            read_only,
+            single,
+            ..
+        } => publish_block(world, volume, target, read_only, single),
+        Call::Publish {
+            volume,
+            staging,
+            target,
+            access,
+            read_only,
+            single,
+        } => {
+            let wrong = access == Access::MountOtherType;
+            publish(world, volume, (staging, target), wrong, read_only, single)
+        }
+        Call::Unpublish { volume, target } => unmount_all(world, volume, target, false),
+        Call::Unstage { volume, staging } => {
+            let result = unmount_all(world, volume, staging, true);
+            if result.is_ok() {
+                set_staged(world, volume, false);
+            }
+            result
+        }
+        Call::Expand { volume, mount_point } => expand(world, volume, mount_point),
+        Call::Stats { volume, mount_point } => stats(world, volume, mount_point),
+    };
+    result.err().unwrap_or(Outcome::Ok)
+}
+
+type CallResult = Result<(), Outcome>;
+
+/// Calls that wait for the device.
+fn find_device(world: &World, volume: usize) -> CallResult {
+    match look_up_device(world, volume) {
+        DeviceLookup::Found => Ok(()),
+        DeviceLookup::Missing => Err(Outcome::DeadlineExceeded),
+        DeviceLookup::Ambiguous => Err(Outcome::FailedPrecondition),
+    }
+}
+
+/// Calls that do not wait for the device.
+fn is_device_present(world: &World, volume: usize) -> Result<bool, Outcome> {
+    match look_up_device(world, volume) {
+        DeviceLookup::Found => Ok(true),
+        DeviceLookup::Missing => Ok(false),
+        DeviceLookup::Ambiguous => Err(Outcome::FailedPrecondition),
+    }
+}
+
+fn fail_if(condition: bool) -> CallResult {
+    if condition {
+        Err(Outcome::FailedPrecondition)
+    } else {
+        Ok(())
+    }
+}
+
+fn stage(world: &mut World, volume: usize, staging: usize, access: Access, read_only: bool) -> CallResult {
+    find_device(world, volume)?;
+    let used = mounts_elsewhere(world, volume, &[staging]).any(|mount| is_fs(&mount));
+    let own = &world.volumes[volume];
+    match (world.top(staging), access) {
+        (Some(Mount::Filesystem { volume: other, .. }), _) if other != volume => Err(Outcome::FailedPrecondition),
+        (Some(Mount::Filesystem { .. }), Access::Block | Access::MountOtherType) => Err(Outcome::AlreadyExists),
+        (Some(Mount::Filesystem { read_only: is, .. }), Access::Mount) => {
+            if is != read_only {
+                return Err(Outcome::AlreadyExists);
+            }
+            if own.fs != FsType::Ext4 && !read_only {
+                set_grown(world, volume);
+            }
+            Ok(())
+        }
+        (Some(_), _) => Err(Outcome::FailedPrecondition),
+        (None, Access::Block) => fail_if(used),
+        (None, Access::MountOtherType) => Err(Outcome::FailedPrecondition),
+        (None, Access::Mount) => {
+            fail_if(used)?;
+            fail_if(own.content == Content::Foreign)?;
+            fail_if(own.content == Content::Blank && read_only)?;
+            ensure_entry(world, staging, Entry::Directory)?;
+            if world.volumes[volume].content == Content::Blank {
+                world.volumes[volume].content = Content::Filesystem {
+                    undersized: false,
+                    data: None,
+                };
+            }
+            if !read_only {
+                set_grown(world, volume);
+                set_write_protected(world, volume, false);
+            }
+            let mount = Mount::Filesystem { volume, read_only };
+            world.mount_points[staging].stack.push(mount);
+            Ok(())
+        }
+    }
+}
+
+fn set_staged(world: &mut World, volume: usize, value: bool) {
+    if let Device::Present { staged, .. } = &mut world.volumes[volume].device {
+        *staged = value;
+    }
+}
+
+/// Creates the entry if it is missing.
+fn ensure_entry(world: &mut World, mount_point: usize, requested: Entry) -> CallResult {
+    let entry = &mut world.mount_points[mount_point].entry;
+    match (*entry, requested) {
+        (Entry::Missing, _) => *entry = requested,
+        (Entry::Directory | Entry::NonEmptyDirectory, Entry::Directory)
+        | (Entry::File | Entry::NonEmptyFile, Entry::File) => {}
+        _ => return Err(Outcome::FailedPrecondition),
+    }
+    Ok(())
+}
+
+fn set_grown(world: &mut World, volume: usize) {
+    if let Content::Filesystem { undersized, .. } = &mut world.volumes[volume].content {
+        *undersized = false;
+    }
+}
+
+fn set_write_protected(world: &mut World, volume: usize, requested: bool) {
+    if let Device::Present { write_protected, .. } = &mut world.volumes[volume].device {
+        *write_protected = requested;
+    }
+}
+
+fn publish(
+    world: &mut World,
+    volume: usize,
+    (staging, target): (usize, usize),
+    wrong: bool,
+    read_only: bool,
+    single: bool,
+) -> CallResult {
+    find_device(world, volume)?;
+    let Some(Mount::Filesystem {
+        volume: staged,
+        read_only: staged_read_only,
+    }) = world.top(staging)
+    else {
+        return Err(Outcome::FailedPrecondition);
+    };
+    fail_if(staged != volume)?;
+    if wrong {
+        return Err(Outcome::AlreadyExists);
+    }
+    fail_if(staged_read_only && !read_only)?;
+    let others = mounts_elsewhere(world, volume, &[staging, target]).any(|mount| is_fs(&mount));
+    match world.top(target) {
+        Some(Mount::Filesystem {
+            volume: other,
+            read_only: is,
+        }) if other == volume => {
+            if is && !read_only {
+                return Err(Outcome::AlreadyExists);
+            }
+            fail_if(single && others)?;
+            world.mount_points[target].stack.pop();
+        }
+        Some(_) => return Err(Outcome::FailedPrecondition),
+        None => {
+            let mut after = world.clone();
+            ensure_entry(&mut after, target, Entry::Directory)?;
+            fail_if(single && others)?;
+            *world = after;
+        }
+    }
+    let mount = Mount::Filesystem { volume, read_only };
+    world.mount_points[target].stack.push(mount);
+    Ok(())
+}
+
+fn publish_block(world: &mut World, volume: usize, target: usize, read_only: bool, single: bool) -> CallResult {
+    find_device(world, volume)?;
+    let others: Vec<Mount> = mounts_elsewhere(world, volume, &[target]).filter(is_node).collect();
+    let requested = Mount::DeviceNode { volume, read_only };
+    fail_if(others.iter().any(|other| *other != requested))?;
+    match world.top(target) {
+        Some(Mount::DeviceNode {
+            volume: other,
+            read_only: is,
+        }) if other == volume => {
+            if is && !read_only {
+                return Err(Outcome::AlreadyExists);
+            }
+            fail_if(single && !others.is_empty())?;
+            world.mount_points[target].stack.pop();
+        }
+        Some(_) => return Err(Outcome::FailedPrecondition),
+        None => {
+            let mut after = world.clone();
+            ensure_entry(&mut after, target, Entry::File)?;
+            fail_if(single && !others.is_empty())?;
+            *world = after;
+        }
+    }
+    set_write_protected(world, volume, read_only);
+    world.mount_points[target].stack.push(requested);
+    Ok(())
+}
+
+fn unmount_all(world: &mut World, volume: usize, mount_point: usize, unstage: bool) -> CallResult {
+    loop {
+        // A stale link does not matter, and a disk without its symlink is still attached.
+        let is_present = match world.volumes[volume].device {
+            Device::Absent | Device::StaleLink(_) => false,
+            Device::Present { linked, staged, .. } => {
+                let is_mounted = world.top(mount_point).and_then(Mount::volume) == Some(volume);
+                linked || is_mounted || unstage && staged
+            }
+        };
+        let Some(top) = world.top(mount_point) else {
+            return remove_entry(world, mount_point, unstage);
+        };
+        let others: Vec<Mount> = mounts_elsewhere(world, volume, &[mount_point]).collect();
+        fail_if(unstage && is_present && !others.is_empty())?;
+        fail_if(top.volume() != Some(volume))?;
+        world.mount_points[mount_point].stack.pop();
+        if is_present && is_node(&top) && !others.iter().any(is_node) {
+            set_write_protected(world, volume, false);
+        }
+        let last = world.mount_points[mount_point].stack.is_empty();
+        world.remove_unused_devices();
+        if last {
+            return remove_entry(world, mount_point, unstage);
+        }
+    }
+}
+
+/// Removes the entry if it is empty.
+fn remove_entry(world: &mut World, mount_point: usize, unstage: bool) -> CallResult {
+    let entry = &mut world.mount_points[mount_point].entry;
+    match *entry {
+        Entry::Missing | Entry::Directory | Entry::File => {
+            *entry = Entry::Missing;
+            Ok(())
+        }
+        Entry::NonEmptyDirectory | Entry::NonEmptyFile if unstage => Ok(()),
+        Entry::NonEmptyDirectory | Entry::NonEmptyFile => Err(Outcome::FailedPrecondition),
+        Entry::Symlink => Err(Outcome::FailedPrecondition),
+    }
+}
+
+fn expand(world: &mut World, volume: usize, mount_point: usize) -> CallResult {
+    stats(world, volume, mount_point)?;
+    let Content::Filesystem { undersized: true, .. } = world.volumes[volume].content else {
+        return Ok(());
+    };
+    let mounts: Vec<Mount> = mounts_elsewhere(world, volume, &[]).filter(is_fs).collect();
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    let writable = |mount: &Mount| matches!(mount, Mount::Filesystem { read_only: false, .. });
+    fail_if(!mounts.iter().any(writable))?;
+    fail_if(world.volumes[volume].fs == FsType::Ext4 && !crate::common::machine::can_resize_mounted_ext())?;
+    set_grown(world, volume);
+    Ok(())
+}
+
+fn stats(world: &World, volume: usize, mount_point: usize) -> CallResult {
+    let is_present = is_device_present(world, volume)?;
+    let is_visible = world.top(mount_point).and_then(Mount::volume) == Some(volume);
+    match is_present && is_visible {
+        true => Ok(()),
+        false => Err(Outcome::NotFound),
+    }
+}
+
+/// `1 - volume` is the index of the other volume.
+const _: () = assert!(VOLUMES == 2);

@@ -1,0 +1,197 @@
+//! What a user sees for each failure of a volume in use. The expected values are the rows of the table in
+//! `docs/reference/node-rpcs.md`; each test then follows the advice.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+
+use diskplugin::csi::proto::VolumeCapability;
+
+use crate::common::failure_table::{FailureRow, Observed};
+use crate::service::kit::{SHORT_TIMEOUT, SIZE, World, block_capability, can_run, sh, with_flags, writer_capability};
+
+/// A staged volume that a pod uses.
+async fn in_use(serial: &str, capability: &VolumeCapability) -> World {
+    let world = World::new(serial).await;
+    world.stage(capability).await.unwrap();
+    world.publish(capability, "target", false).await.unwrap();
+    assert_eq!(world.health("target").await.unwrap(), []);
+    world
+}
+
+/// Calls what kubelet calls for the volume, then releases the volume.
+async fn observe(world: &World, capability: &VolumeCapability) -> Observed {
+    let health = world.health("target").await.unwrap();
+    let stats = world.stats("target").await.unwrap();
+    let publish = world.publish_within(SHORT_TIMEOUT, capability, "second", false);
+    let publish = publish.await;
+    for target in ["second", "target"] {
+        world.unpublish(target).await.unwrap();
+    }
+    let unstage = world.unstage().await;
+    Observed {
+        publish,
+        unstage,
+        health,
+        stats,
+    }
+}
+
+/// Starts the pod again: the volume is staged, is healthy and can be written to.
+async fn use_again(world: &World, capability: &VolumeCapability) {
+    world.stage(capability).await.unwrap();
+    world.publish(capability, "target", false).await.unwrap();
+    assert_eq!(world.health("target").await.unwrap(), []);
+    fs::write(world.path("target/again"), "again").unwrap();
+}
+
+#[tokio::test]
+async fn a_removed_device_looks_as_documented() {
+    let requirements = "command -v python3 && findmnt -n -t devtmpfs /dev";
+    if !can_run().await || !crate::common::shell::can_run("the removed device", requirements).await {
+        return;
+    }
+    let row = FailureRow::of("device removed");
+    let world = World::without_device("nodeloop70");
+    world.attach_reserved().await;
+    let capability = block_capability();
+    world.stage(&capability).await.unwrap();
+    world.publish(&capability, "target", false).await.unwrap();
+    assert_eq!(world.health("target").await.unwrap(), []);
+    world.unplug().await;
+    row.check(&observe(&world, &capability).await);
+    world.attach().await;
+    world.stage(&capability).await.unwrap();
+    world.publish(&capability, "target", false).await.unwrap();
+    assert_eq!(world.health("target").await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_filesystem_that_was_remounted_read_only_looks_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    let row = FailureRow::of("read-only remount after an error (ext4)");
+    let capability = writer_capability("ext4");
+    let world = in_use("nodeloop71", &capability).await;
+    let device = world.device();
+    let name = device.trim_start_matches("/dev/");
+    sh(&format!("echo 1 > /sys/fs/ext4/{name}/trigger_fs_error")).await;
+    assert!(fs::write(world.path("target/file"), "x").is_err());
+    row.check(&observe(&world, &capability).await);
+    use_again(&world, &capability).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_looks_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    let row = FailureRow::of("full disk");
+    let capability = writer_capability("ext4");
+    let world = in_use("nodeloop72", &capability).await;
+    let mut file = fs::File::create(world.path("target/fill")).unwrap();
+    let data = vec![7; 1 << 20];
+    // Space that the filesystem reserves for delayed writes becomes available when they are written.
+    for size in [1 << 20, 4096] {
+        let error = loop {
+            if let Err(error) = file.write_all(&data[..size]).and_then(|()| file.sync_all()) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+    }
+    drop(file);
+    row.check(&observe(&world, &capability).await);
+    assert_eq!(row.advice(), "expand the claim, or delete files");
+    // What external-resizer and kubelet do for an expanded claim.
+    world.stage(&capability).await.unwrap();
+    world.publish(&capability, "target", false).await.unwrap();
+    assert!(fs::write(world.path("target/more"), &data).is_err());
+    world.grow_device(2 * SIZE).await;
+    match world.expand("target", 2 * SIZE).await {
+        Ok(size) => {
+            assert_eq!(u64::try_from(size), Ok(2 * SIZE));
+            fs::write(world.path("target/more"), &data).unwrap();
+        }
+        Err(error) => assert!(error.message().contains("CAP_SYS_RESOURCE"), "{error}"),
+    }
+    fs::remove_file(world.path("target/fill")).unwrap();
+    fs::write(world.path("target/more"), &data).unwrap();
+}
+
+#[tokio::test]
+async fn recorded_errors_look_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    const BLOCK: usize = 4096;
+    let row = FailureRow::of("recorded filesystem errors (btrfs)");
+    let capability = writer_capability("btrfs");
+    let world = in_use("nodeloop73", &capability).await;
+    let file = world.path("target/file");
+    let data = vec![0xA7; 1 << 20];
+    fs::write(&file, &data).unwrap();
+    sh(&format!("sync {0}; sync -f {0}", file.display())).await;
+    // Overwrites the data of the file below the filesystem, which notices it by its checksums.
+    let image = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(world.image())
+        .unwrap();
+    let mut block = vec![0; BLOCK];
+    let mut overwritten = 0;
+    for at in (0..SIZE).step_by(BLOCK) {
+        image.read_exact_at(&mut block, at).unwrap();
+        if block == data[..BLOCK] {
+            image.write_all_at(&[0; BLOCK], at).unwrap();
+            overwritten += 1;
+        }
+    }
+    assert!(overwritten > 0, "the data of the file is in the image");
+    image.sync_all().unwrap();
+    sh("echo 1 > /proc/sys/vm/drop_caches").await;
+    assert!(fs::read(&file).is_err());
+    row.check(&observe(&world, &capability).await);
+}
+
+#[tokio::test]
+async fn a_filesystem_that_was_shut_down_looks_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    let row = FailureRow::of("filesystem shutdown (xfs)");
+    let capability = writer_capability("xfs");
+    let world = in_use("nodeloop74", &capability).await;
+    sh(&format!("xfs_io -x -c shutdown {}", world.text("target"))).await;
+    assert!(fs::write(world.path("target/file"), "x").is_err());
+    row.check(&observe(&world, &capability).await);
+    use_again(&world, &capability).await;
+}
+
+#[tokio::test]
+async fn a_read_only_device_looks_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    let row = FailureRow::of("read-only device");
+    let capability = writer_capability("xfs");
+    let world = in_use("nodeloop75", &capability).await;
+    sh(&format!("blockdev --setro {}", world.device())).await;
+    row.check(&observe(&world, &capability).await);
+    use_again(&world, &capability).await;
+}
+
+#[tokio::test]
+async fn a_device_that_is_smaller_than_its_filesystem_looks_as_documented() {
+    if !can_run().await {
+        return;
+    }
+    let row = FailureRow::of("device smaller than its filesystem");
+    // The kernel must not write beyond the end of the device, which it would answer with a read-only remount.
+    let capability = with_flags(writer_capability("ext4"), &["noinit_itable"]);
+    let world = in_use("nodeloop76", &capability).await;
+    sh(&format!("sync -f {}", world.path("target").display())).await;
+    world.grow_device(SIZE / 2).await;
+    row.check(&observe(&world, &capability).await);
+}

@@ -1,0 +1,101 @@
+//! Mount options, and filesystems that the driver did not create.
+
+use tonic::Code;
+
+use crate::service::kit::{SIZE, World, can_run, sh, with_flags, writer_capability};
+
+/// Options of each filesystem, of which some kernels know only a part.
+const OPTIONS: [(&str, &[&str]); 3] = [
+    (
+        "ext4",
+        &[
+            "noatime,nodiratime",
+            "commit=600",
+            "auto_da_alloc=1",
+            "nombcache",
+            "inode_readahead_blks=0",
+            "dax=never",
+            "stripe=131072",
+            "nosymfollow",
+            "X-mount.mkdir",
+            "user",
+            "comment=mine",
+            "context=\"system_u:object_r:container_file_t:s0:c1,c2\"",
+            "no_option_of_ext4",
+        ],
+    ),
+    ("xfs", &["attr2", "ikeep", "noikeep", "commit=5"]),
+    ("btrfs", &["subvol=/", "compress=zstd:-3", "max_inline=2047"]),
+];
+
+/// The driver mounts a filesystem with an option exactly if mount(8) does.
+#[tokio::test]
+async fn the_kernel_decides_about_mount_options() {
+    if !can_run().await {
+        return;
+    }
+    for (fs_type, options) in OPTIONS {
+        let world = World::new(&format!("nodeloopoptions{fs_type}")).await;
+        let (device, mount_point) = (world.device(), world.text("mnt"));
+        world.stage(&writer_capability(fs_type)).await.unwrap();
+        world.unstage().await.unwrap();
+        std::fs::create_dir(&mount_point).unwrap();
+        for option in options {
+            let mount =
+                format!("mount -t {fs_type} -o '{option}' {device} {mount_point} 2>/dev/null && umount {mount_point}");
+            let expected = sh(&format!("{{ {mount}; }} && echo yes || echo no")).await;
+            let capability = with_flags(writer_capability(fs_type), &[option]);
+            match world.stage(&capability).await {
+                Ok(()) => {
+                    assert_eq!(expected, "yes", "{fs_type} {option}");
+                    world.stage(&capability).await.unwrap();
+                    world.publish(&capability, "target", false).await.unwrap();
+                    world.publish(&capability, "target", false).await.unwrap();
+                    world.unpublish("target").await.unwrap();
+                }
+                Err(error) => {
+                    assert_eq!(expected, "no", "{fs_type} {option}: {error}");
+                    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+                    for part in ["MOUNT_OPTIONS_REJECTED", option, "log"] {
+                        assert!(error.message().contains(part), "{error}");
+                    }
+                }
+            }
+            eprintln!("{fs_type} {option}: {expected}");
+            world.unstage().await.unwrap();
+        }
+    }
+}
+
+/// The kernel mounts both as ext4.
+#[tokio::test]
+async fn ext3_and_ext2_are_used_as_ext4() {
+    if !can_run().await {
+        return;
+    }
+    for kind in ["ext3", "ext2"] {
+        let world = World::new(&format!("nodeloop{kind}")).await;
+        let (device, target) = (world.device(), world.text("target"));
+        sh(&format!("mkfs.{kind} -q {device} 200M")).await;
+        let capability = writer_capability("ext4");
+        for _ in 0..2 {
+            world.stage(&capability).await.unwrap();
+            world.publish(&capability, "target", false).await.unwrap();
+        }
+        let found = sh(&format!("findmnt -rno FSTYPE -M {target}")).await;
+        assert_eq!(found, "ext4");
+        sh(&format!("echo text > {target}/file")).await;
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+        world.grow_device(2 * SIZE).await;
+        world.stage(&capability).await.unwrap();
+        world.publish(&capability, "target", false).await.unwrap();
+        assert_eq!(sh(&format!("cat {target}/file")).await, "text");
+        world.expand("target", 2 * SIZE).await.unwrap();
+        let total = world.total_bytes("target").await.unwrap();
+        assert!(total > SIZE * 3 / 2, "{kind}: {total}");
+        world.unpublish("target").await.unwrap();
+        world.unstage().await.unwrap();
+        sh(&format!("e2fsck -fn {device} > /dev/null 2>&1")).await;
+    }
+}

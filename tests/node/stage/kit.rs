@@ -1,0 +1,111 @@
+//! A node with one attached disk.
+
+use std::fs;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use diskplugin::base::Deadline;
+use diskplugin::base::error_chain;
+use diskplugin::linux::{Exec, ProcessExec};
+use diskplugin::model::{Filesystem, MountFlags, Tuning};
+use diskplugin::node::{self, Access, NodeServices, StageRequest, UnstageRequest, Volume};
+
+pub(crate) use crate::common::shell::sh;
+pub(crate) use crate::disk::{Disk, MIB, SIZE};
+pub(crate) use crate::mounts::is_mounted;
+
+/// Timeout of calls that must complete, also on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Whether this machine can run these tests. Prints the reason if not.
+pub(crate) async fn can_run() -> bool {
+    let tools = "command -v strace mkfs.ext4 mkfs.xfs mkfs.btrfs debugfs xfs_db";
+    crate::common::shell::can_run("stage", tools).await
+}
+
+/// The state of a test.
+pub(crate) struct World(Disk);
+
+impl Deref for World {
+    type Target = Disk;
+
+    fn deref(&self) -> &Disk {
+        &self.0
+    }
+}
+
+impl World {
+    /// Creates a disk that is not attached. The serial must be unique among the tests.
+    pub(crate) fn new(serial: &str, size: u64) -> Self {
+        Self(Disk::new(serial, size))
+    }
+
+    /// Creates and attaches a blank disk.
+    pub(crate) async fn with_disk(serial: &str) -> Self {
+        let world = Self::new(serial, SIZE);
+        world.attach().await;
+        world
+    }
+
+    /// A new node that runs commands with `exec`.
+    pub(crate) fn node_with(&self, exec: Arc<dyn Exec>) -> Arc<NodeServices> {
+        self.0.node(Arc::new(ProcessExec), exec)
+    }
+
+    pub(crate) fn node(&self) -> Arc<NodeServices> {
+        self.node_with(Arc::new(ProcessExec))
+    }
+
+    pub(crate) fn volume(&self) -> Volume {
+        Volume::new(format!("d-{}", self.serial).parse().unwrap(), None)
+    }
+
+    pub(crate) fn request(&self, filesystem: Filesystem) -> StageRequest {
+        StageRequest {
+            volume: self.volume(),
+            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
+            access: Access::Mount {
+                filesystem,
+                flags: MountFlags::default(),
+            },
+            read_only: false,
+            device_read_only: false,
+            tuning: Tuning::default(),
+        }
+    }
+
+    /// Stages with a new node. Retries host timeouts until the deadline, as kubelet does. The error includes its
+    /// causes.
+    pub(crate) async fn stage(&self, filesystem: Filesystem) -> Result<(), String> {
+        let deadline = Deadline::after(TIMEOUT);
+        loop {
+            let request = self.request(filesystem);
+            let staged = self.node().stager.stage(request, deadline).await.map_err(error_text);
+            match staged {
+                Err(error) if error.starts_with("HOST_TIMEOUT") && !deadline.has_passed() => {}
+                result => return result,
+            }
+        }
+    }
+
+    pub(crate) async fn unstage(&self) {
+        let request = UnstageRequest {
+            volume: self.volume(),
+            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
+        };
+        let deadline = Deadline::after(TIMEOUT);
+        self.node().unstager.unstage(request, deadline).await.unwrap();
+    }
+
+    /// The number of format records.
+    pub(crate) fn format_records(&self) -> usize {
+        fs::read_dir(self.path("state/format")).map_or(0, Iterator::count)
+    }
+}
+
+/// The error name and the error with its causes.
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
+pub(crate) fn error_text(error: node::Error) -> String {
+    format!("{}: {}", error.failure().name(), error_chain(&error))
+}

@@ -1,0 +1,322 @@
+//! Disks that are not blank: every filesystem and label that Debian can create, some that it cannot, their remains
+//! after the head is wiped, and unknown data. None is formatted or changed.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use diskplugin::base::Deadline;
+use diskplugin::linux::{Command, Exec, ProcessExec};
+use diskplugin::model::Filesystem::{Ext4, Xfs};
+use nix::unistd::{Whence, lseek};
+
+use super::kit::{MIB, SIZE, TIMEOUT, World, can_run, is_mounted, sh};
+use crate::common::shell::skip;
+
+/// Creates the content of an image of [`SIZE`].
+#[derive(Clone, Copy)]
+enum Creator {
+    /// A shell command; `$f` is the image, `$d` an empty directory.
+    Tool(&'static str),
+    /// A shell command with a loop device as `$f`.
+    LoopTool(&'static str),
+    /// Writes the documented layout. The tool requires kernel support that may be missing (md, ZFS).
+    Layout(fn(&File)),
+}
+
+/// The size in bytes of the wiped head and tail.
+const WIPED: u64 = 4 * MIB;
+
+const CORPUS: &[(&str, Creator)] = &[
+    ("ext2", Creator::Tool("mkfs.ext2 -q -F $f")),
+    ("ext3", Creator::Tool("mkfs.ext3 -q -F $f")),
+    ("ext4", Creator::Tool("mkfs.ext4 -q -F $f")),
+    ("ext4 with 1 KiB blocks", Creator::Tool("mkfs.ext4 -q -F -b 1024 $f")),
+    (
+        "an external journal of ext4",
+        Creator::Tool("mke2fs -q -F -O journal_dev $f"),
+    ),
+    ("xfs", Creator::Tool("mkfs.xfs -q $f")),
+    ("btrfs", Creator::Tool("mkfs.btrfs -q $f")),
+    ("swap", Creator::Tool("mkswap $f")),
+    (
+        "LUKS1",
+        Creator::Tool(
+            "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks1 --iter-time 10 $f $d/key",
+        ),
+    ),
+    (
+        "LUKS2",
+        Creator::Tool(
+            "head -c 64 /dev/urandom > $d/key; cryptsetup -q luksFormat --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000 $f $d/key",
+        ),
+    ),
+    ("an LVM physical volume", Creator::LoopTool("pvcreate -ff -y $f")),
+    ("a GPT", Creator::Tool("sgdisk -o $f")),
+    ("a GPT with a partition", Creator::Tool("sgdisk -n 1:2048:0 $f")),
+    (
+        "an MBR with a partition",
+        Creator::Tool("echo '2048,,83' | sfdisk -q $f"),
+    ),
+    ("vfat", Creator::Tool("mkfs.vfat $f")),
+    ("ntfs", Creator::Tool("mkfs.ntfs -Q -F -q $f")),
+    ("exfat", Creator::Tool("mkfs.exfat $f")),
+    ("f2fs", Creator::Tool("mkfs.f2fs -q $f")),
+    (
+        "squashfs",
+        Creator::Tool(
+            "echo x > $d/x; mksquashfs $d $f.new -quiet -no-progress; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
+        ),
+    ),
+    (
+        "erofs",
+        Creator::Tool("echo x > $d/x; mkfs.erofs $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
+    ),
+    (
+        "cramfs",
+        Creator::Tool("echo x > $d/x; mkfs.cramfs $d $f.new; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new"),
+    ),
+    (
+        "iso9660",
+        Creator::Tool(
+            "echo x > $d/x; genisoimage -quiet -o $f.new $d; dd if=$f.new of=$f conv=notrunc status=none; rm $f.new",
+        ),
+    ),
+    ("udf", Creator::Tool("mkudffs $f")),
+    ("bcache", Creator::Tool("make-bcache -B $f")),
+    ("jfs", Creator::Tool("mkfs.jfs -q $f")),
+    ("reiserfs", Creator::Tool("mkfs.reiserfs -qff $f")),
+    ("nilfs2", Creator::Tool("mkfs.nilfs2 -q $f")),
+    ("minix", Creator::Tool("mkfs.minix $f")),
+    ("bfs", Creator::Tool("mkfs.bfs $f")),
+    ("md 0.90", Creator::Layout(md_0_90)),
+    ("md 1.0", Creator::Layout(|image| md_1(image, (SIZE / 512 - 16) & !7))),
+    ("md 1.1", Creator::Layout(|image| md_1(image, 0))),
+    ("md 1.2", Creator::Layout(|image| md_1(image, 8))),
+    ("zfs", Creator::Layout(zfs)),
+    (
+        "an Oracle ASM disk",
+        Creator::Layout(|image| put(image, 32, b"ORCLDISK")),
+    ),
+    (
+        "a Ceph BlueStore",
+        Creator::Layout(|image| put(image, 0, b"bluestore block device\n")),
+    ),
+    (
+        "random bytes",
+        Creator::Tool("dd if=/dev/urandom of=$f bs=1M count=8 conv=notrunc status=none"),
+    ),
+    (
+        "text at 1 MiB",
+        Creator::Layout(|image| put(image, MIB, b"foreign data")),
+    ),
+    (
+        "one byte in the head",
+        Creator::Layout(|image| put(image, WIPED - 1, b"x")),
+    ),
+    (
+        "one byte at the very end",
+        Creator::Layout(|image| put(image, SIZE - 1, b"x")),
+    ),
+    (
+        "data only in the last MiB",
+        Creator::Layout(|image| put(image, SIZE - MIB, b"x")),
+    ),
+    (
+        "data only in a sample in the middle",
+        Creator::Layout(|image| put(image, SIZE / 2, b"x")),
+    ),
+    (
+        "data only in the first sample after the head",
+        Creator::Layout(|image| put(image, SIZE / 256 * 4 + 5, b"x")),
+    ),
+    (
+        "data only in the last sample",
+        Creator::Layout(|image| put(image, SIZE / 256 * 250 + 5, b"x")),
+    ),
+];
+
+/// Content that is detected after the head, or head and tail, are wiped.
+const DETECTED_WITHOUT_ENDS: &[&str] = &["ext2", "ext3", "ext4", "ext4 with 1 KiB blocks", "xfs", "btrfs"];
+
+/// Content whose backup at the end is detected after the head is wiped.
+const DETECTED_BY_TAIL: &[&str] = &["a GPT", "a GPT with a partition", "ntfs", "zfs"];
+
+fn put(image: &File, at: u64, bytes: &[u8]) {
+    image.write_all_at(bytes, at).unwrap();
+}
+
+/// mdp_super_t of `linux/raid/md_p.h`: 64 KiB from the end, the end rounded down to 64 KiB.
+fn md_0_90(image: &File) {
+    let at = (SIZE & !0xFFFF) - 0x1_0000;
+    for (word, value) in [(0, 0xA92B_4EFC_u32), (1, 0), (2, 90), (5, 0x1234), (9, 1)] {
+        put(image, at + word * 4, &value.to_le_bytes());
+    }
+}
+
+/// struct mdp_superblock_1 of `linux/raid/md_p.h` at a sector, with its checksum.
+fn md_1(image: &File, sector: u64) {
+    let mut sb = [0_u8; 256];
+    sb[0..4].copy_from_slice(&0xA92B_4EFC_u32.to_le_bytes());
+    sb[4..8].copy_from_slice(&1_u32.to_le_bytes());
+    sb[16..32].copy_from_slice(b"0123456789abcdef");
+    sb[72..76].copy_from_slice(&1_u32.to_le_bytes());
+    sb[92..96].copy_from_slice(&2_u32.to_le_bytes());
+    sb[136..144].copy_from_slice(&(SIZE / 512 - 4096).to_le_bytes());
+    sb[144..152].copy_from_slice(&sector.to_le_bytes());
+    let words = sb.chunks_exact(4);
+    let sum: u64 = words
+        .map(|word| u64::from(u32::from_le_bytes(word.try_into().unwrap())))
+        .sum();
+    let folded = (sum & 0xFFFF_FFFF) + (sum >> 32);
+    let folded = u32::try_from(folded & 0xFFFF_FFFF).unwrap();
+    sb[216..220].copy_from_slice(&folded.to_le_bytes());
+    put(image, sector * 512, &sb);
+}
+
+/// Uberblocks of the four labels of a ZFS device (On-Disk Specification, section 1.2): two at each end, 256 KiB
+/// each, their uberblocks from 128 KiB on.
+fn zfs(image: &File) {
+    for label in [0, 256 << 10, SIZE - (512 << 10), SIZE - (256 << 10)] {
+        for uberblock in 0..8 {
+            let at = label + (128 << 10) + uberblock * 1024;
+            put(image, at, &0x00BA_B10C_u64.to_le_bytes());
+            put(image, at + 8, &5000_u64.to_le_bytes());
+        }
+    }
+}
+
+/// Creates the content. Returns false and prints the reason if the tool is not installed.
+async fn create_content(name: &str, creator: Creator, image: &Path, dir: &Path) -> bool {
+    let (line, loop_device) = match creator {
+        Creator::Layout(write) => {
+            let file = fs::OpenOptions::new().write(true).open(image).unwrap();
+            write(&file);
+            return true;
+        }
+        Creator::Tool(line) => (line, false),
+        Creator::LoopTool(line) => (line, true),
+    };
+    let (f, d) = (image.display(), dir.display());
+    let script = if loop_device {
+        format!("d={d}; f=$(flock /dev losetup -f --show {f}); trap 'losetup -d $f' EXIT; {line}")
+    } else {
+        format!("d={d}; f={f}; {line}")
+    };
+    let command = Command::new("sh").args(["-ec", &script]);
+    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await.unwrap();
+    if output.code == Some(127) {
+        return skip(&format!("{name} of the corpus"), output.stderr.trim());
+    }
+    assert_eq!(output.code, Some(0), "{name}: {}", output.stderr);
+    true
+}
+
+/// Overwrites the head and optionally the tail with zeros, as a manual wipe does.
+fn wipe(image: &Path, end: bool) {
+    let file = fs::OpenOptions::new().write(true).open(image).unwrap();
+    let zeros = vec![0; usize::try_from(WIPED).unwrap()];
+    put(&file, 0, &zeros);
+    if end {
+        put(&file, SIZE - WIPED, &zeros);
+    }
+}
+
+/// A hash of the offsets and bytes of all nonzero blocks of a detached image.
+fn fingerprint(image: &Path) -> u64 {
+    let file = File::open(image).unwrap();
+    let mut hasher = DefaultHasher::new();
+    let mut at = 0;
+    let mut block = vec![0; 4096];
+    // ENXIO: no data after this offset.
+    while let Ok(data) = lseek(&file, at, Whence::SeekData) {
+        let end = lseek(&file, data, Whence::SeekHole).unwrap();
+        let (mut place, end) = (u64::try_from(data).unwrap(), u64::try_from(end).unwrap());
+        while place < end {
+            let length = usize::try_from((end - place).min(4096)).unwrap();
+            file.read_exact_at(&mut block[..length], place).unwrap();
+            if block[..length].iter().any(|&byte| byte != 0) {
+                (place, &block[..length]).hash(&mut hasher);
+            }
+            place += u64::try_from(length).unwrap();
+        }
+        at = i64::try_from(end).unwrap();
+    }
+    hasher.finish()
+}
+
+/// Stages the image, which must fail because of its content and leave it unchanged.
+async fn check_rejected(name: &str, world: &World) {
+    let before = fingerprint(&world.image());
+    world.attach().await;
+    // The same type would be mounted, and ext3 and ext2 as ext4.
+    let filesystem = if name.starts_with("ext") && !name.contains("wiped") {
+        Xfs
+    } else {
+        Ext4
+    };
+    let error = world.stage(filesystem).await.unwrap_err();
+    let is_ambiguous = error.starts_with("HOST_ERROR") && error.contains("is ambiguous");
+    assert!(error.starts_with("FOREIGN_DATA") || is_ambiguous, "{name}: {error}");
+    assert!(!is_mounted(&world.path("staging")), "{name}");
+    assert_eq!(world.format_records(), 0, "{name}");
+    world.detach().await;
+    assert_eq!(fingerprint(&world.image()), before, "{name}");
+    println!("rejected and unchanged: {name}");
+}
+
+#[tokio::test]
+async fn disks_with_content_are_not_formatted() {
+    if !can_run().await {
+        return;
+    }
+    for (index, (name, creator)) in CORPUS.iter().enumerate() {
+        let world = World::new(&format!("nb{index}"), SIZE);
+        let dir = world.path("files");
+        fs::create_dir(&dir).unwrap();
+        if !create_content(name, *creator, &world.image(), &dir).await {
+            continue;
+        }
+        check_rejected(name, &world).await;
+        for end in [false, true] {
+            if DETECTED_WITHOUT_ENDS.contains(name) || (!end && DETECTED_BY_TAIL.contains(name)) {
+                wipe(&world.image(), end);
+                check_rejected(&format!("{name}, wiped, including its tail: {end}"), &world).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_restored_disk_is_mounted_and_not_formatted() {
+    if !can_run().await {
+        return;
+    }
+    for filesystem in [Ext4, Xfs] {
+        let world = World::with_disk(&format!("nbrestored{filesystem}")).await;
+        world.stage(filesystem).await.unwrap();
+        fs::write(world.path("staging/file"), "precious").unwrap();
+        world.unstage().await;
+        world.detach().await;
+        let image = world.image();
+        let mut head = vec![0; usize::try_from(WIPED).unwrap()];
+        File::open(&image).unwrap().read_exact_at(&mut head, 0).unwrap();
+        wipe(&image, false);
+        check_rejected(&format!("{filesystem}, wiped after use"), &world).await;
+        put(&fs::OpenOptions::new().write(true).open(&image).unwrap(), 0, &head);
+        let copy = world.path("copy");
+        sh(&format!(
+            "mv {} {1}; cp --sparse=always {1} {0}",
+            image.display(),
+            copy.display()
+        ))
+        .await;
+        world.attach().await;
+        world.stage(filesystem).await.unwrap();
+        let file = fs::read_to_string(world.path("staging/file")).unwrap();
+        assert_eq!(file, "precious");
+        world.unstage().await;
+        world.detach().await;
+    }
+}

@@ -1,0 +1,279 @@
+//! The demo as a process: its story, and that nothing of it stays behind, however it ends.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tokio::time::{Instant, timeout};
+
+use crate::common::csi::{info, list};
+use crate::common::machine::{TestDir, can_resize_mounted_ext, has_devices};
+use crate::common::process::{Ended, Start};
+use crate::common::wait::until;
+
+const STEPS: [&str; 21] = [
+    "create the volume",
+    "attach it to node 1",
+    "format and stage it",
+    "publish it to a pod",
+    "write to it",
+    "take a snapshot",
+    "write more, after the snapshot",
+    "grow the disk",
+    "grow the mounted filesystem",
+    "unpublish and unstage it",
+    "detach it",
+    "restore the snapshot",
+    "attach it to node 2",
+    "stage it",
+    "publish it to a pod",
+    "read back and compare",
+    "unpublish and unstage it",
+    "detach it",
+    "delete the volume",
+    "delete the restored volume",
+    "delete the snapshot",
+];
+
+/// Within this time after a signal the demo has taken everything down.
+const SOON: Duration = Duration::from_secs(60);
+
+const NOTHING_LEFT: &str = "Cleanup complete: no mount, loop device or file is left.";
+
+#[tokio::test]
+async fn the_whole_life_is_told_step_by_step_and_leaves_nothing() {
+    if !has_devices("demo").await {
+        return;
+    }
+    let home = TestDir::new();
+    let ended = home.diskplugin(&["demo"]).ended().await;
+    told_to_the_end(&ended, &STEPS);
+    assert_eq!(home.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn every_filesystem_has_its_story_or_a_clear_reason_why_not() {
+    if !has_devices("demo --fs-type").await {
+        return;
+    }
+    let told = async |filesystem: &str| {
+        let home = TestDir::new();
+        let start = home.diskplugin(&["demo", "--fs-type", filesystem]);
+        let ended = start.ended().await;
+        assert_eq!(home.leftovers(), [""; 0], "{filesystem}");
+        if filesystem.starts_with("ext") && !can_resize_mounted_ext() {
+            assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+            let why = "step 9 (grow the mounted filesystem) failed";
+            for text in [why, "CAP_SYS_RESOURCE"] {
+                assert!(ended.stderr.contains(text), "{}", ended.stderr);
+            }
+            assert!(ended.stdout.contains(NOTHING_LEFT), "{}", ended.stdout);
+        } else {
+            told_to_the_end(&ended, &STEPS);
+        }
+    };
+    tokio::join!(told("ext3"), told("ext4"), told("xfs"), told("btrfs"));
+}
+
+#[tokio::test]
+async fn an_interrupt_at_any_instant_leaves_nothing() {
+    if !has_devices("demo under SIGINT").await {
+        return;
+    }
+    // The longest first, five at a time: the whole takes little longer than the longest.
+    let run = async |lane: Vec<Duration>| {
+        for at in lane {
+            interrupted(at, Signal::SIGINT).await;
+        }
+    };
+    let [a, b, c, d, e] = lanes(&instants(10));
+    tokio::join!(run(a), run(b), run(c), run(d), run(e));
+}
+
+#[tokio::test]
+async fn a_closed_terminal_and_a_terminate_leave_nothing() {
+    if !has_devices("demo under SIGTERM and SIGHUP").await {
+        return;
+    }
+    tokio::join!(
+        interrupted(Duration::from_millis(1900), Signal::SIGTERM),
+        interrupted(Duration::from_millis(2600), Signal::SIGHUP),
+    );
+}
+
+#[tokio::test]
+async fn an_interrupt_in_the_middle_of_a_write_leaves_nothing() {
+    if !has_devices("demo under SIGINT while it writes").await {
+        return;
+    }
+    let home = TestDir::new();
+    let mut demo = home.diskplugin(&["demo"]).spawn();
+    // Writing is next, and keeps the mount busy.
+    demo.wait_for_output("publish it to a pod").await;
+    demo.signal(Signal::SIGINT);
+    let ended = demo.ended().await;
+    assert_eq!(home.leftovers(), [""; 0]);
+    stopped(&ended);
+}
+
+#[tokio::test]
+async fn an_impatient_terminal_leaves_nothing() {
+    if !has_devices("demo under many SIGINT").await {
+        return;
+    }
+    let home = TestDir::new();
+    let mut demo = home.diskplugin(&["demo"]).spawn();
+    // Formatting is next, by a command.
+    demo.wait_for_output("attach it to node 1").await;
+    // Ctrl-C again and again, which reaches every process of the terminal's group.
+    until("the demo ends", SOON, async || {
+        let over = demo.is_over();
+        if !over {
+            demo.signal_group(Signal::SIGINT);
+        }
+        over.then_some(())
+    })
+    .await;
+    let ended = demo.ended().await;
+    assert_eq!(home.leftovers(), [""; 0], "{}", ended.stderr);
+    stopped(&ended);
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_leaves_nothing() {
+    if !has_devices("demo into a closed pipe").await {
+        return;
+    }
+    let home = TestDir::new();
+    let line = "\"$0\" demo | head -n 9";
+    let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
+    let ended = shell.env("TMPDIR", home.path()).ended().await;
+    assert!(ended.stderr.contains("cannot print"), "{}", ended.stderr);
+    until("all is taken down", SOON, async || {
+        home.leftovers().is_empty().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
+    if !has_devices("demo --keep").await {
+        return;
+    }
+    let home = TestDir::new();
+    let mut demo = home.diskplugin(&["demo", "--keep"]).spawn();
+    demo.wait_for_output("_control/calls").await;
+    let told = demo.stdout();
+    let place = |name: &str| {
+        let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name}: {told}")).trim().to_owned()
+    };
+    let socket = |name: &str| place(name).trim_start_matches("unix://").to_owned();
+    let controller = demo.ready(Path::new(&socket("controller "))).await;
+    assert_eq!(list(&controller).await.unwrap(), 2);
+    for node in ["node 1", "node 2"] {
+        let channel = demo.ready(Path::new(&socket(node))).await;
+        assert!(info(&channel).await.unwrap().node_id.starts_with("i-"));
+    }
+    let ledger = std::fs::read(Path::new(&place("volume")).join("ledger")).unwrap();
+    assert_eq!(ledger.len(), 8 << 20);
+    demo.signal(Signal::SIGINT);
+    let start = Instant::now();
+    let ended = demo.ended().await;
+    assert!(start.elapsed() < SOON);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert_eq!(home.leftovers(), [""; 0]);
+}
+
+#[tokio::test]
+async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
+    let home = TestDir::new();
+    let ended = if nix::unistd::geteuid().is_root() {
+        // Nobody may neither read the build's directory nor write here.
+        let program = home.path().join("diskplugin");
+        std::fs::copy(env!("CARGO_BIN_EXE_diskplugin"), &program).unwrap();
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let start = Start::of("setpriv")
+            .args(nobody)
+            .args([program.to_str().unwrap(), "demo"]);
+        let ended = start.env("TMPDIR", home.path()).ended().await;
+        std::fs::remove_file(program).unwrap();
+        ended
+    } else {
+        home.diskplugin(&["demo"]).ended().await
+    };
+    assert!(ended.stdout.contains("require root"), "{}", ended.stdout);
+    let on_the_node = ["stage", "publish", "write", "mounted", "read back"];
+    let steps: Vec<_> = STEPS
+        .into_iter()
+        .filter(|step| !on_the_node.iter().any(|word| step.contains(word)))
+        .collect();
+    told_to_the_end(&ended, &steps);
+    assert_eq!(home.leftovers(), [""; 0]);
+}
+
+/// Holds that the demo told these steps, each with its number, and no others.
+fn told_to_the_end(ended: &Ended, steps: &[&str]) {
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+    let mut rest = ended.stdout.as_str();
+    for (number, step) in (1..).zip(steps) {
+        let line = format!("\n{number:>3}  {step}  ");
+        let at = rest.find(&line);
+        rest = &rest[at.unwrap_or_else(|| panic!("no {line:?}: {}", ended.stdout))..];
+    }
+    let summary = format!("\n{} steps in ", steps.len());
+    for text in [&summary, "Left in the cloud: 0 disks, 0 snapshots.", NOTHING_LEFT] {
+        assert!(rest.contains(text), "no {text:?}: {}", ended.stdout);
+    }
+}
+
+/// Runs the demo, sends it a signal at this instant, and holds that it ends well and leaves nothing.
+async fn interrupted(at: Duration, signal: Signal) {
+    let home = TestDir::new();
+    let mut demo = home.diskplugin(&["demo"]).spawn();
+    let over = until("the demo runs on", 2 * at, async || demo.is_over().then_some(()));
+    assert!(timeout(at, over).await.is_err(), "it ended before {at:?}");
+    demo.signal(signal);
+    let start = Instant::now();
+    let ended = demo.ended().await;
+    let took = start.elapsed();
+    assert_eq!(home.leftovers(), [""; 0], "{signal} at {at:?}: {}", ended.stderr);
+    assert!(took < SOON, "{signal} at {at:?}: took {took:?}");
+    stopped(&ended);
+}
+
+fn stopped(ended: &Ended) {
+    assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+    assert_eq!(ended.stderr, "diskplugin: stopped by a signal\n");
+    for text in ["\nStopped: ", NOTHING_LEFT] {
+        assert!(ended.stdout.contains(text), "no {text:?}: {}", ended.stdout);
+    }
+}
+
+/// So many instants, pseudo-random, one in each equal part of the time that the demo's cloud takes
+/// by itself, however fast the machine is.
+fn instants(count: u64) -> Vec<Duration> {
+    let mut state: u64 = 0x5EED;
+    let part = 8_000 / count;
+    let draw = |index| {
+        // Knuth's MMIX generator.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_millis(200 + index * part + (state >> 33) % part)
+    };
+    (0..count).map(draw).collect()
+}
+
+/// Deals instants to lanes, the longest with the shortest.
+fn lanes<const COUNT: usize>(instants: &[Duration]) -> [Vec<Duration>; COUNT] {
+    let mut lanes = [const { Vec::new() }; COUNT];
+    for (index, at) in instants.iter().rev().enumerate() {
+        let round = index % (2 * COUNT);
+        let lane = if round < COUNT { round } else { 2 * COUNT - 1 - round };
+        lanes[lane].push(*at);
+    }
+    lanes
+}

@@ -1,0 +1,136 @@
+//! A controller between the fake cloud and the small API server.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tonic::transport::Channel;
+
+use crate::common::csi::socket;
+use crate::common::fake::Fake;
+use crate::common::process::{Process, Start};
+use crate::common::wait::until;
+use crate::kubernetes::api::Api;
+
+/// Longer than anything takes on a busy machine.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+pub(crate) const DRIVER: &str = "diskplugin.csi.example";
+pub(crate) const TAINT: &str = "diskplugin.csi.example/agent-not-ready";
+pub(crate) const NODES: &str = "/api/v1/nodes";
+pub(crate) const CSI_NODES: &str = "/apis/storage.k8s.io/v1/csinodes";
+pub(crate) const CONFIG_MAP: &str = "/api/v1/namespaces/storage/configmaps/types";
+pub(crate) const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces";
+
+/// A controller, and all that it talks to.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    pub(crate) api: Api,
+    pub(crate) fake: Fake,
+    pub(crate) dir: TempDir,
+}
+
+impl Kit {
+    /// The fake cloud and the API server, without a controller.
+    pub(crate) async fn new(flags: &[&str]) -> Self {
+        let kit = Self {
+            api: Api::start(),
+            fake: Fake::start(flags).await,
+            dir: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(kit.kubeconfig(), config(&kit.api.url())).unwrap();
+        kit
+    }
+
+    pub(crate) fn kubeconfig(&self) -> std::path::PathBuf {
+        self.dir.path().join("kubeconfig")
+    }
+
+    /// A controller with these flags.
+    pub(crate) fn start(&self, flags: &[&str]) -> Start {
+        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig().display());
+        let start = self.fake.controller(&socket(&self.dir)).keys();
+        start.args([kubeconfig]).args(flags)
+    }
+
+    /// One that answers.
+    pub(crate) async fn ready(&self, flags: &[&str]) -> (Process, Channel) {
+        self.start(flags).ready(&socket(&self.dir)).await
+    }
+
+    /// A Node with this label, and a CSINode for this instance.
+    pub(crate) fn node(&self, name: &str, instance_type: Option<&str>, id: Option<&str>) {
+        let mut node = json!({"metadata": {"labels": {}}, "spec": {}, "status": {"images": []}});
+        if let Some(instance_type) = instance_type {
+            node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = json!(instance_type);
+        }
+        self.api.change(|world| {
+            world.store.put(&format!("{NODES}/{name}"), node);
+        });
+        if let Some(id) = id {
+            self.register(name, DRIVER, id, Some(9));
+        }
+    }
+
+    /// kubelet says that a driver is there, on the Node that the fake API server has.
+    pub(crate) fn register(&self, name: &str, driver: &str, id: &str, count: Option<u32>) {
+        let place = format!("{NODES}/{name}");
+        let node = self.api.see(|world| world.store.get(&place).cloned());
+        let uid = node.and_then(|node| Some(node["metadata"]["uid"].as_str()?.to_owned()));
+        self.register_of(name, uid.as_deref(), driver, id, count);
+    }
+
+    /// The same, of a Node with this uid.
+    pub(crate) fn register_of(&self, name: &str, uid: Option<&str>, driver: &str, id: &str, count: Option<u32>) {
+        let mut row = json!({"name": driver, "nodeID": id, "topologyKeys": []});
+        if let Some(count) = count {
+            row["allocatable"] = json!({"count": count});
+        }
+        let place = format!("{CSI_NODES}/{name}");
+        let owners: Vec<Value> = uid
+            .map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
+            .into_iter()
+            .collect();
+        let object = json!({"metadata": {"ownerReferences": owners}, "spec": {"drivers": [row]}});
+        self.api.change(|world| world.store.put(&place, object));
+    }
+
+    /// The ConfigMap as the chart makes it.
+    pub(crate) fn config_map(&self) {
+        let empty = json!({"metadata": {"labels": {"app": "chart"}}});
+        self.api.change(|world| world.store.put(CONFIG_MAP, empty));
+    }
+
+    /// Waits until there is something to see in the API server.
+    pub(crate) async fn until<T>(&self, what: &str, look: impl Fn(&Api) -> Option<T> + Send + Sync) -> T {
+        until(what, SOON, async || look(&self.api)).await
+    }
+
+    /// All events, each an object.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let namespaces = ["default", "team"];
+        let lists = namespaces.iter().map(|namespace| {
+            let place = format!("{EVENTS}/{namespace}/events");
+            self.api.see(|world| world.store.list(&place).1)
+        });
+        lists.flatten().collect()
+    }
+}
+
+/// Waits until the process has logged it.
+pub(crate) async fn logged(process: &Process, text: &str) {
+    let what = format!("the log has {text:?}");
+    until(&what, SOON, async || process.stderr().contains(text).then_some(())).await;
+}
+
+fn config(url: &str) -> String {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": url}}],
+        "users": [{"name": "it", "user": {"token": "no-secret"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it", "namespace": "storage"}}],
+    })
+    .to_string()
+}

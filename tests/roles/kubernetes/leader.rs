@@ -1,0 +1,301 @@
+//! Leader election between processes: one serves, and the next one takes over.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tonic::Code;
+use tonic::transport::Channel;
+
+use diskplugin::csi::proto::ProbeRequest;
+use diskplugin::csi::proto::identity_client::IdentityClient;
+
+use crate::common::csi::{create, list, try_connect};
+use crate::common::process::{Process, Start};
+use crate::common::wait::until;
+use crate::kubernetes::http_access::{address, client, get};
+use crate::kubernetes::kit::{Kit, SOON, logged};
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/storage/leases/diskplugin-csi-example-controller";
+
+/// Shorter than the defaults, and long enough for a busy machine.
+const TIMES: [&str; 3] = [
+    "--leader-election-lease-duration=12s",
+    "--leader-election-renew-deadline=8s",
+    "--leader-election-retry-period=300ms",
+];
+
+/// One of several replicas, with its own socket.
+struct Replica {
+    name: &'static str,
+    socket: PathBuf,
+}
+
+impl Replica {
+    fn new(kit: &Kit, name: &'static str) -> Self {
+        let directory = kit.dir.path().join(name);
+        std::fs::create_dir(&directory).unwrap();
+        let socket = directory.join("csi.sock");
+        Self { name, socket }
+    }
+
+    fn command(&self, kit: &Kit, flags: &[&str]) -> Start {
+        let kubeconfig = format!("--kubeconfig={}", kit.kubeconfig().display());
+        kit.fake
+            .controller(&self.socket)
+            .keys()
+            .env("POD_NAME", self.name)
+            .args(["--leader-election", "--http-address=127.0.0.1:0", &kubeconfig])
+            .args(TIMES)
+            .args(flags)
+    }
+
+    fn start(&self, kit: &Kit) -> Process {
+        self.command(kit, &[]).spawn()
+    }
+
+    /// The time until its socket serves.
+    async fn serves(&self, process: &mut Process) -> (Channel, Duration) {
+        let start = Instant::now();
+        (process.ready(&self.socket).await, start.elapsed())
+    }
+}
+
+fn holder(kit: &Kit) -> Option<String> {
+    let lease = kit.api.see(|world| world.store.get(LEASE).cloned())?;
+    Some(lease["spec"]["holderIdentity"].as_str()?.to_owned())
+}
+
+async fn standby(process: &Process) {
+    logged(process, "another replica is the leader").await;
+}
+
+/// Observes that at most one of the sockets accepts connections.
+struct SocketWatch {
+    stop: Arc<AtomicBool>,
+    twice: Arc<AtomicUsize>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl SocketWatch {
+    fn start(replicas: &[&Replica]) -> Self {
+        let sockets: Vec<PathBuf> = replicas.iter().map(|one| one.socket.clone()).collect();
+        let (stop, twice) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&twice));
+        let thread = std::thread::spawn(move || {
+            let listens = |socket: &&PathBuf| UnixStream::connect(socket).is_ok();
+            // A thread of its own, so that no runtime delays it.
+            while !stopped.load(Ordering::SeqCst) {
+                if sockets.iter().filter(listens).count() > 1 {
+                    count.fetch_add(1, Ordering::SeqCst);
+                }
+                // Each connection costs the processes time.
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        });
+        Self {
+            stop,
+            twice,
+            thread: Some(thread),
+        }
+    }
+
+    fn check(mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.take().unwrap().join().unwrap();
+        assert_eq!(self.twice.load(Ordering::SeqCst), 0, "two sockets at a time");
+    }
+}
+
+#[tokio::test]
+async fn a_standby_takes_over_from_a_stopped_and_from_a_killed_leader() {
+    let kit = Kit::new(&[]).await;
+    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let watch = SocketWatch::start(&[&a, &b]);
+    let mut first = a.start(&kit);
+    let (channel, _) = a.serves(&mut first).await;
+    create(&channel, "one").await.unwrap();
+    let mut second = b.start(&kit);
+    standby(&second).await;
+    assert!(!b.socket.exists());
+    assert_eq!(holder(&kit).as_deref(), Some("a"));
+
+    first.signal(Signal::SIGTERM);
+    let (channel, stopped) = b.serves(&mut second).await;
+    assert!(stopped < Duration::from_secs(3), "{stopped:?}");
+    let ended = first.ended().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!a.socket.exists());
+    assert_eq!(list(&channel).await.unwrap(), 1);
+
+    let mut third = a.start(&kit);
+    standby(&third).await;
+    second.signal(Signal::SIGKILL);
+    let (channel, killed) = a.serves(&mut third).await;
+    assert!(killed < Duration::from_secs(15), "{killed:?}");
+    assert_eq!(list(&channel).await.unwrap(), 1);
+    watch.check();
+    println!("took over after SIGTERM in {stopped:?}, after SIGKILL in {killed:?}");
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_exits_and_another_one_serves_when_the_api_server_returns() {
+    let mut kit = Kit::new(&[]).await;
+    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let watch = SocketWatch::start(&[&a, &b]);
+    let mut first = a.start(&kit);
+    let (channel, _) = a.serves(&mut first).await;
+    let mut second = b.start(&kit);
+    standby(&second).await;
+    // Shorter than the renew deadline.
+    kit.api.stop();
+    logged(&first, "cannot update the Lease").await;
+    kit.api.again();
+    until("the Lease is renewed again", SOON, async || {
+        assert!(!first.is_over(), "{}", first.stderr());
+        let stderr = first.stderr();
+        stderr.contains("the Lease is renewed again").then_some(())
+    })
+    .await;
+    list(&channel).await.unwrap();
+    // Longer.
+    kit.api.stop();
+    let ended = first.ended().await;
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no longer the leader"), "{}", ended.stderr);
+    assert!(!a.socket.exists());
+    let mut restarted = a.start(&kit);
+    logged(&restarted, "standby: cannot read the Lease").await;
+    assert!(!a.socket.exists() && !b.socket.exists());
+    kit.api.again();
+    until("one of them serves", SOON, async || {
+        assert!(!second.is_over() && !restarted.is_over());
+        let (one, other) = (try_connect(&a.socket).await, try_connect(&b.socket).await);
+        one.or(other).map(drop)
+    })
+    .await;
+    watch.check();
+}
+
+#[tokio::test]
+async fn two_replicas_that_start_together_have_one_leader() {
+    let kit = Kit::new(&[]).await;
+    let replicas = ["a", "b", "c"].map(|name| Replica::new(&kit, name));
+    let watch = SocketWatch::start(&replicas.each_ref());
+    let processes = replicas.each_ref().map(|one| one.start(&kit));
+    until("each has its part", SOON, async || {
+        let logs = processes.each_ref().map(Process::stderr);
+        let count = |text: &str| logs.iter().filter(|log| log.contains(text)).count();
+        let leaders = count("this replica is the leader");
+        assert!(leaders <= 1);
+        (leaders == 1 && count("another replica is the leader") == 2).then_some(())
+    })
+    .await;
+    watch.check();
+}
+
+#[tokio::test]
+async fn a_standby_is_healthy_and_ready_and_says_who_the_leader_is() {
+    let kit = Kit::new(&[]).await;
+    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let mut leader = a.start(&kit);
+    a.serves(&mut leader).await;
+    let waiting = b.start(&kit);
+    standby(&waiting).await;
+    let client = client().build().unwrap();
+    for (process, part, gauge) in [
+        (&leader, "this replica is the leader", "diskplugin_leader 1"),
+        (&waiting, "standby: a is the leader", "diskplugin_leader 0"),
+    ] {
+        let url = format!("http://{}", address(process).await);
+        let page = async |path: &str| get(&client, &format!("{url}{path}"), None).await;
+        assert_eq!(page("/healthz").await.0, StatusCode::OK);
+        let (code, text) = page("/readyz").await;
+        assert_eq!(code, StatusCode::OK, "{text}");
+        let checks: Value = serde_json::from_str(&text).unwrap();
+        let checks = checks["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == "leader");
+        assert_eq!(check.unwrap()["message"], part);
+        let (_, metrics) = page("/metrics").await;
+        assert!(metrics.lines().any(|line| line == gauge), "{metrics}");
+    }
+    // A right that is missing is reported, and the replica is not ready.
+    kit.api.change(|world| world.forbidden.push(format!("GET {LEASE}")));
+    logged(&waiting, "standby: cannot read the Lease").await;
+    let url = format!("http://{}/readyz", address(&waiting).await);
+    let (code, text) = get(&client, &url, None).await;
+    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text.contains("Grant it"), "{text}");
+}
+
+#[tokio::test]
+async fn a_standby_with_a_socket_is_not_ready_and_serves_on_the_same_connection_when_it_leads() {
+    let kit = Kit::new(&[]).await;
+    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let mut leader = a.start(&kit);
+    a.serves(&mut leader).await;
+    let mut waiting = b.command(&kit, &["--standby-socket"]).spawn();
+    standby(&waiting).await;
+    let channel = until("it has a socket", SOON, async || try_connect(&b.socket).await).await;
+    let mut identity = IdentityClient::new(channel.clone());
+    let probe = identity.probe(ProbeRequest {}).await.unwrap();
+    assert_eq!(probe.into_inner().ready, Some(false));
+    let refused = create(&channel, "one").await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.message().contains("standby"), "{refused}");
+    leader.signal(Signal::SIGTERM);
+    until("the same connection is served", SOON, async || {
+        assert!(!waiting.is_over(), "{}", waiting.stderr());
+        create(&channel, "one").await.ok()
+    })
+    .await;
+    let probe = identity.probe(ProbeRequest {}).await.unwrap();
+    assert_eq!(probe.into_inner().ready, Some(true));
+    waiting.signal(Signal::SIGTERM);
+    assert_eq!(waiting.ended().await.code, Some(0));
+    assert!(!b.socket.exists());
+    assert_eq!(holder(&kit).as_deref(), Some(""));
+}
+
+#[tokio::test]
+async fn a_standby_removes_the_socket_of_a_killed_process_and_stops_at_once() {
+    let kit = Kit::new(&[]).await;
+    let a = Replica::new(&kit, "a");
+    let mut leader = a.start(&kit);
+    a.serves(&mut leader).await;
+    leader.signal(Signal::SIGKILL);
+    leader.ended().await;
+    assert!(a.socket.exists());
+    let other = json!({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 600}});
+    kit.api.change(|world| world.store.put(LEASE, other));
+    let waiting = a.start(&kit);
+    standby(&waiting).await;
+    assert!(!a.socket.exists());
+    waiting.signal(Signal::SIGTERM);
+    assert_eq!(waiting.ended().await.code, Some(0));
+    assert_eq!(holder(&kit).as_deref(), Some("other"));
+}
+
+#[tokio::test]
+async fn times_that_would_allow_two_leaders_are_invalid() {
+    let kit = Kit::new(&[]).await;
+    let a = Replica::new(&kit, "a");
+    let command = kit.fake.controller(&a.socket).keys().env("POD_NAME", "a");
+    let kubeconfig = format!("--kubeconfig={}", kit.kubeconfig().display());
+    let ended = command
+        .args(["--leader-election", "--leader-election-renew-deadline=15s", &kubeconfig])
+        .ended()
+        .await;
+    assert_eq!(ended.code, Some(64));
+    assert!(
+        ended.stderr.contains("two replicas could be active"),
+        "{}",
+        ended.stderr
+    );
+}
