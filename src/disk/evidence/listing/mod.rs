@@ -39,7 +39,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const PROOF_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
-#[path = "tests/listing.rs"]
 mod tests;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
