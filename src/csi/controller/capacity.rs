@@ -2,7 +2,7 @@
 
 use tonic::Status;
 
-use super::Service;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::disk::NewDisk;

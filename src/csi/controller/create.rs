@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::operation::Operation;
-use super::{Service, events, response};
+use super::operation::LockedOperation;
+use super::service::Service;
+use super::{events, response};
 use crate::csi::request::Call;
 use crate::csi::request::create_volume::CreateVolume;
 use crate::csi::{layer, proto};
@@ -17,7 +18,7 @@ pub(super) async fn create(
 ) -> Result<proto::CreateVolumeResponse, Status> {
     let new = request.new;
     service.node_categories.record(&new);
-    let guard = service.begin(&Operation::CreateVolume(&new.name))?;
+    let guard = service.begin(&LockedOperation::CreateVolume(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let created = service
         .try_run(guard, async move {
@@ -41,7 +42,7 @@ pub(super) async fn delete(
 ) -> Result<proto::DeleteVolumeResponse, Status> {
     // An ID that no disk can have is already deleted.
     if let Some(disk) = disk {
-        let guard = service.begin(&Operation::DeleteVolume(&disk))?;
+        let guard = service.begin(&LockedOperation::DeleteVolume(&disk))?;
         let disks = Arc::clone(&service.disks);
         let id = disk.clone();
         let operation = async move { disks.provisioner.delete(deadline, &id).await };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Service;
+use super::service::Service;
 use crate::base::error_chain;
 use crate::base::{Deadline, Tasks};
 use crate::cluster::events::{Claim, ClusterEvent, EventPermit, reason};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::Service;
-use super::operation::Operation;
+use super::operation::LockedOperation;
+use super::service::Service;
 use crate::csi::request::Call;
 use crate::csi::request::volume::Expand;
 use crate::csi::{proto, status};
@@ -14,7 +14,7 @@ pub(super) async fn expand(
     service: &Service,
     (deadline, Expand { disk, size, block }): Call<Expand>,
 ) -> Result<proto::ControllerExpandVolumeResponse, Status> {
-    let guard = service.begin(&Operation::Expand(&disk))?;
+    let guard = service.begin(&LockedOperation::Expand(&disk))?;
     let disks = Arc::clone(&service.disks);
     let operation = async move { disks.resizer.resize(deadline, &disk, size).await };
     let disk = service.try_run(guard, operation).await?;

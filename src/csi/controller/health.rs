@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, response};
+use super::response;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::proto::controller_get_volume_response::VolumeStatus;
 use crate::csi::request::Call;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, response};
+use super::response;
+use super::service::Service;
 use crate::csi::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::csi::proto::{self, list_snapshots_response};
 use crate::csi::request::Call;

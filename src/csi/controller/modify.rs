@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::Service;
-use super::operation::Operation;
+use super::operation::LockedOperation;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::csi::request::volume::Modify;
@@ -14,7 +14,7 @@ pub(super) async fn modify(
     service: &Service,
     (deadline, Modify { disk, change }): Call<Modify>,
 ) -> Result<proto::ControllerModifyVolumeResponse, Status> {
-    let guard = service.begin(&Operation::Modify(&disk))?;
+    let guard = service.begin(&LockedOperation::Modify(&disk))?;
     let disks = Arc::clone(&service.disks);
     if let Some(to) = &change.category
         && !service.node_categories.is_empty()

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::operation::Operation;
-use super::{Service, events};
+use super::events;
+use super::operation::LockedOperation;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::csi::request::publish::Unpublish;
@@ -17,7 +18,7 @@ pub(super) async fn publish(
     (deadline, wanted): Call<PublishRequest>,
 ) -> Result<proto::ControllerPublishVolumeResponse, Status> {
     let read_only = wanted.read_only;
-    let guard = service.begin(&Operation::Publish(&wanted))?;
+    let guard = service.begin(&LockedOperation::Publish(&wanted))?;
     let disks = Arc::clone(&service.disks);
     let operation = async move { disks.attacher.publish(deadline, &wanted).await };
     let published = service.try_run(guard, operation).await?;
@@ -38,12 +39,12 @@ pub(super) async fn unpublish(
     match wanted {
         None => {}
         Some(Unpublish { disk, node: None }) => {
-            let guard = service.begin(&Operation::UnpublishAll(&disk))?;
+            let guard = service.begin(&LockedOperation::UnpublishAll(&disk))?;
             let operation = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
             service.run(guard, operation).await?;
         }
         Some(Unpublish { disk, node: Some(node) }) => {
-            let guard = service.begin(&Operation::Unpublish(&disk, &node))?;
+            let guard = service.begin(&LockedOperation::Unpublish(&disk, &node))?;
             let operation = async move { disks.attacher.detach(deadline, &disk, &node).await };
             service.run(guard, operation).await?;
         }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use super::operation::Operation;
-use super::{Service, response};
+use super::operation::LockedOperation;
+use super::response;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::request::Call;
 use crate::disk::NewSnapshot;
@@ -15,7 +16,7 @@ pub(super) async fn create(
     service: &Service,
     (deadline, new): Call<NewSnapshot>,
 ) -> Result<proto::CreateSnapshotResponse, Status> {
-    let guard = service.begin(&Operation::CreateSnapshot(&new.name))?;
+    let guard = service.begin(&LockedOperation::CreateSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let operation = async move { disks.snapshotter.create(deadline, &new).await };
     let snapshot = service.run(guard, operation).await?;
@@ -40,7 +41,7 @@ pub(super) async fn delete(
 ) -> Result<proto::DeleteSnapshotResponse, Status> {
     // An ID that no snapshot can have is already deleted.
     if let Some(snapshot) = snapshot {
-        let guard = service.begin(&Operation::DeleteSnapshot(&snapshot))?;
+        let guard = service.begin(&LockedOperation::DeleteSnapshot(&snapshot))?;
         let disks = Arc::clone(&service.disks);
         let id = snapshot.clone();
         let operation = async move { disks.snapshotter.delete(deadline, &id).await };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
-use super::Service;
+use super::service::Service;
 use crate::csi::param::Class;
 use crate::csi::proto::ValidateVolumeCapabilitiesResponse;
 use crate::csi::request::validate::{Requested, Validate};

@@ -1,8 +1,6 @@
 //! The claim of a disk, from parameters that external-provisioner adds with `--extra-create-metadata`.
 
-use std::collections::HashMap;
-
-use super::SIDECARS;
+use super::value::{Map, SIDECARS};
 use crate::model::Tags;
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 
@@ -10,7 +8,7 @@ use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 const CLAIM: [&str; 3] = ["pvc/name", "pvc/namespace", "pv/name"];
 
 /// The tags, with values truncated to the maximum length.
-pub(super) fn tags(parameters: &HashMap<String, String>) -> Tags {
+pub(super) fn tags(parameters: &Map) -> Tags {
     let of = |name: &&str| {
         let value = parameters.get(&format!("{SIDECARS}{name}"))?;
         let value: String = value.chars().take(LONGEST_VALUE).collect();

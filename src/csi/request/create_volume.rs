@@ -6,7 +6,7 @@ use super::capability::{self, Capability};
 use super::error::Error;
 use super::error::Result;
 use super::field;
-use super::topology::{Settings, Terms};
+use super::topology::{DriverLocation, Terms};
 use crate::cluster::events::Claim;
 use crate::csi::param::{Class, SIDECARS, mutable};
 use crate::csi::proto;
@@ -27,7 +27,7 @@ pub(crate) struct CreateVolume {
     pub(crate) volume_context: HashMap<String, String>,
 }
 
-pub(crate) fn create(message: &proto::CreateVolumeRequest, settings: &Settings) -> Result<CreateVolume> {
+pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLocation) -> Result<CreateVolume> {
     let name = field::name(&message.name)?;
     let capabilities = capability::at_least_one(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
@@ -50,17 +50,17 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, settings: &Settings) 
             size: field::size_range(message.capacity_range.as_ref())?,
             snapshot,
             clone_of,
-            ..describe_disk(class, &terms, settings)?
+            ..describe_disk(class, &terms, location)?
         },
     })
 }
 
 /// A volume of any name and size; `None` if the class excludes the topology.
-pub(crate) fn capacity(message: &proto::GetCapacityRequest, settings: &Settings) -> Result<Option<NewDisk>> {
+pub(crate) fn capacity(message: &proto::GetCapacityRequest, location: &DriverLocation) -> Result<Option<NewDisk>> {
     capability::all(&message.volume_capabilities)?;
     let class = Class::read(&message.parameters)?;
     let terms = Terms::of_topology(message.accessible_topology.as_ref());
-    match describe_disk(class, &terms, settings) {
+    match describe_disk(class, &terms, location) {
         Err(Error::NoZone(..)) => Ok(None),
         new => Ok(Some(NewDisk {
             // These restrict the sizes of a volume, not the capacity.
@@ -83,16 +83,16 @@ pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result
 }
 
 /// The disk that class and topology describe, without name and size.
-fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewDisk> {
-    if let Some(other) = class.region.filter(|other| *other != settings.region) {
-        let allowed = format!("{}, the region of the driver", settings.region);
+fn describe_disk(class: Class, terms: &Terms<'_>, location: &DriverLocation) -> Result<NewDisk> {
+    if let Some(other) = class.region.filter(|other| *other != location.region) {
+        let allowed = format!("{}, the region of the driver", location.region);
         return Err(Error::value("parameter \"regionId\"", other.as_str(), allowed));
     }
     let regional = class.categories.iter().any(Category::is_regional);
     Ok(NewDisk {
         name: String::new(),
         size: SizeRange::default(),
-        zones: terms.choose(&class.zones, settings.zone.as_ref(), regional)?,
+        zones: terms.choose(&class.zones, location.zone.as_ref(), regional)?,
         categories: class.categories,
         levels: class.levels,
         snapshot: None,

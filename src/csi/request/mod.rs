@@ -19,7 +19,7 @@ pub(super) mod volume;
 
 use self::error::Result;
 use self::limits::Limited;
-pub use self::topology::Settings;
+pub use self::topology::DriverLocation;
 use super::deadline;
 use super::proto::CreateVolumeRequest;
 use crate::base::Deadline;
@@ -29,9 +29,9 @@ use crate::disk::NewDisk;
 pub(super) type Call<T> = (Deadline, T);
 
 /// The disk that CreateVolume would create.
-pub fn new_disk(message: &CreateVolumeRequest, settings: &Settings) -> Result<NewDisk> {
+pub fn new_disk(message: &CreateVolumeRequest, location: &DriverLocation) -> Result<NewDisk> {
     message.check()?;
-    Ok(create_volume::create(message, settings)?.new)
+    Ok(create_volume::create(message, location)?.new)
 }
 
 /// Checks the size limits of a message and parses it.

@@ -10,7 +10,7 @@ use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};
 
 /// Location of the Controller service.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DriverLocation {
     /// Region of the disks.
     pub region: RegionId,
     /// Default zone of disks, if neither topology nor class names one.

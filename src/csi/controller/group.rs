@@ -1,12 +1,13 @@
-//! CreateVolumeGroupSnapshot, DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
+//! The GroupController service, crash-consistent snapshots of several volumes: CreateVolumeGroupSnapshot, DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tonic::Status;
 
-use crate::csi::controller::operation::Operation;
-use crate::csi::controller::{Service, response};
+use super::operation::LockedOperation;
+use super::response;
+use super::service::Service;
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
 use crate::csi::request::Call;
@@ -14,22 +15,24 @@ use crate::csi::{layer, proto};
 use crate::disk::{GroupSnapshot, NewGroupSnapshot};
 use crate::model::{SnapshotGroupId, SnapshotId};
 
-pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
+pub(super) async fn capabilities(
+    _: &Service,
+    _: Call<()>,
+) -> Result<proto::GroupControllerGetCapabilitiesResponse, Status> {
     let rpc = Rpc {
         r#type: Type::CreateDeleteGetVolumeGroupSnapshot.into(),
     };
-    proto::GroupControllerGetCapabilitiesResponse {
-        capabilities: vec![proto::GroupControllerServiceCapability {
-            r#type: Some(Capability::Rpc(rpc)),
-        }],
-    }
+    let r#type = Some(Capability::Rpc(rpc));
+    Ok(proto::GroupControllerGetCapabilitiesResponse {
+        capabilities: vec![proto::GroupControllerServiceCapability { r#type }],
+    })
 }
 
 pub(super) async fn create(
     service: &Service,
     (deadline, new): Call<NewGroupSnapshot>,
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
-    let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
+    let guard = service.begin(&LockedOperation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let operation = async move { disks.snapshotter.create_group(deadline, &new).await };
     let created = service.run(guard, operation).await?;
@@ -45,7 +48,7 @@ pub(super) async fn delete(
 ) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
     // An ID that no group can have is already deleted.
     if let Some((group, members)) = request {
-        let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
+        let guard = service.begin(&LockedOperation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
         let snapshots = members.clone();
         let operation = async move { disks.snapshotter.delete_group(deadline, &group, &snapshots).await };
