@@ -20,7 +20,7 @@ pub(super) async fn publish(
     let read_only = wanted.read_only;
     let guard = service.begin(&LockedOperation::Publish(&wanted))?;
     let disks = Arc::clone(&service.disks);
-    let operation = async move { disks.attacher.publish(deadline, &wanted).await };
+    let operation = async move { disks.publisher.publish(deadline, &wanted).await };
     let published = service.try_run(guard, operation).await?;
     let disk = published.inspect_err(|error| events::volume_not_attached(service, error))?;
     // The serial that the cloud reports is the serial of the device in the guest.
@@ -40,12 +40,12 @@ pub(super) async fn unpublish(
         None => {}
         Some(Unpublish { disk, node: None }) => {
             let guard = service.begin(&LockedOperation::UnpublishAll(&disk))?;
-            let operation = async move { disks.attacher.detach_everywhere(deadline, &disk).await };
+            let operation = async move { disks.detacher.detach_everywhere(deadline, &disk).await };
             service.run(guard, operation).await?;
         }
         Some(Unpublish { disk, node: Some(node) }) => {
             let guard = service.begin(&LockedOperation::Unpublish(&disk, &node))?;
-            let operation = async move { disks.attacher.detach(deadline, &disk, &node).await };
+            let operation = async move { disks.detacher.detach(deadline, &disk, &node).await };
             service.run(guard, operation).await?;
         }
     }
