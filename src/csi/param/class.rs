@@ -1,9 +1,11 @@
 //! The parameters of a StorageClass.
 
-use super::value::{Entry, Map, Result, boolean, conflict, entries, identifier, iops, list, parse, tags};
-use super::{kind, origin};
+use super::kind;
+use super::value::{Entry, Map, Result, SIDECARS, boolean, conflict, entries, identifier, iops, list, parse, tags};
 use crate::csi::request::error::Error;
 use crate::csi::request::field::{filesystem, invalid_tuning};
+use crate::disk::{AllowedZone, NewDisk};
+use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 use crate::model::{Category, Change, Filesystem, InvalidTuning, PerformanceLevel, RegionId, Tags, Tuning, ZoneId};
 
 /// Prefix of tags, in lower case.
@@ -12,6 +14,9 @@ const ALLOWED: &str = "type, zoneId, regionId, performanceLevel, provisionedIops
                        multiAttach, resourceGroupId, diskTags, diskTags/<key>, fsType, readOnly, \
                        encrypted, kmsKeyId, fsck, discard, projectQuota, blockSize, inodeSize, \
                        bytesPerInode, label, mkfsOptions, sysConfig, partition and csi.storage.k8s.io/*";
+
+/// Parameters `csi.storage.k8s.io/*` that become tags `kubernetes.io/created-for/*`.
+const CLAIM: [&str; 3] = ["pvc/name", "pvc/namespace", "pv/name"];
 
 /// The parsed parameters of a StorageClass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,7 +61,7 @@ impl Class {
     pub fn read_with(parameters: &Map, change: &Change) -> Result<Self> {
         let mut class = Self {
             categories: Category::CREATABLE.to_vec(),
-            origin: origin::tags(parameters),
+            origin: origin(parameters),
             ..Self::default()
         };
         let (entries, single) = entries("parameter", parameters, TAGS)?;
@@ -164,6 +169,24 @@ impl Class {
         }
     }
 
+    /// The disk of this class in these zones, without name, size and source.
+    pub(in crate::csi) fn into_disk(self, zones: Vec<AllowedZone>) -> NewDisk {
+        NewDisk {
+            zones,
+            categories: self.categories,
+            levels: self.levels,
+            encrypted: self.encrypted,
+            kms_key: self.kms_key,
+            provisioned_iops: self.provisioned_iops,
+            bursting: self.bursting,
+            multi_attach: self.multi_attach,
+            resource_group: self.resource_group,
+            tags: self.tags,
+            created_for: self.origin,
+            ..NewDisk::default()
+        }
+    }
+
     /// Checks the mkfs options for this filesystem.
     pub fn check_mkfs_options(&self, filesystem: Filesystem) -> Result<()> {
         let arguments = self.tuning.mkfs_arguments(filesystem, "");
@@ -197,4 +220,15 @@ fn invalid_option(invalid: &InvalidTuning) -> Error {
 fn override_tags(tags: &mut Tags, by: Tags) {
     tags.retain(|key, _| !by.keys().any(|other| other.eq_ignore_ascii_case(key)));
     tags.extend(by);
+}
+
+/// The tags with the claim of a disk, from parameters that external-provisioner adds with `--extra-create-metadata`;
+/// values are truncated to the maximum length.
+fn origin(parameters: &Map) -> Tags {
+    let of = |name: &&str| {
+        let value = parameters.get(&format!("{SIDECARS}{name}"))?;
+        let value: String = value.chars().take(LONGEST_VALUE).collect();
+        (!value.is_empty()).then(|| (format!("{CREATED_FOR}{name}"), value))
+    };
+    CLAIM.iter().filter_map(of).collect()
 }

@@ -4,7 +4,6 @@
 mod class;
 mod kind;
 pub mod mutable;
-mod origin;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;

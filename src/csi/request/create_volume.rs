@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use super::capability::{self, Capability};
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field;
 use super::topology::{DriverLocation, Terms};
 use crate::cluster::events::Claim;
@@ -12,7 +11,7 @@ use crate::csi::param::{Class, SIDECARS, mutable};
 use crate::csi::proto;
 use crate::csi::proto::volume_content_source::Type;
 use crate::disk::NewDisk;
-use crate::model::{Category, DiskId, SizeRange, SnapshotId, context};
+use crate::model::{Category, DiskId, SnapshotId, context};
 
 #[derive(Debug)]
 pub(crate) struct CreateVolume {
@@ -84,28 +83,13 @@ pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result
 
 /// The disk that class and topology describe, without name and size.
 fn describe_disk(class: Class, terms: &Terms<'_>, location: &DriverLocation) -> Result<NewDisk> {
-    if let Some(other) = class.region.filter(|other| *other != location.region) {
+    if let Some(other) = class.region.as_ref().filter(|other| **other != location.region) {
         let allowed = format!("{}, the region of the driver", location.region);
         return Err(Error::value("parameter \"regionId\"", other.as_str(), allowed));
     }
     let regional = class.categories.iter().any(Category::is_regional);
-    Ok(NewDisk {
-        name: String::new(),
-        size: SizeRange::default(),
-        zones: terms.choose(&class.zones, location.zone.as_ref(), regional)?,
-        categories: class.categories,
-        levels: class.levels,
-        snapshot: None,
-        clone_of: None,
-        encrypted: class.encrypted,
-        kms_key: class.kms_key,
-        provisioned_iops: class.provisioned_iops,
-        bursting: class.bursting,
-        multi_attach: class.multi_attach,
-        resource_group: class.resource_group,
-        tags: class.tags,
-        created_for: class.origin,
-    })
+    let zones = terms.choose(&class.zones, location.zone.as_ref(), regional)?;
+    Ok(class.into_disk(zones))
 }
 
 /// The source snapshot or volume; neither for a blank disk.
