@@ -130,7 +130,7 @@ fn the_reference_describes_every_rpc_that_is_served() {
     report(
         [
             ("src/csi/controller/rpc.rs", "controller-rpcs.md"),
-            ("src/csi/node/service.rs", "node-rpcs.md"),
+            ("src/csi/node.rs", "node-rpcs.md"),
         ]
         .iter()
         .flat_map(|(path, page)| {

@@ -1,4 +1,4 @@
-//! CreateVolume and DeleteVolume.
+//! CreateVolume, DeleteVolume and GetCapacity.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use tonic::Status;
 use super::operation::LockedOperation;
 use super::service::Service;
 use super::{events, response};
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::request::create_volume::CreateVolume;
 use crate::csi::{layer, proto};
-use crate::model::DiskId;
+use crate::disk::NewDisk;
+use crate::model::{DiskId, Gib};
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, request): Call<CreateVolume>,
+    (deadline, request): ParsedCall<CreateVolume>,
 ) -> Result<proto::CreateVolumeResponse, Status> {
     let new = request.new;
     service.node_categories.record(&new);
@@ -38,7 +39,7 @@ pub(super) async fn create(
 
 pub(super) async fn delete(
     service: &Service,
-    (deadline, disk): Call<Option<DiskId>>,
+    (deadline, disk): ParsedCall<Option<DiskId>>,
 ) -> Result<proto::DeleteVolumeResponse, Status> {
     // An ID that no disk can have is already deleted.
     if let Some(disk) = disk {
@@ -50,4 +51,28 @@ pub(super) async fn delete(
         service.listings.mark_deleted(disk.as_str());
     }
     Ok(proto::DeleteVolumeResponse {})
+}
+
+/// The sizes of a volume of this class in the topology, or in the default zone without a topology; zero if the
+/// class excludes that zone.
+pub(super) async fn capacity(
+    service: &Service,
+    (deadline, new): ParsedCall<Option<NewDisk>>,
+) -> Result<proto::GetCapacityResponse, Status> {
+    let sizes = match &new {
+        None => None,
+        Some(new) => {
+            service.node_categories.record(new);
+            service.disks.provisioner.capacity(deadline, new).await?
+        }
+    };
+    let (least, most) = sizes.map_or((None, None), |sizes| {
+        let bytes = |gib: Gib| gib.bytes().to_i64();
+        (Some(bytes(*sizes.start())), Some(bytes(*sizes.end())))
+    });
+    Ok(proto::GetCapacityResponse {
+        available_capacity: most.unwrap_or(0),
+        maximum_volume_size: most,
+        minimum_volume_size: least,
+    })
 }

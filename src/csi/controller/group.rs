@@ -10,14 +10,14 @@ use super::response;
 use super::service::Service;
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::{layer, proto};
 use crate::disk::{GroupSnapshot, NewGroupSnapshot};
 use crate::model::{SnapshotGroupId, SnapshotId};
 
 pub(super) async fn capabilities(
     _: &Service,
-    _: Call<()>,
+    _: ParsedCall<()>,
 ) -> Result<proto::GroupControllerGetCapabilitiesResponse, Status> {
     let rpc = Rpc {
         r#type: Type::CreateDeleteGetVolumeGroupSnapshot.into(),
@@ -30,7 +30,7 @@ pub(super) async fn capabilities(
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, new): Call<NewGroupSnapshot>,
+    (deadline, new): ParsedCall<NewGroupSnapshot>,
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
     let guard = service.begin(&LockedOperation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
@@ -44,7 +44,7 @@ pub(super) async fn create(
 
 pub(super) async fn delete(
     service: &Service,
-    (deadline, request): Call<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
+    (deadline, request): ParsedCall<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
 ) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
     // An ID that no group can have is already deleted.
     if let Some((group, members)) = request {
@@ -62,7 +62,7 @@ pub(super) async fn delete(
 
 pub(super) async fn get(
     service: &Service,
-    (deadline, (id, members)): Call<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
+    (deadline, (id, members)): ParsedCall<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
 ) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
     let snapshotter = &service.disks.snapshotter;
     let found = snapshotter.get_group(deadline, &id, &members).await?;

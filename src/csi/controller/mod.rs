@@ -1,13 +1,11 @@
 //! The CSI Controller and GroupController services: parse requests, call the disk services and build responses.
 
-mod capacity;
+mod change;
 mod create;
 mod events;
-mod expand;
 mod group;
 mod health;
 mod list;
-mod modify;
 mod node_categories;
 mod operation;
 mod paging;

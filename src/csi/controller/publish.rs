@@ -8,14 +8,14 @@ use super::events;
 use super::operation::LockedOperation;
 use super::service::Service;
 use crate::csi::proto;
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::request::publish::Unpublish;
 use crate::disk::PublishRequest;
 use crate::model::context;
 
 pub(super) async fn publish(
     service: &Service,
-    (deadline, wanted): Call<PublishRequest>,
+    (deadline, wanted): ParsedCall<PublishRequest>,
 ) -> Result<proto::ControllerPublishVolumeResponse, Status> {
     let read_only = wanted.read_only;
     let guard = service.begin(&LockedOperation::Publish(&wanted))?;
@@ -33,7 +33,7 @@ pub(super) async fn publish(
 
 pub(super) async fn unpublish(
     service: &Service,
-    (deadline, wanted): Call<Option<Unpublish>>,
+    (deadline, wanted): ParsedCall<Option<Unpublish>>,
 ) -> Result<proto::ControllerUnpublishVolumeResponse, Status> {
     let disks = Arc::clone(&service.disks);
     match wanted {

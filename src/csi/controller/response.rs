@@ -8,7 +8,7 @@ use super::service::Service;
 use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::disk::{HealthIssue, Severity};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
 
@@ -32,7 +32,7 @@ const CAPABILITIES: &[Type] = &[
 
 pub(super) async fn capabilities(
     service: &Service,
-    _: Call<()>,
+    _: ParsedCall<()>,
 ) -> Result<proto::ControllerGetCapabilitiesResponse, Status> {
     let capability = |rpc: Type| proto::ControllerServiceCapability {
         r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),

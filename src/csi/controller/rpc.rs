@@ -4,7 +4,7 @@
 use tonic::{Request, Response, Status};
 
 use super::service::Service;
-use super::{capacity, create, expand, group, health, list, modify, publish, response, snapshot, validate};
+use super::{change, create, group, health, list, publish, response, snapshot, validate};
 use crate::csi::proto::controller_server::Controller;
 use crate::csi::proto::group_controller_server::GroupController;
 use crate::csi::{proto, request};
@@ -59,7 +59,7 @@ rpcs! {
         }
 
         async fn get_capacity(GetCapacityRequest) -> GetCapacityResponse {
-            |message| request::create_volume::capacity(message, &service.location) => capacity::capacity
+            |message| request::create_volume::capacity(message, &service.location) => create::capacity
         }
 
         async fn create_snapshot(CreateSnapshotRequest) -> CreateSnapshotResponse {
@@ -75,7 +75,7 @@ rpcs! {
         }
 
         async fn controller_modify_volume(ControllerModifyVolumeRequest) -> ControllerModifyVolumeResponse {
-            request::volume::modify => modify::modify
+            request::volume::modify => change::modify
         }
 
         async fn controller_get_volume(ControllerGetVolumeRequest) -> ControllerGetVolumeResponse {
@@ -97,7 +97,7 @@ rpcs! {
         }
 
         async fn controller_expand_volume(ControllerExpandVolumeRequest) -> ControllerExpandVolumeResponse {
-            request::volume::expand => expand::expand
+            request::volume::expand => change::expand
         }
     }
 

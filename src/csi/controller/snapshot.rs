@@ -8,13 +8,13 @@ use super::operation::LockedOperation;
 use super::response;
 use super::service::Service;
 use crate::csi::proto;
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::disk::NewSnapshot;
 use crate::model::SnapshotId;
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, new): Call<NewSnapshot>,
+    (deadline, new): ParsedCall<NewSnapshot>,
 ) -> Result<proto::CreateSnapshotResponse, Status> {
     let guard = service.begin(&LockedOperation::CreateSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
@@ -27,7 +27,7 @@ pub(super) async fn create(
 
 pub(super) async fn get(
     service: &Service,
-    (deadline, id): Call<SnapshotId>,
+    (deadline, id): ParsedCall<SnapshotId>,
 ) -> Result<proto::GetSnapshotResponse, Status> {
     let snapshot = service.disks.snapshotter.get(deadline, &id).await?;
     Ok(proto::GetSnapshotResponse {
@@ -37,7 +37,7 @@ pub(super) async fn get(
 
 pub(super) async fn delete(
     service: &Service,
-    (deadline, snapshot): Call<Option<SnapshotId>>,
+    (deadline, snapshot): ParsedCall<Option<SnapshotId>>,
 ) -> Result<proto::DeleteSnapshotResponse, Status> {
     // An ID that no snapshot can have is already deleted.
     if let Some(snapshot) = snapshot {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field;
 use super::page::{PageRequest, page};
 use super::topology::{DriverLocation, Terms};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use crate::csi::proto::{Topology, TopologyRequirement};
 use crate::disk::AllowedZone;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};

@@ -64,7 +64,7 @@ impl Attacher {
     pub(super) async fn attach_target(&self, target: Target<'_>) -> Result<(Disk, bool)> {
         let mut retry = RetryState::new(&self.scheduler, target, AttachOperation::Attach);
         let mut force = ForceAttach::default();
-        if let Some(since) = self.scheduler.running_since(target, AttachOperation::Attach) {
+        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Attach)) {
             let resumed = retry.resume(self.wait_attached(target, since, true)).await?;
             if let Some(row) = resumed {
                 return Ok((row, false));
@@ -89,8 +89,8 @@ impl Attacher {
             let outcome = self.send_attach(attempt, force.forced, retry.is_ephemeral).await;
             let Err(error) = outcome else {
                 // What earlier calls have waited for is complete.
-                self.scheduler.end(target, AttachOperation::Attach);
-                self.scheduler.end(target, AttachOperation::Detach);
+                self.scheduler.running.end(&target.order(AttachOperation::Attach));
+                self.scheduler.running.end(&target.order(AttachOperation::Detach));
                 if let Some(row) = self.complete_attach(target, &mut retry).await? {
                     return Ok((row, true));
                 }
@@ -224,7 +224,7 @@ impl Attacher {
     }
 
     async fn complete_attach(&self, target: Target<'_>, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {
-        let since = self.scheduler.start(target, AttachOperation::Attach);
+        let since = self.scheduler.running.start(&target.order(AttachOperation::Attach));
         retry.complete(self.wait_attached(target, since, false)).await
     }
 
@@ -260,8 +260,11 @@ impl Attacher {
         };
         let holder = row.attachments.first().filter(|_| is_detaching);
         let since = match holder {
-            Some(node) => self.scheduler.start(Target { node, ..target }, AttachOperation::Detach),
-            None => self.scheduler.start(target, AttachOperation::Attach),
+            Some(node) => self
+                .scheduler
+                .running
+                .start(&Target { node, ..target }.order(AttachOperation::Detach)),
+            None => self.scheduler.running.start(&target.order(AttachOperation::Attach)),
         };
         let disks = &self.reader.disks;
         let waited = disks.wait_until_since(target.disk, target.deadline, since, decide);
@@ -277,7 +280,9 @@ impl Attacher {
             (Err(error), _) => return Err(retry.wait_error(rejection, error)),
         }
         if let Some(node) = holder.filter(|_| !force.due) {
-            self.scheduler.end(Target { node, ..target }, AttachOperation::Detach);
+            self.scheduler
+                .running
+                .end(&Target { node, ..target }.order(AttachOperation::Detach));
         }
         retry.pause(start, rejection).await
     }
@@ -325,7 +330,7 @@ impl Attacher {
         let waited = waited.await.map_err(wait(target.step(AttachOperation::Attach)));
         // A wait that fails does not end the operation.
         if waited.is_ok() {
-            self.scheduler.end(target, AttachOperation::Attach);
+            self.scheduler.running.end(&target.order(AttachOperation::Attach));
         }
         waited?
     }

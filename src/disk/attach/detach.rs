@@ -116,7 +116,7 @@ impl Detacher {
         let mut hidden = Backoff::default();
         let (mut free, mut was_held) = (StaleReadGuard::default(), false);
         let mut is_ended = false;
-        if let Some(since) = self.scheduler.running_since(target, AttachOperation::Detach) {
+        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Detach)) {
             let wait = self.wait_detached(target, &mut hidden, since, true);
             let detached = retry.resume(wait).await?;
             if detached.is_some() {
@@ -135,9 +135,9 @@ impl Detacher {
             };
             let Err(rejection) = self.ecs.detach_disk(target.deadline, &request).await else {
                 self.reader.journal.attached.record_resolved(target.disk, node);
-                self.scheduler.end(target, AttachOperation::Attach);
+                self.scheduler.running.end(&target.order(AttachOperation::Attach));
                 if std::mem::take(&mut is_ended) {
-                    self.scheduler.end(target, AttachOperation::Detach);
+                    self.scheduler.running.end(&target.order(AttachOperation::Detach));
                 }
                 was_held = true;
                 let detached = self.complete_detach(target, &mut retry, &mut hidden).await?;
@@ -169,7 +169,7 @@ impl Detacher {
                     if rejection.condition() == Condition::NoSuchNode {
                         // Requests are useless; the cloud releases the disk.
                         retry.release();
-                        let since = self.scheduler.start(target, AttachOperation::Detach);
+                        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
                         let wait = self.wait_detached(target, &mut hidden, since, false);
                         match retry.resume(wait).await {
                             Ok(None) => {}
@@ -233,7 +233,7 @@ impl Detacher {
             None => Ok(None),
             Some(row) if shows_detached(&row, target.node) => Ok(Some(Disk::clone(&row))),
             Some(_) => {
-                let since = self.scheduler.start(target, AttachOperation::Detach);
+                let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
                 self.wait_detached(target, &mut Backoff::default(), since, false).await
             }
         }
@@ -245,7 +245,7 @@ impl Detacher {
         retry: &mut RetryState<'_>,
         hidden: &mut Backoff,
     ) -> Result<Option<Disk>> {
-        let since = self.scheduler.start(target, AttachOperation::Detach);
+        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
         retry.complete(self.wait_detached(target, hidden, since, false)).await
     }
 
@@ -292,7 +292,7 @@ impl Detacher {
             error => wait(target.step(AttachOperation::Detach))(error),
         })?;
         if let Some(row) = &row {
-            self.scheduler.end(target, AttachOperation::Detach);
+            self.scheduler.running.end(&target.order(AttachOperation::Detach));
             journal.attached.remove(disk, node);
             journal.detached.record(disk, node, row.detached);
             journal.record_observed(row);

@@ -40,7 +40,11 @@ impl ForceAttach {
             return false;
         }
         // Earlier calls may have observed it already.
-        let since = |node| scheduler.start(Target { node, ..target }, AttachOperation::Detach);
+        let since = |node| {
+            scheduler
+                .running
+                .start(&Target { node, ..target }.order(AttachOperation::Detach))
+        };
         let since = row.attachments.iter().map(since).max();
         self.detaching = since.map(|since| (row.attachments.clone(), since));
         true

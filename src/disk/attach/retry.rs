@@ -42,7 +42,7 @@ impl<'a> RetryState<'a> {
             scheduler,
             target,
             operation,
-            instance_backoff: scheduler.backoff(target.node, operation),
+            instance_backoff: scheduler.backoffs.get(target.node, operation),
             is_ephemeral: scheduler.reader.journal.is_ephemeral(target.disk),
             permit: None,
             retry_permit: None,

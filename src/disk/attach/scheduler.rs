@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecs::poll::RunningOperations;
-use tokio::time::Instant;
 
-use super::backoff::{InstanceBackoff, InstanceBackoffs};
+use super::backoff::InstanceBackoffs;
 use super::queue::{AttachQueues, Permit};
 use super::reader::AttachmentReader;
-use super::target::{AttachOperation, Order, Target};
+use super::target::{AttachOperation, Order};
 use crate::base::{Deadline, Elapsed};
 use crate::disk::refusals::Refusals;
 use crate::model::InstanceId;
@@ -29,8 +28,9 @@ const PARALLEL_DETACH: (&str, usize) = ("supportConcurrencyDetach", 5);
 pub(super) struct AttachScheduler {
     pub(super) reader: Arc<AttachmentReader>,
     pub(super) queues: AttachQueues,
-    backoffs: InstanceBackoffs,
-    running: RunningOperations<Order>,
+    pub(super) backoffs: InstanceBackoffs,
+    /// Since when an operation has been running, across calls.
+    pub(super) running: RunningOperations<Order>,
     /// Requests that the cloud rejected because of the disk. `backoffs` is for those rejected because of the instance.
     pub(super) refusals: Refusals<Order>,
 }
@@ -44,23 +44,6 @@ impl AttachScheduler {
             running: RunningOperations::default(),
             refusals: Refusals::default(),
         }
-    }
-
-    /// Since when the operation has been running: since now, unless an earlier call has started or observed it.
-    pub(super) fn start(&self, target: Target<'_>, operation: AttachOperation) -> Instant {
-        self.running.start(&target.order(operation))
-    }
-
-    pub(super) fn running_since(&self, target: Target<'_>, operation: AttachOperation) -> Option<Instant> {
-        self.running.since(&target.order(operation))
-    }
-
-    pub(super) fn end(&self, target: Target<'_>, operation: AttachOperation) {
-        self.running.end(&target.order(operation));
-    }
-
-    pub(super) fn backoff(&self, node: &InstanceId, operation: AttachOperation) -> Arc<InstanceBackoff> {
-        self.backoffs.get(node, operation)
     }
 
     pub(super) async fn permit(
