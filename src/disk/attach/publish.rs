@@ -102,6 +102,7 @@ impl Publisher {
         journal.published.record(disk, node);
         Ok(row)
     }
+
     /// The row of a disk that this process has already published, if it shows the requested attachment. csi-attacher
     /// publishes again what it does not find in ListVolumes, and `AttachDisk` would only be rejected.
     async fn published(&self, target: Target<'_>, wanted: &PublishRequest) -> Result<Option<Disk>> {
