@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use diskplugin::base::Tasks;
-use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::disk::DiskServices;
 use fake_ecs::{Cloud, Options, TokioClock};
 use jiff::Timestamp;
@@ -58,11 +58,11 @@ impl Stage {
         let ecs = Arc::new(client(&self.cloud));
         let cluster = "scale".parse().expect("a valid id");
         let disks = DiskServices::new(ecs, cluster, &tasks);
-        let settings = Settings {
+        let location = DriverLocation {
             region: "cn-beijing".parse().expect("a valid id"),
             zone: None,
         };
-        Service::new(Arc::new(disks), settings, tasks)
+        Service::new(Arc::new(disks), location, tasks)
     }
 
     pub(crate) fn configure(&self, patch: &Value) {

@@ -12,7 +12,7 @@ use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
 use crate::cli;
 use crate::cluster::lease::Candidate;
-use crate::csi::controller::{Service, Settings};
+use crate::csi::controller::{DriverLocation, Service};
 use crate::csi::services::Services;
 use crate::csi::{server, socket};
 use crate::disk::DiskServices;
@@ -179,5 +179,5 @@ pub(crate) fn service(
 ) -> Service {
     let default_zone = zone.as_ref().map(ZoneId::as_str);
     tracing::info!(%region, default_zone, %cluster, "managing the disks of this cluster");
-    Service::new(disks, Settings { region, zone }, tasks.clone())
+    Service::new(disks, DriverLocation { region, zone }, tasks.clone())
 }

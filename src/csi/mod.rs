@@ -4,7 +4,6 @@ mod authority;
 pub mod controller;
 mod deadline;
 pub mod drain;
-pub mod group;
 pub mod identity;
 pub mod layer;
 pub mod node;

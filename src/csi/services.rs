@@ -7,7 +7,7 @@ use super::proto::group_controller_server::GroupControllerServer;
 use super::proto::identity_server::IdentityServer;
 use super::proto::node_server::NodeServer;
 use super::registration::Registration;
-use super::{controller, group, identity, node};
+use super::{controller, identity, node};
 use crate::model::DriverName;
 
 /// The services of a role besides Identity. Each is added by its own method, so that the linker leaves those that a
@@ -45,7 +45,7 @@ impl Services {
     /// Adds Controller and GroupController.
     #[must_use]
     pub fn with_controller(self, service: controller::Service) -> Self {
-        let groups = GroupControllerServer::new(group::Service::new(service.clone()));
+        let groups = GroupControllerServer::new(service.clone());
         let controller = ControllerServer::new(service);
         Self {
             has_controller: true,

@@ -23,7 +23,7 @@ mod snapshot;
 mod stale_read;
 
 pub use crate::model::FailureKind;
-pub use attach::{Attacher, NodeAccess, PublishRequest, QueueReport};
+pub use attach::{Attacher, Detacher, NodeAccess, PublishRequest, Publisher, QueueReport};
 pub use error::{Error, Result};
 pub use evidence::READ_LAG;
 pub use inventory::{

@@ -6,7 +6,7 @@ use ecs::Client;
 use ecs::poll::Poller;
 use tokio::time::Instant;
 
-use super::attach::Attacher;
+use super::attach::{self, Attacher, Detacher, Publisher};
 use super::dependencies::Dependencies;
 use super::evidence::{Active, Nodes, Rows};
 use super::inventory::{InstanceTypeCatalog, Inventory};
@@ -24,7 +24,9 @@ use crate::model::{ClusterId, InstanceId};
 #[derive(Debug)]
 pub struct DiskServices {
     pub provisioner: Provisioner,
-    pub attacher: Attacher,
+    pub attacher: Arc<Attacher>,
+    pub detacher: Arc<Detacher>,
+    pub publisher: Publisher,
     pub snapshotter: Arc<Snapshotter>,
     pub resizer: Resizer,
     pub modifier: Modifier,
@@ -62,10 +64,13 @@ impl DiskServices {
         let changes = Poller::tasks(&ecs, tasks.clone(), |_| false);
         let disk_health = Poller::health(&ecs, tasks.clone(), |_| false);
         let snapshotter = Arc::new(Snapshotter::new(&shared, groups));
+        let (attacher, detacher, publisher) = attach::services(&shared, instances);
         Self {
             nodes: Arc::clone(&shared.nodes),
             provisioner: Provisioner::new(&shared, Arc::clone(&snapshotter)),
-            attacher: Attacher::new(&shared, instances),
+            attacher,
+            detacher,
+            publisher,
             snapshotter,
             resizer: Resizer::new(&shared),
             modifier: Modifier::new(&shared, changes),

@@ -124,9 +124,8 @@ fn the_reference_describes_every_rpc_that_is_served() {
     let mut calls = 0;
     report(
         [
-            ("src/csi/controller/mod.rs", "controller-rpcs.md"),
-            ("src/csi/group/mod.rs", "controller-rpcs.md"),
-            ("src/csi/node/service.rs", "node-rpcs.md"),
+            ("src/csi/controller/rpc.rs", "controller-rpcs.md"),
+            ("src/csi/node.rs", "node-rpcs.md"),
         ]
         .iter()
         .flat_map(|(path, page)| {

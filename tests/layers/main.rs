@@ -25,6 +25,7 @@ fn these_modules_have_no_import_cycles() {
         "app",
         "base",
         "cluster",
+        "csi",
         "disk",
         "http",
         "linux",

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::event::{Claim, ClusterEvent};
 use crate::base::error_chain;
-use crate::cluster::access::soon;
+use crate::cluster::access::ask;
 use crate::cluster::error::is_gone;
 use crate::cluster::nodes::Nodes;
-use crate::cluster::{Cluster, Error, Result};
+use crate::cluster::{Cluster, Result};
 use crate::model::{DriverName, InstanceId};
 
 /// Maximum length of a note in bytes (events.k8s.io/v1).
@@ -110,12 +110,13 @@ enum Written {
 }
 
 async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference) -> Result<Written> {
-    match soon().bound(recorder.publish(event, regarding)).await {
-        Ok(Ok(())) => Ok(Written::There),
-        Ok(Err(error)) if is_gone(&error) => Ok(Written::Gone),
-        Ok(Err(error)) => Err(Error::of("write an event", Ok(error))),
-        Err(late) => Err(Error::of("write an event", Err(late))),
-    }
+    let call = async {
+        match recorder.publish(event, regarding).await {
+            Err(error) if is_gone(&error) => Ok(Written::Gone),
+            outcome => outcome.map(|()| Written::There),
+        }
+    };
+    ask("write an event", call).await
 }
 
 /// The note without the parts that differ in repeats: request IDs, attempts and durations.

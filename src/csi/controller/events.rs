@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Service;
-use crate::base::error_chain;
-use crate::base::{Deadline, Tasks};
+use super::service::Service;
+use crate::base::{Deadline, Tasks, error_chain};
 use crate::cluster::events::{Claim, ClusterEvent, EventPermit, reason};
 use crate::csi::status;
 use crate::disk::{DiskServices, Error};

@@ -5,17 +5,18 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, response};
+use super::response;
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::proto::controller_get_volume_response::VolumeStatus;
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::request::page::PageRequest;
 use crate::disk::UnhealthyVolume;
 use crate::model::DiskId;
 
 pub(super) async fn volume(
     service: &Service,
-    (deadline, id): Call<DiskId>,
+    (deadline, id): ParsedCall<DiskId>,
 ) -> Result<proto::ControllerGetVolumeResponse, Status> {
     let disk = service.disks.inventory.disk(deadline, &id).await?;
     Ok(proto::ControllerGetVolumeResponse {
@@ -28,7 +29,7 @@ pub(super) async fn volume(
 
 pub(super) async fn health(
     service: &Service,
-    (deadline, id): Call<DiskId>,
+    (deadline, id): ParsedCall<DiskId>,
 ) -> Result<proto::ControllerGetVolumeHealthResponse, Status> {
     let (disk, issues) = service.disks.inventory.health(deadline, &id).await?;
     Ok(proto::ControllerGetVolumeHealthResponse {
@@ -38,7 +39,7 @@ pub(super) async fn health(
 
 pub(super) async fn list(
     service: &Service,
-    (deadline, page): Call<PageRequest>,
+    (deadline, page): ParsedCall<PageRequest>,
 ) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
     let read = async {
         let listed = service.disks.inventory.list_unhealthy(deadline).await?;

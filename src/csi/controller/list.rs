@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use tonic::Status;
 
 use super::paging::Item;
-use super::{Service, response};
+use super::response;
+use super::service::Service;
 use crate::csi::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::csi::proto::{self, list_snapshots_response};
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::request::page::PageRequest;
 use crate::csi::request::snapshot::ListSnapshots;
 use crate::disk::Cursor;
@@ -16,7 +17,7 @@ use crate::model::{Disk, Snapshot};
 
 pub(super) async fn volumes(
     service: &Service,
-    (deadline, page): Call<PageRequest>,
+    (deadline, page): ParsedCall<PageRequest>,
 ) -> Result<proto::ListVolumesResponse, Status> {
     let item = |disk: &Disk| Item::new(Cursor::new(disk.created, &disk.id), &volume(disk));
     let inventory = &service.disks.inventory;
@@ -44,7 +45,7 @@ fn volume(disk: &Disk) -> Entry {
 
 pub(super) async fn snapshots(
     service: &Service,
-    (deadline, request): Call<Option<ListSnapshots>>,
+    (deadline, request): ParsedCall<Option<ListSnapshots>>,
 ) -> Result<proto::ListSnapshotsResponse, Status> {
     let Some(request) = request else {
         return Ok(proto::ListSnapshotsResponse::default());

@@ -8,7 +8,7 @@ use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
 
 /// A call that changes a resource.
 #[derive(Debug)]
-pub(crate) enum Operation<'a> {
+pub(crate) enum LockedOperation<'a> {
     CreateVolume(&'a str),
     DeleteVolume(&'a DiskId),
     Publish(&'a PublishRequest),
@@ -22,7 +22,7 @@ pub(crate) enum Operation<'a> {
     DeleteGroupSnapshot(&'a SnapshotGroupId),
 }
 
-impl Operation<'_> {
+impl LockedOperation<'_> {
     /// The keys that the operation locks.
     ///
     /// A volume with several writers is published to and unpublished from several nodes in parallel. Neither waits
@@ -81,7 +81,7 @@ fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
     }
 }
 
-impl fmt::Display for Operation<'_> {
+impl fmt::Display for LockedOperation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateVolume(name) => write!(f, "volume {name:?}"),
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    fn excludes(one: &Operation<'_>, other: &Operation<'_>) -> bool {
+    fn excludes(one: &LockedOperation<'_>, other: &LockedOperation<'_>) -> bool {
         let locks = KeyedLocks::default();
         let held = locks.try_lock_all(one.locks());
         assert!(held.is_some());
@@ -140,22 +140,22 @@ mod tests {
         ] {
             for read_only in [false, true] {
                 let wanted = publish("i-1", access, read_only);
-                let operation = Operation::Publish(&wanted);
+                let operation = LockedOperation::Publish(&wanted);
                 assert!(excludes(&operation, &operation));
-                assert!(excludes(&operation, &Operation::Unpublish(&disk, &node)));
+                assert!(excludes(&operation, &LockedOperation::Unpublish(&disk, &node)));
             }
         }
         for operation in [
-            Operation::CreateVolume("one"),
-            Operation::DeleteVolume(&disk),
-            Operation::Unpublish(&disk, &node),
-            Operation::UnpublishAll(&disk),
-            Operation::Expand(&disk),
-            Operation::Modify(&disk),
-            Operation::CreateSnapshot("one"),
-            Operation::DeleteSnapshot(&snapshot),
-            Operation::CreateGroupSnapshot("one"),
-            Operation::DeleteGroupSnapshot(&group),
+            LockedOperation::CreateVolume("one"),
+            LockedOperation::DeleteVolume(&disk),
+            LockedOperation::Unpublish(&disk, &node),
+            LockedOperation::UnpublishAll(&disk),
+            LockedOperation::Expand(&disk),
+            LockedOperation::Modify(&disk),
+            LockedOperation::CreateSnapshot("one"),
+            LockedOperation::DeleteSnapshot(&snapshot),
+            LockedOperation::CreateGroupSnapshot("one"),
+            LockedOperation::DeleteGroupSnapshot(&group),
         ] {
             assert!(excludes(&operation, &operation), "{operation}");
         }
@@ -165,12 +165,15 @@ mod tests {
     fn deletion_and_detachment_from_all_nodes_exclude_every_attachment() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", NodeAccess::MultiNode, true);
-        for exclusive in [Operation::DeleteVolume(&disk), Operation::UnpublishAll(&disk)] {
+        for exclusive in [
+            LockedOperation::DeleteVolume(&disk),
+            LockedOperation::UnpublishAll(&disk),
+        ] {
             for attachment in [
-                Operation::Publish(&wanted),
-                Operation::Unpublish(&disk, &node),
-                Operation::DeleteVolume(&disk),
-                Operation::UnpublishAll(&disk),
+                LockedOperation::Publish(&wanted),
+                LockedOperation::Unpublish(&disk, &node),
+                LockedOperation::DeleteVolume(&disk),
+                LockedOperation::UnpublishAll(&disk),
             ] {
                 assert!(excludes(&exclusive, &attachment), "{exclusive}, {attachment}");
             }
@@ -181,18 +184,21 @@ mod tests {
     fn resizing_and_modification_exclude_no_other_operation() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", NodeAccess::SingleNode, false);
-        for long in [Operation::Modify(&disk), Operation::Expand(&disk)] {
+        for long in [LockedOperation::Modify(&disk), LockedOperation::Expand(&disk)] {
             for other in [
-                Operation::Publish(&wanted),
-                Operation::Unpublish(&disk, &node),
-                Operation::UnpublishAll(&disk),
-                Operation::DeleteVolume(&disk),
-                Operation::CreateSnapshot("one"),
+                LockedOperation::Publish(&wanted),
+                LockedOperation::Unpublish(&disk, &node),
+                LockedOperation::UnpublishAll(&disk),
+                LockedOperation::DeleteVolume(&disk),
+                LockedOperation::CreateSnapshot("one"),
             ] {
                 assert!(!excludes(&long, &other), "{long}, {other}");
             }
         }
-        assert!(!excludes(&Operation::Modify(&disk), &Operation::Expand(&disk)));
+        assert!(!excludes(
+            &LockedOperation::Modify(&disk),
+            &LockedOperation::Expand(&disk)
+        ));
     }
 
     #[test]
@@ -210,18 +216,18 @@ mod tests {
             (one("i-1"), one("i-2"), true),
             (one("i-1"), many("i-2", true), true),
         ] {
-            let (first, second) = (Operation::Publish(&first), Operation::Publish(&second));
+            let (first, second) = (LockedOperation::Publish(&first), LockedOperation::Publish(&second));
             assert_eq!(excludes(&first, &second), excluded, "{first}, {second}");
         }
         let (disk, from) = (disk(), "i-1".parse().unwrap());
-        let unpublish = Operation::Unpublish(&disk, &from);
+        let unpublish = LockedOperation::Unpublish(&disk, &from);
         for (wanted, excluded) in [
             (many("i-2", false), false),
             (one_writer("i-2", true), false),
             (one_writer("i-2", false), true),
             (one("i-2"), true),
         ] {
-            assert_eq!(excludes(&Operation::Publish(&wanted), &unpublish), excluded);
+            assert_eq!(excludes(&LockedOperation::Publish(&wanted), &unpublish), excluded);
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
+use tonic::Status;
+
+use super::service::Service;
 use crate::csi::proto;
 use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
+use crate::csi::request::ParsedCall;
 use crate::disk::{HealthIssue, Severity};
 use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
 
@@ -26,15 +30,18 @@ const CAPABILITIES: &[Type] = &[
     Type::PublishReadonly,
 ];
 
-pub(super) fn capabilities(lists_published_nodes: bool) -> proto::ControllerGetCapabilitiesResponse {
+pub(super) async fn capabilities(
+    service: &Service,
+    _: ParsedCall<()>,
+) -> Result<proto::ControllerGetCapabilitiesResponse, Status> {
     let capability = |rpc: Type| proto::ControllerServiceCapability {
         r#type: Some(Capability::Rpc(Rpc { r#type: rpc.into() })),
     };
-    let published = lists_published_nodes.then_some(Type::ListVolumesPublishedNodes);
+    let published = service.lists_published_nodes.then_some(Type::ListVolumesPublishedNodes);
     let all = CAPABILITIES.iter().copied().chain(published);
-    proto::ControllerGetCapabilitiesResponse {
+    Ok(proto::ControllerGetCapabilitiesResponse {
         capabilities: all.map(capability).collect(),
-    }
+    })
 }
 
 pub(super) fn volume(disk: &Disk, context: HashMap<String, String>) -> proto::Volume {

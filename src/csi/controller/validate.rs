@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use tonic::Status;
 
-use super::Service;
+use super::service::Service;
 use crate::csi::param::Class;
 use crate::csi::proto::ValidateVolumeCapabilitiesResponse;
 use crate::csi::request::validate::{Requested, Validate};
-use crate::csi::request::{Call, capability};
+use crate::csi::request::{ParsedCall, capability};
 use crate::model::{Disk, DiskKind, context};
 
 pub(super) async fn validate(
     service: &Service,
-    (deadline, request): Call<Validate>,
+    (deadline, request): ParsedCall<Validate>,
 ) -> Result<ValidateVolumeCapabilitiesResponse, Status> {
     let disk = service.disks.inventory.disk(deadline, &request.disk).await?;
     let parameters = &request.confirmed.parameters;

@@ -1,7 +1,7 @@
 //! `type` and the parameters that depend on it.
 
-use super::value::{conflict, invalid_value, list};
-use super::{Class, Result};
+use super::value::{Result, invalid_value, list};
+
 use crate::csi::request::error::Error;
 use crate::model::Category;
 
@@ -56,46 +56,4 @@ pub(super) fn check_categories(
 pub(super) fn names(categories: &[Category]) -> String {
     let names: Vec<_> = categories.iter().map(Category::as_str).collect();
     names.join(", ")
-}
-
-impl Class {
-    /// Checks that the parameters are compatible. If no category was given, those without multi-attach
-    /// are removed instead of rejected.
-    pub(super) fn check_compatibility(&mut self, has_type: bool) -> Result<()> {
-        let levels = !self.levels.is_empty();
-        let iops = self.provisioned_iops > 0;
-        check_categories("parameter", &self.categories, levels, iops, self.bursting)?;
-        if !self.zones.is_empty() && self.categories.iter().all(Category::is_regional) {
-            let names = names(&self.categories);
-            let why = format!("cannot be set: \"type\" is {names}, which is not bound to a zone");
-            return Err(conflict("zoneId", &why));
-        }
-        if self.kms_key.is_some() && !self.encrypted {
-            return Err(conflict("kmsKeyId", "requires \"encrypted\": \"true\""));
-        }
-        if self.multi_attach {
-            self.check_multi_attach(has_type)?;
-        }
-        Ok(())
-    }
-
-    fn check_multi_attach(&mut self, has_type: bool) -> Result<()> {
-        if self.bursting {
-            return Err(conflict(
-                "burstingEnabled",
-                "and \"multiAttach\" are mutually exclusive: a shared disk cannot burst",
-            ));
-        }
-        // `available` equals the list of all categories.
-        if self.categories == Category::CREATABLE || !has_type {
-            self.categories.retain(Category::is_shareable);
-        }
-        match self.categories.iter().find(|c| !c.is_shareable()) {
-            None => Ok(()),
-            Some(category) => Err(conflict(
-                "multiAttach",
-                &format!("requires cloud_essd or cloud_auto, but \"type\" contains {category}; remove it"),
-            )),
-        }
-    }
 }

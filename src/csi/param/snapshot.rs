@@ -1,7 +1,7 @@
 //! Parameters of a VolumeSnapshotClass and a VolumeGroupSnapshotClass.
 
-use super::value::{conflict, entries, identifier, invalid_value, number};
-use super::{Map, Result};
+use super::value::{Map, Result, conflict, entries, identifier, invalid_value, number};
+
 use crate::model::{Tags, tag as rules};
 
 const ALLOWED: &str = "retentionDays, resourceGroupId, snapshotTags/<key> and csi.storage.k8s.io/*";

@@ -1,6 +1,9 @@
 //! Tests of the StorageClass parameters.
 
+use std::collections::HashMap;
+
 use super::*;
+use crate::model::{Category, Filesystem, PerformanceLevel};
 
 fn read(parameters: &[(&str, &str)]) -> Result<Class, String> {
     let map = parameters

@@ -3,10 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
-use super::{Map, Result, SIDECARS};
 use crate::csi::request::error::Error;
 use crate::model::category::MOST_PROVISIONED_IOPS;
 use crate::model::{Tags, context, tag};
+
+/// Prefix of parameters that the sidecars add. All are accepted, and some become tags.
+pub(in crate::csi) const SIDECARS: &str = "csi.storage.k8s.io/";
+
+pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
+pub(super) type Map = HashMap<String, String>;
 
 pub(super) struct Entry<'a> {
     /// The key, in lower case.

@@ -1,7 +1,6 @@
 //! Parses `VolumeCapability` for controller and node.
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field::filesystem;
 use crate::csi::proto::VolumeCapability;
 use crate::csi::proto::volume_capability::access_mode::Mode;

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field;
 use crate::model::{Filesystem, Tuning, context};
 

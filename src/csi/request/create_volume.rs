@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 
 use super::capability::{self, Capability};
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field;
-use super::topology::{Settings, Terms};
+use super::topology::{DriverLocation, Terms};
 use crate::cluster::events::Claim;
 use crate::csi::param::{Class, SIDECARS, mutable};
 use crate::csi::proto;
 use crate::csi::proto::volume_content_source::Type;
 use crate::disk::NewDisk;
-use crate::model::{Category, DiskId, SizeRange, SnapshotId, context};
+use crate::model::{Category, DiskId, SnapshotId, context};
 
 #[derive(Debug)]
 pub(crate) struct CreateVolume {
@@ -27,7 +26,7 @@ pub(crate) struct CreateVolume {
     pub(crate) volume_context: HashMap<String, String>,
 }
 
-pub(crate) fn create(message: &proto::CreateVolumeRequest, settings: &Settings) -> Result<CreateVolume> {
+pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLocation) -> Result<CreateVolume> {
     let name = field::name(&message.name)?;
     let capabilities = capability::at_least_one(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
@@ -50,17 +49,17 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, settings: &Settings) 
             size: field::size_range(message.capacity_range.as_ref())?,
             snapshot,
             clone_of,
-            ..describe_disk(class, &terms, settings)?
+            ..describe_disk(class, &terms, location)?
         },
     })
 }
 
 /// A volume of any name and size; `None` if the class excludes the topology.
-pub(crate) fn capacity(message: &proto::GetCapacityRequest, settings: &Settings) -> Result<Option<NewDisk>> {
+pub(crate) fn capacity(message: &proto::GetCapacityRequest, location: &DriverLocation) -> Result<Option<NewDisk>> {
     capability::all(&message.volume_capabilities)?;
     let class = Class::read(&message.parameters)?;
     let terms = Terms::of_topology(message.accessible_topology.as_ref());
-    match describe_disk(class, &terms, settings) {
+    match describe_disk(class, &terms, location) {
         Err(Error::NoZone(..)) => Ok(None),
         new => Ok(Some(NewDisk {
             // These restrict the sizes of a volume, not the capacity.
@@ -83,29 +82,14 @@ pub(super) fn check_mounts(capabilities: &[Capability], class: &Class) -> Result
 }
 
 /// The disk that class and topology describe, without name and size.
-fn describe_disk(class: Class, terms: &Terms<'_>, settings: &Settings) -> Result<NewDisk> {
-    if let Some(other) = class.region.filter(|other| *other != settings.region) {
-        let allowed = format!("{}, the region of the driver", settings.region);
+fn describe_disk(class: Class, terms: &Terms<'_>, location: &DriverLocation) -> Result<NewDisk> {
+    if let Some(other) = class.region.as_ref().filter(|other| **other != location.region) {
+        let allowed = format!("{}, the region of the driver", location.region);
         return Err(Error::value("parameter \"regionId\"", other.as_str(), allowed));
     }
     let regional = class.categories.iter().any(Category::is_regional);
-    Ok(NewDisk {
-        name: String::new(),
-        size: SizeRange::default(),
-        zones: terms.choose(&class.zones, settings.zone.as_ref(), regional)?,
-        categories: class.categories,
-        levels: class.levels,
-        snapshot: None,
-        clone_of: None,
-        encrypted: class.encrypted,
-        kms_key: class.kms_key,
-        provisioned_iops: class.provisioned_iops,
-        bursting: class.bursting,
-        multi_attach: class.multi_attach,
-        resource_group: class.resource_group,
-        tags: class.tags,
-        created_for: class.origin,
-    })
+    let zones = terms.choose(&class.zones, location.zone.as_ref(), regional)?;
+    Ok(class.into_disk(zones))
 }
 
 /// The source snapshot or volume; neither for a blank disk.

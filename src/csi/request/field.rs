@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-use super::error::Result;
-use super::error::{Error, Field};
+use super::error::{Error, Field, Result};
 use crate::csi::proto::CapacityRange;
 use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange};
 

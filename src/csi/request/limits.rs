@@ -134,6 +134,8 @@ limited! {
         map mutable_parameters,
     }
     ListVolumesRequest {}
+    ControllerGetCapabilitiesRequest {}
+    GroupControllerGetCapabilitiesRequest {}
     GetCapacityRequest {
         each volume_capabilities,
         map parameters,

@@ -19,23 +19,23 @@ pub(super) mod volume;
 
 use self::error::Result;
 use self::limits::Limited;
-pub use self::topology::Settings;
+pub use self::topology::DriverLocation;
 use super::deadline;
 use super::proto::CreateVolumeRequest;
 use crate::base::Deadline;
 use crate::disk::NewDisk;
 
 /// The deadline of a call and its parsed request.
-pub(super) type Call<T> = (Deadline, T);
+pub(super) type ParsedCall<T> = (Deadline, T);
 
 /// The disk that CreateVolume would create.
-pub fn new_disk(message: &CreateVolumeRequest, settings: &Settings) -> Result<NewDisk> {
+pub fn new_disk(message: &CreateVolumeRequest, location: &DriverLocation) -> Result<NewDisk> {
     message.check()?;
-    Ok(create_volume::create(message, settings)?.new)
+    Ok(create_volume::create(message, location)?.new)
 }
 
 /// Checks the size limits of a message and parses it.
-pub(super) fn read<M: Limited, T>(request: &Request<M>, parse: impl FnOnce(&M) -> Result<T>) -> Result<Call<T>> {
+pub(super) fn read<M: Limited, T>(request: &Request<M>, parse: impl FnOnce(&M) -> Result<T>) -> Result<ParsedCall<T>> {
     let deadline = deadline::of(request);
     request.get_ref().check()?;
     Ok((deadline, parse(request.get_ref())?))

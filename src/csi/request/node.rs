@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use super::capability::{self, Access as Kind};
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::{context, field};
 use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::limits;
 use crate::csi::proto::{ControllerListVolumeHealthRequest, ListVolumesRequest};
 use crate::disk::{Cursor, InvalidCursor};

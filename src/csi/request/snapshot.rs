@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::field;
 use super::page::{PageRequest, page};
-use super::topology::{Settings, Terms};
+use super::topology::{DriverLocation, Terms};
 use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::{
     CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest, DeleteVolumeGroupSnapshotRequest,
@@ -15,11 +14,11 @@ use crate::csi::proto::{
 use crate::disk::{NewGroupSnapshot, NewSnapshot, SnapshotPurpose};
 use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
 
-pub(crate) fn create(message: &CreateSnapshotRequest, settings: &Settings) -> Result<NewSnapshot> {
+pub(crate) fn create(message: &CreateSnapshotRequest, location: &DriverLocation) -> Result<NewSnapshot> {
     field::required("source_volume_id", &message.source_volume_id)?;
     let name = field::name(&message.name)?;
     let class = SnapshotClass::read(&message.parameters)?;
-    Terms::of(message.accessibility_requirements.as_ref()).admit(&settings.region)?;
+    Terms::of(message.accessibility_requirements.as_ref()).admit(&location.region)?;
     Ok(NewSnapshot {
         name,
         source: field::id("source_volume_id", &message.source_volume_id)?,

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use crate::csi::proto::{Topology, TopologyRequirement};
 use crate::disk::AllowedZone;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};
 
 /// Location of the Controller service.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DriverLocation {
     /// Region of the disks.
     pub region: RegionId,
     /// Default zone of disks, if neither topology nor class names one.

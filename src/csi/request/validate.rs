@@ -2,8 +2,7 @@
 
 use super::capability::{self, Capability};
 use super::create_volume::check_mounts;
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::{context, field};
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::ValidateVolumeCapabilitiesRequest;

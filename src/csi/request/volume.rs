@@ -1,7 +1,6 @@
 //! Requests about an existing volume.
 
-use super::error::Error;
-use super::error::Result;
+use super::error::{Error, Result};
 use super::{capability, field};
 use crate::csi::param::mutable;
 use crate::csi::proto::{

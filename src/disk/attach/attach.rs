@@ -1,18 +1,21 @@
 //! Attaches a disk: calls `AttachDisk` without reading first, reads only after an error, and returns once the disk is
 //! in use on the node.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ecs::poll::{self, Observation, WaitError};
-use ecs::{AttachDisk, Condition, Kind};
+use ecs::{AttachDisk, Client, Condition, Kind};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
-use super::Attacher;
-use super::call::Call;
+use super::explain::RejectionDetails;
 use super::force::{ForceAttach, is_force_unsupported};
-use super::queue::Operation;
+use super::queue::QueueReport;
+use super::reader::AttachmentReader;
 use super::retry::RetryState;
+use super::scheduler::AttachScheduler;
+use super::target::{AttachOperation, Target};
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
@@ -22,50 +25,73 @@ use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 /// Maximum duration of a force attach, including the read of the disk that it is based on.
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 
+#[derive(Debug)]
+pub struct Attacher {
+    ecs: Arc<Client>,
+    reader: Arc<AttachmentReader>,
+    scheduler: Arc<AttachScheduler>,
+    details: RejectionDetails,
+}
+
 impl Attacher {
+    pub(super) fn new(ecs: Arc<Client>, scheduler: Arc<AttachScheduler>) -> Self {
+        let reader = Arc::clone(&scheduler.reader);
+        Self {
+            details: RejectionDetails::new(Arc::clone(&ecs), Arc::clone(&reader)),
+            ecs,
+            reader,
+            scheduler,
+        }
+    }
+
+    /// The attach and detach requests that wait for an instance, for metrics.
+    #[must_use]
+    pub fn queues(&self) -> Vec<QueueReport> {
+        self.scheduler.queues.report()
+    }
+
     /// Attaches the disk to the node; succeeds if it is already attached there.
     ///
     /// # Errors
     /// [`Error::InUseElsewhere`] if another node holds the disk. At the deadline, the last error of the cloud.
     pub async fn attach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<Disk> {
-        let (row, _) = self.call(deadline, disk, node).attach().await?;
+        let target = self.reader.target(deadline, disk, node);
+        let (row, _) = self.attach_target(target).await?;
         Ok(row)
     }
-}
 
-impl Call<'_> {
     /// As [`Attacher::attach`]; also returns whether this call certainly attached the disk.
-    pub(super) async fn attach(self) -> Result<(Disk, bool)> {
-        let mut retry = RetryState::new(self, Operation::Attach);
+    pub(super) async fn attach_target(&self, target: Target<'_>) -> Result<(Disk, bool)> {
+        let mut retry = RetryState::new(&self.scheduler, target, AttachOperation::Attach);
         let mut force = ForceAttach::default();
-        if let Some(since) = self.running_since(Operation::Attach) {
-            let resumed = retry.resume(self.wait_attached(since, true)).await?;
+        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Attach)) {
+            let resumed = retry.resume(self.wait_attached(target, since, true)).await?;
             if let Some(row) = resumed {
                 return Ok((row, false));
             }
         }
         if let Err(rejection) = retry.admit().await {
             // An earlier request whose response was lost may have attached it meanwhile.
-            return match self.observe().await {
-                Ok(Observation::Row(row)) if self.shows_attached(&row) => Ok((Disk::clone(&row), false)),
-                Ok(Observation::Row(row)) => Err(self.in_use_elsewhere(&row).unwrap_or(rejection)),
+            return match self.reader.observe(target).await {
+                Ok(Observation::Row(row)) if self.shows_attached(target, &row) => Ok((Disk::clone(&row), false)),
+                Ok(Observation::Row(row)) => Err(self.reader.in_use_elsewhere(target, &row).unwrap_or(rejection)),
                 _ => Err(rejection),
             };
         }
         loop {
             retry.wait_ready().await?;
-            let soon = Self {
-                deadline: self.deadline.at_most(FORCE_TIMEOUT),
-                ..self
+            let soon = Target {
+                deadline: target.deadline.at_most(FORCE_TIMEOUT),
+                ..target
             };
-            force.forced = soon.may_force(&mut force).await;
-            let call = if force.forced { soon } else { self };
-            let outcome = call.send_attach(force.forced, retry.is_ephemeral).await;
+            force.forced = force.may_force(&self.scheduler, soon).await;
+            let attempt = if force.forced { soon } else { target };
+            let outcome = self.send_attach(attempt, force.forced, retry.is_ephemeral).await;
             let Err(error) = outcome else {
                 // What earlier calls have waited for is complete.
-                self.end(Operation::Attach);
-                self.end(Operation::Detach);
-                if let Some(row) = self.complete_attach(&mut retry).await? {
+                self.scheduler.running.end(&target.order(AttachOperation::Attach));
+                self.scheduler.running.end(&target.order(AttachOperation::Detach));
+                if let Some(row) = self.complete_attach(target, &mut retry).await? {
                     return Ok((row, true));
                 }
                 continue;
@@ -73,7 +99,7 @@ impl Call<'_> {
             if retry.is_immediate(&error).await {
                 continue;
             }
-            let found = self.handle_error(&mut retry, &mut force, error);
+            let found = self.handle_error(target, &mut retry, &mut force, error);
             if let Some(row) = found.await? {
                 return Ok((row, false));
             }
@@ -82,9 +108,9 @@ impl Call<'_> {
 
     /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and
     /// forgets it once the call certainly had no effect.
-    async fn send_attach(self, force: bool, is_ephemeral: bool) -> ecs::Result<()> {
-        let journal = &self.attacher.journal;
-        let (disk, instance) = self.ids();
+    async fn send_attach(&self, target: Target<'_>, force: bool, is_ephemeral: bool) -> ecs::Result<()> {
+        let journal = &self.reader.journal;
+        let (disk, instance) = target.ids();
         drop(journal.take_free(&disk));
         let is_known = journal.attached.is_recent(&disk, &instance);
         if !is_known {
@@ -97,17 +123,17 @@ impl Call<'_> {
             delete_with_instance: is_ephemeral,
         };
         let on_drop = scopeguard::guard((), |()| {
-            journal.attached.record_unresolved(self.disk, self.node);
+            journal.attached.record_unresolved(target.disk, target.node);
         });
-        let outcome = self.attacher.ecs.attach_disk(self.deadline, &request).await;
+        let outcome = self.ecs.attach_disk(target.deadline, &request).await;
         match &outcome {
             Ok(()) => {
-                journal.attached.record_pending(self.disk, self.node);
-                journal.attached.record_resolved(self.disk, self.node);
+                journal.attached.record_pending(target.disk, target.node);
+                journal.attached.record_resolved(target.disk, target.node);
             }
             Err(error) if error.may_have_taken_effect() => return outcome,
             Err(_) if is_known => {}
-            Err(_) => journal.attached.remove(self.disk, self.node),
+            Err(_) => journal.attached.remove(target.disk, target.node),
         }
         ScopeGuard::into_inner(on_drop);
         outcome
@@ -116,7 +142,8 @@ impl Call<'_> {
     /// Handles an error of `AttachDisk`. Returns the row if the disk is attached to the node, and `None` once the
     /// request should be retried.
     async fn handle_error(
-        self,
+        &self,
+        target: Target<'_>,
         retry: &mut RetryState<'_>,
         force: &mut ForceAttach,
         rejection: ecs::Error,
@@ -124,8 +151,8 @@ impl Call<'_> {
         let no_force = force.forced && is_force_unsupported(&rejection);
         force.unsupported |= no_force;
         // A force attach has a short timeout: the disk shows its outcome.
-        let cut_short = force.forced && !self.deadline.has_passed();
-        let (disk, node) = self.ids();
+        let cut_short = force.forced && !target.deadline.has_passed();
+        let (disk, node) = target.ids();
         match rejection.kind() {
             // A node at its attach limit may hold this disk.
             Kind::Conflict | Kind::Ambiguous | Kind::Quota => {}
@@ -133,12 +160,12 @@ impl Call<'_> {
             Kind::Deadline | Kind::Unreachable | Kind::Throttled if cut_short => {}
             Kind::NotFound if rejection.condition() == Condition::NoSuchNode => {
                 let why = ", which does not exist in this region";
-                return Err(self.cannot_attach(Failure::NoSuchNode, why, Some(rejection)));
+                return Err(target.cannot_attach(Failure::NoSuchNode, why, Some(rejection)));
             }
             Kind::NotFound => return Err(Error::NoSuchDisk { disk }),
             _ => {
                 retry.release();
-                let explained = self.incompatible_error(rejection).await;
+                let explained = self.details.incompatible_error(target, rejection).await;
                 return Err(explained.unwrap_or_else(|rejection| retry.final_error(rejection)));
             }
         }
@@ -149,7 +176,7 @@ impl Call<'_> {
             cloud.request_id = rejection.request_id(),
             "AttachDisk failed, reading the disk"
         );
-        let row = match self.observe().await {
+        let row = match self.reader.observe(target).await {
             Ok(Observation::Row(row)) => row,
             // A missing row does not prove absence. If the disk does not exist, the next attempt returns that.
             Ok(Observation::Missing { .. }) => {
@@ -157,9 +184,9 @@ impl Call<'_> {
             }
             Err(error) => return Err(retry.wait_error(rejection, error)),
         };
-        if self.shows_attached(&row) {
+        if self.shows_attached(target, &row) {
             // An attempt whose response was lost may have attached it a moment ago.
-            self.attacher.journal.record_attached(&row, &node);
+            self.reader.journal.record_attached(&row, &node);
             return Ok(Some(Disk::clone(&row)));
         }
         if row.is_in_use_on(&node) {
@@ -168,20 +195,20 @@ impl Call<'_> {
         }
         if rejection.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
             retry.release();
-            return Err(self.attach_limit_error(&row, rejection).await);
+            return Err(self.details.attach_limit_error(target, &row, rejection).await);
         }
-        if let Some(error) = self.in_use_elsewhere(&row) {
+        if let Some(error) = self.reader.in_use_elsewhere(target, &row) {
             return Err(error);
         }
         match &row.status {
             // A multi-attach disk may be attaching to another node, which its row does not name.
             DiskStatus::Attaching if !row.multi_attach => {
-                return self.complete_attach(retry).await;
+                return self.complete_attach(target, retry).await;
             }
             // The instance is not ready, another operation is in progress on the disk, or the row is stale.
             DiskStatus::Available | DiskStatus::InUse => retry.back_off(rejection).await?,
             DiskStatus::Attaching | DiskStatus::Creating | DiskStatus::Detaching | DiskStatus::ReIniting => {
-                self.wait_attachable(retry, force, &row, rejection).await?;
+                self.wait_attachable(target, retry, force, &row, rejection).await?;
             }
             DiskStatus::Unknown(_) => return Err(retry.final_error(rejection)),
         }
@@ -189,21 +216,22 @@ impl Call<'_> {
     }
 
     /// Whether the row shows the disk attached to the node, and is certainly not older than a detach from there.
-    fn shows_attached(self, row: &Disk) -> bool {
-        let journal = &self.attacher.journal;
-        let is_ours =
-            journal.attached.is_recent(self.disk, self.node) && !journal.attached.may_take_effect(self.disk, self.node);
-        self.is_attached(row) && (is_ours || !journal.is_new_leader())
+    fn shows_attached(&self, target: Target<'_>, row: &Disk) -> bool {
+        let journal = &self.reader.journal;
+        let is_ours = journal.attached.is_recent(target.disk, target.node)
+            && !journal.attached.may_take_effect(target.disk, target.node);
+        self.reader.is_attached(target, row) && (is_ours || !journal.is_new_leader())
     }
 
-    async fn complete_attach(self, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {
-        let since = self.start(Operation::Attach);
-        retry.complete(self.wait_attached(since, false)).await
+    async fn complete_attach(&self, target: Target<'_>, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {
+        let since = self.scheduler.running.start(&target.order(AttachOperation::Attach));
+        retry.complete(self.wait_attached(target, since, false)).await
     }
 
     /// Waits until the disk, which is in a transitional state, can be attached or force-attached.
     async fn wait_attachable(
-        self,
+        &self,
+        target: Target<'_>,
         retry: &mut RetryState<'_>,
         force: &mut ForceAttach,
         row: &Disk,
@@ -213,8 +241,8 @@ impl Call<'_> {
         // Other disks of the node can proceed.
         retry.release();
         let is_detaching = row.status == DiskStatus::Detaching;
-        let stuck = force.observe(self, row);
-        let stopped = stuck && self.are_stopped(&row.attachments).await;
+        let stuck = force.observe(&self.scheduler, target, row);
+        let stopped = stuck && self.reader.are_stopped(target.deadline, &row.attachments).await;
         if stopped && !force.forced {
             force.due = true;
             return Ok(());
@@ -225,18 +253,21 @@ impl Call<'_> {
             };
             if now.status == DiskStatus::Detaching {
                 let stopped = stopped && now.attachments == row.attachments;
-                let due = force.observe(self, &now) && (stopped || force.is_stuck());
+                let due = force.observe(&self.scheduler, target, &now) && (stopped || force.is_stuck());
                 return due.then_some(true);
             }
             matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
         };
         let holder = row.attachments.first().filter(|_| is_detaching);
         let since = match holder {
-            Some(node) => Call { node, ..self }.start(Operation::Detach),
-            None => self.start(Operation::Attach),
+            Some(node) => self
+                .scheduler
+                .running
+                .start(&Target { node, ..target }.order(AttachOperation::Detach)),
+            None => self.scheduler.running.start(&target.order(AttachOperation::Attach)),
         };
-        let disks = &self.attacher.disks;
-        let waited = disks.wait_until_since(self.disk, self.deadline, since, decide);
+        let disks = &self.reader.disks;
+        let waited = disks.wait_until_since(target.disk, target.deadline, since, decide);
         match (waited.await, holder) {
             (Ok(due), _) => force.due = due,
             (Err(WaitError::Overdue { running, last }), Some(holder)) => {
@@ -244,12 +275,14 @@ impl Call<'_> {
                     ": node {holder} has been releasing it for {} s; last observed: {last}",
                     running.as_secs()
                 );
-                return Err(self.cannot_attach(Failure::DetachStuck, &why, Some(rejection)));
+                return Err(target.cannot_attach(Failure::DetachStuck, &why, Some(rejection)));
             }
             (Err(error), _) => return Err(retry.wait_error(rejection, error)),
         }
         if let Some(node) = holder.filter(|_| !force.due) {
-            Call { node, ..self }.end(Operation::Detach);
+            self.scheduler
+                .running
+                .end(&Target { node, ..target }.order(AttachOperation::Detach));
         }
         retry.pause(start, rejection).await
     }
@@ -260,7 +293,7 @@ impl Call<'_> {
     /// A row is at most [`READ_LAG`] old. If a read that starts at least that long after acceptance shows the disk
     /// free, and an earlier one showed it attaching, the attach has failed. Without the earlier row, reads must agree
     /// for longer.
-    async fn wait_attached(self, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
+    async fn wait_attached(&self, target: Target<'_>, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
         let mut free = StaleReadGuard::default();
         // The end of the previous read, before which the current one did not start.
         let mut last_read: Option<Instant> = None;
@@ -270,11 +303,11 @@ impl Call<'_> {
             let Some(row) = observation.row() else {
                 return is_resumed.then_some(Ok(None));
             };
-            if self.is_attached(&row) {
-                self.attacher.journal.record_attached(&row, self.node);
+            if self.reader.is_attached(target, &row) {
+                self.reader.journal.record_attached(&row, target.node);
                 return Some(Ok(Some(Disk::clone(&row))));
             }
-            if let Some(error) = self.in_use_elsewhere(&row) {
+            if let Some(error) = self.reader.in_use_elsewhere(target, &row) {
                 return Some(Err(error));
             }
             let started = last_read.replace(Instant::now());
@@ -290,14 +323,14 @@ impl Call<'_> {
             let after = started.is_some_and(|start| start.duration_since(accepted) >= READ_LAG);
             let is_proven = free.confirmed_after(VISIBILITY_LAG) || attaching && after;
             let why = ": the cloud aborted the attach, and the disk is Available again";
-            is_proven.then(|| Err(self.cannot_attach(Failure::AttachFailed, why, None)))
+            is_proven.then(|| Err(target.cannot_attach(Failure::AttachFailed, why, None)))
         };
-        let (disks, operation) = (&self.attacher.disks, poll::Operation::Attach);
-        let waited = disks.wait_until_done_since(self.disk, self.deadline, operation, accepted, decide);
-        let waited = waited.await.map_err(wait(self.step(Operation::Attach)));
+        let (disks, operation) = (&self.reader.disks, poll::Operation::Attach);
+        let waited = disks.wait_until_done_since(target.disk, target.deadline, operation, accepted, decide);
+        let waited = waited.await.map_err(wait(target.step(AttachOperation::Attach)));
         // A wait that fails does not end the operation.
         if waited.is_ok() {
-            self.end(Operation::Attach);
+            self.scheduler.running.end(&target.order(AttachOperation::Attach));
         }
         waited?
     }

@@ -15,7 +15,7 @@ use ecs::poll::OVERDUE;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 use tokio::time::Instant;
 
-use super::queue::Operation;
+use super::target::AttachOperation;
 use crate::base::{Deadline, Elapsed};
 use crate::disk::backoff::Backoff;
 use crate::model::{Failure, InstanceId};
@@ -33,7 +33,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 const STALL_MEMORY: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug, Default)]
-pub(super) struct InstanceBackoffs(Mutex<HashMap<(InstanceId, Operation), Arc<InstanceBackoff>>>);
+pub(super) struct InstanceBackoffs(Mutex<HashMap<(InstanceId, AttachOperation), Arc<InstanceBackoff>>>);
 
 #[derive(Debug, Default)]
 pub(super) struct InstanceBackoff {
@@ -63,7 +63,7 @@ pub(super) struct Pending {
 pub(super) type RetryPermit = OwnedMutexGuard<()>;
 
 impl InstanceBackoffs {
-    pub(super) fn get(&self, node: &InstanceId, operation: Operation) -> Arc<InstanceBackoff> {
+    pub(super) fn get(&self, node: &InstanceId, operation: AttachOperation) -> Arc<InstanceBackoff> {
         let mut nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         nodes.retain(|_, node| Arc::strong_count(node) > 1 || node.state.borrow().is_needed());
         Arc::clone(nodes.entry((node.clone(), operation)).or_default())
@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn retries_of_all_requests_share_one_backoff() {
         let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
-        let backoff = backoffs.get(&node(), Operation::Attach);
+        let backoff = backoffs.get(&node(), AttachOperation::Attach);
         reject(&backoff);
         let request = async |n: u32| {
             let mut times = Vec::new();
@@ -230,14 +230,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn accepted_request_ends_the_backoff() {
         let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
-        let backoff = backoffs.get(&node(), Operation::Attach);
+        let backoff = backoffs.get(&node(), AttachOperation::Attach);
         for _ in 0..6 {
             reject(&backoff);
             tokio::time::sleep(Duration::from_secs(9)).await;
         }
         reject(&backoff);
         assert!(backoff.is_not_ready());
-        let other = backoffs.get(&node(), Operation::Detach);
+        let other = backoffs.get(&node(), AttachOperation::Detach);
         assert!(!other.is_not_ready());
         let begun = start.elapsed();
         let accepted = async {
@@ -248,13 +248,13 @@ mod tests {
         assert!(tokio::join!(permit, accepted).0.is_ok());
         assert_eq!(start.elapsed() - begun, Duration::from_secs(1));
         drop((backoff, other));
-        let _another = backoffs.get(&node(), Operation::Detach);
+        let _another = backoffs.get(&node(), AttachOperation::Detach);
         assert_eq!(backoffs.0.lock().unwrap().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn timed_out_call_passes_the_permit_to_the_next() {
-        let backoff = InstanceBackoffs::default().get(&node(), Operation::Detach);
+        let backoff = InstanceBackoffs::default().get(&node(), AttachOperation::Detach);
         reject(&backoff);
         let held = backoff.acquire(minute()).await;
         let soon = Deadline::after(Duration::from_secs(1));
@@ -266,7 +266,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_instance_stalls_unless_it_completes_operations() {
         let (backoffs, start) = (InstanceBackoffs::default(), Instant::now());
-        let backoff = backoffs.get(&node(), Operation::Detach);
+        let backoff = backoffs.get(&node(), AttachOperation::Detach);
         let second = Duration::from_secs(1);
         let accept = |disk: &str| backoff.record_accepted(disk.to_owned());
         let progress = async {
@@ -288,7 +288,13 @@ mod tests {
         tokio::time::advance(STALL_MEMORY - 10 * second).await;
         backoff.record_running();
         tokio::time::advance(STALL_MEMORY).await;
-        assert!(backoffs.get(&node(), Operation::Detach).state.borrow().is_stalled());
+        assert!(
+            backoffs
+                .get(&node(), AttachOperation::Detach)
+                .state
+                .borrow()
+                .is_stalled()
+        );
         tokio::time::advance(second).await;
         assert!(!backoff.state.borrow().is_needed());
     }

@@ -2,17 +2,18 @@
 //! that the node does not hold the disk: by a row without the attachment that is not stale, or by an error code. A
 //! response without the disk is not a proof: it is also empty if permission is missing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ecs::poll::{self, Observation, WaitError};
-use ecs::{Condition, DetachDisk, Kind};
+use ecs::{Client, Condition, DetachDisk, Kind};
 use tokio::time::Instant;
 
-use super::Attacher;
-use super::call::Call;
-use super::publish::is_read_only;
-use super::queue::Operation;
+use super::read_only::{ReadOnlyTags, is_read_only};
+use super::reader::AttachmentReader;
 use super::retry::RetryState;
+use super::scheduler::AttachScheduler;
+use super::target::{AttachOperation, Target};
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
@@ -21,14 +22,32 @@ use crate::disk::evidence::Presence;
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
-impl Attacher {
+#[derive(Debug)]
+pub struct Detacher {
+    ecs: Arc<Client>,
+    reader: Arc<AttachmentReader>,
+    scheduler: Arc<AttachScheduler>,
+    tags: Arc<ReadOnlyTags>,
+}
+
+impl Detacher {
+    pub(super) fn new(ecs: Arc<Client>, scheduler: Arc<AttachScheduler>, tags: Arc<ReadOnlyTags>) -> Self {
+        Self {
+            ecs,
+            reader: Arc::clone(&scheduler.reader),
+            scheduler,
+            tags,
+        }
+    }
+
     /// Detaches the disk from the node; succeeds if the node does not hold the disk or the disk does not exist.
     ///
     /// # Errors
     /// If the cloud rejects the request, if the detach is not proven by the deadline, or if the tag that marks the disk
     /// read-only on the node cannot be removed. A retry removes it.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
-        self.call(deadline, disk, node).detach().await.map(|_| ())
+        let target = self.reader.target(deadline, disk, node);
+        self.detach_target(target).await.map(drop)
     }
 
     /// Detaches the disk from every node that holds it (CSI: an empty node id).
@@ -37,7 +56,7 @@ impl Attacher {
             let (nodes, is_shared) = self.holders(deadline, disk).await?;
             let mut is_proven = !is_shared;
             for node in &nodes {
-                is_proven &= self.call(deadline, disk, node).detach().await?;
+                is_proven &= self.detach_target(self.reader.target(deadline, disk, node)).await?;
             }
             // The disk was attached to this node only, and no other call attaches it meanwhile. Otherwise reads that
             // are not stale are required.
@@ -63,46 +82,42 @@ impl Attacher {
                     nobody.reset();
                     return None;
                 }
-                // A row older than a detach does not show which node holds the disk now.
-                let holds = |node: &&InstanceId| !self.journal.detached.is_recent(&row.id, node);
-                let nodes: Vec<_> = row.attachments.iter().filter(holds).cloned().collect();
+                let nodes: Vec<_> = self.reader.holders(&row).cloned().collect();
                 let is_proven = !nodes.is_empty() || nobody.confirmed_after(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
             };
-            let holders = self.disks.wait_until(disk, deadline, decide).await;
+            let holders = self.reader.disks.wait_until(disk, deadline, decide).await;
             if let Some(holders) = holders.map_err(wait(step()))? {
                 return Ok(holders);
             }
-            let found = self.disks.confirm(deadline, disk).await;
+            let found = self.reader.disks.confirm(deadline, disk).await;
             match found.map_err(wait(step()))? {
                 Presence::Absent => return Ok((Vec::new(), false)),
                 Presence::Row(_) => nobody.reset(),
             }
         }
     }
-}
 
-impl Call<'_> {
-    /// As [`Attacher::detach`]; also returns whether the node certainly held the disk.
-    pub(super) async fn detach(self) -> Result<bool> {
-        self.attacher.journal.published.remove(self.disk, self.node);
-        let (row, was_held) = self.detach_disk().await?;
-        if row.is_some_and(|row| is_read_only(&row, self.node)) {
+    /// As [`Self::detach`]; also returns whether the node certainly held the disk.
+    pub(super) async fn detach_target(&self, target: Target<'_>) -> Result<bool> {
+        self.reader.journal.published.remove(target.disk, target.node);
+        let (row, was_held) = self.detach_disk(target).await?;
+        if row.is_some_and(|row| is_read_only(&row, target.node)) {
             // With the tag, the next writer on the node would be treated as a reader.
-            self.set_read_only(false).await?;
+            self.tags.set(target, false).await?;
         }
         Ok(was_held)
     }
 
     /// The row once the node does not hold the disk, `None` if the disk is not visible; and whether the node held it.
-    async fn detach_disk(self) -> Result<(Option<Disk>, bool)> {
-        let (ecs, node) = (&self.attacher.ecs, self.node);
-        let mut retry = RetryState::new(self, Operation::Detach);
+    async fn detach_disk(&self, target: Target<'_>) -> Result<(Option<Disk>, bool)> {
+        let node = target.node;
+        let mut retry = RetryState::new(&self.scheduler, target, AttachOperation::Detach);
         let mut hidden = Backoff::default();
         let (mut free, mut was_held) = (StaleReadGuard::default(), false);
         let mut is_ended = false;
-        if let Some(since) = self.running_since(Operation::Detach) {
-            let wait = self.wait_detached(&mut hidden, since, true);
+        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Detach)) {
+            let wait = self.wait_detached(target, &mut hidden, since, true);
             let detached = retry.resume(wait).await?;
             if detached.is_some() {
                 return Ok((detached, true));
@@ -112,20 +127,20 @@ impl Call<'_> {
         retry.admit().await?;
         loop {
             retry.wait_ready().await?;
-            let (disk, instance) = self.ids();
+            let (disk, instance) = target.ids();
             let request = DetachDisk {
                 disk,
                 instance,
                 delete_with_instance: retry.is_ephemeral,
             };
-            let Err(rejection) = ecs.detach_disk(self.deadline, &request).await else {
-                self.attacher.journal.attached.record_resolved(self.disk, node);
-                self.end(Operation::Attach);
+            let Err(rejection) = self.ecs.detach_disk(target.deadline, &request).await else {
+                self.reader.journal.attached.record_resolved(target.disk, node);
+                self.scheduler.running.end(&target.order(AttachOperation::Attach));
                 if std::mem::take(&mut is_ended) {
-                    self.end(Operation::Detach);
+                    self.scheduler.running.end(&target.order(AttachOperation::Detach));
                 }
                 was_held = true;
-                let detached = self.complete_detach(&mut retry, &mut hidden).await?;
+                let detached = self.complete_detach(target, &mut retry, &mut hidden).await?;
                 if detached.is_some() {
                     return Ok((detached, true));
                 }
@@ -134,10 +149,10 @@ impl Call<'_> {
             };
             use Condition::{AlreadyDetached, NoSuchDisk, NotAttached};
             let is_not_held = [NoSuchDisk, AlreadyDetached, NotAttached].contains(&rejection.condition());
-            let may_take_effect = self.attacher.journal.attached.may_take_effect(self.disk, node);
+            let may_take_effect = self.reader.journal.attached.may_take_effect(target.disk, node);
             if is_not_held && !may_take_effect {
                 retry.release();
-                return Ok((self.read_detached(&rejection).await?, was_held));
+                return Ok((self.read_detached(target, &rejection).await?, was_held));
             }
             if retry.is_immediate(&rejection).await {
                 continue;
@@ -146,7 +161,7 @@ impl Call<'_> {
             if !is_not_held && !is_unclear {
                 return Err(retry.final_error(rejection));
             }
-            match self.observe().await {
+            match self.reader.observe(target).await {
                 Ok(Observation::Row(row)) if row.is_attached_to(node) => {
                     free.reset();
                     let is_detaching = row.status == DiskStatus::Detaching;
@@ -154,17 +169,17 @@ impl Call<'_> {
                     if rejection.condition() == Condition::NoSuchNode {
                         // Requests are useless; the cloud releases the disk.
                         retry.release();
-                        let since = self.start(Operation::Detach);
-                        let wait = self.wait_detached(&mut hidden, since, false);
+                        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+                        let wait = self.wait_detached(target, &mut hidden, since, false);
                         match retry.resume(wait).await {
                             Ok(None) => {}
                             Err(error) if error.failure() == Failure::DetachStuck => {
-                                return Err(self.not_released(rejection));
+                                return Err(target.not_released(rejection));
                             }
                             detached => return Ok((detached?, was_held)),
                         }
                     } else if is_detaching {
-                        let detached = self.complete_detach(&mut retry, &mut hidden).await?;
+                        let detached = self.complete_detach(target, &mut retry, &mut hidden).await?;
                         if detached.is_some() {
                             return Ok((detached, true));
                         }
@@ -176,18 +191,18 @@ impl Call<'_> {
                 Ok(Observation::Row(row))
                     if free.confirmed_after(READ_LAG) && shows_detached(&row, node) && !may_take_effect =>
                 {
-                    self.note_detached();
+                    self.note_detached(target);
                     return Ok((Some(Disk::clone(&row)), was_held));
                 }
                 // The disk may have been released with the node.
                 Ok(Observation::Missing { .. })
                     if rejection.condition() == Condition::NoSuchNode && !may_take_effect =>
                 {
-                    match self.attacher.disks.confirm(self.deadline, self.disk).await {
+                    match self.reader.disks.confirm(target.deadline, target.disk).await {
                         Ok(Presence::Absent) => return Ok((None, was_held)),
                         Ok(Presence::Row(_)) => {}
                         Err(error @ WaitError::Unproven { .. }) => {
-                            let text = format!("cannot {}: {error}", self.step(Operation::Detach));
+                            let text = format!("cannot {}: {error}", target.step(AttachOperation::Detach));
                             return Err(rejected(Failure::AbsenceUnproven, text, rejection));
                         }
                         Err(error) => return Err(retry.wait_error(rejection, error)),
@@ -202,10 +217,10 @@ impl Call<'_> {
 
     /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not
     /// exist.
-    async fn read_detached(self, rejection: &ecs::Error) -> Result<Option<Disk>> {
-        self.note_detached();
-        let disks = &self.attacher.disks;
-        let (deadline, disk) = (self.deadline, self.disk);
+    async fn read_detached(&self, target: Target<'_>, rejection: &ecs::Error) -> Result<Option<Disk>> {
+        self.note_detached(target);
+        let disks = &self.reader.disks;
+        let Target { deadline, disk, .. } = target;
         let found = match rejection.condition() {
             Condition::NoSuchDisk => {
                 let presence = disks.confirm_named_missing(deadline, disk).await;
@@ -214,28 +229,39 @@ impl Call<'_> {
             // The code says so, and no read with a canary contradicts it.
             _ => disks.find(deadline, disk).await,
         };
-        match found.map_err(wait(self.step(Operation::Detach)))? {
+        match found.map_err(wait(target.step(AttachOperation::Detach)))? {
             None => Ok(None),
-            Some(row) if shows_detached(&row, self.node) => Ok(Some(Disk::clone(&row))),
+            Some(row) if shows_detached(&row, target.node) => Ok(Some(Disk::clone(&row))),
             Some(_) => {
-                let since = self.start(Operation::Detach);
-                self.wait_detached(&mut Backoff::default(), since, false).await
+                let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+                self.wait_detached(target, &mut Backoff::default(), since, false).await
             }
         }
     }
 
-    async fn complete_detach(self, retry: &mut RetryState<'_>, hidden: &mut Backoff) -> Result<Option<Disk>> {
-        let since = self.start(Operation::Detach);
-        retry.complete(self.wait_detached(hidden, since, false)).await
+    async fn complete_detach(
+        &self,
+        target: Target<'_>,
+        retry: &mut RetryState<'_>,
+        hidden: &mut Backoff,
+    ) -> Result<Option<Disk>> {
+        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+        retry.complete(self.wait_detached(target, hidden, since, false)).await
     }
 
     /// Waits until a detach that was accepted then is complete. `None` if the request should be sent again: the disk
     /// was invisible for so long that the error code shows more than reads, or an earlier call has waited for the
     /// detach, and it is not running any more.
-    async fn wait_detached(self, hidden: &mut Backoff, accepted: Instant, is_resumed: bool) -> Result<Option<Disk>> {
-        let Self { disk, node, .. } = self;
-        let (disks, journal) = (&self.attacher.disks, &self.attacher.journal);
-        self.note_detached();
+    async fn wait_detached(
+        &self,
+        target: Target<'_>,
+        hidden: &mut Backoff,
+        accepted: Instant,
+        is_resumed: bool,
+    ) -> Result<Option<Disk>> {
+        let Target { deadline, disk, node } = target;
+        let (disks, journal) = (&self.reader.disks, &self.reader.journal);
+        self.note_detached(target);
         let is_hidden = AtomicBool::new(false);
         let is_new_leader = journal.is_new_leader();
         let decide = |observation: Observation<Disk>| {
@@ -253,7 +279,7 @@ impl Call<'_> {
             (is_resumed && row.status != DiskStatus::Detaching).then_some(None)
         };
         let operation = poll::Operation::Detach;
-        let waited = disks.wait_until_done_since(disk, self.deadline, operation, accepted, decide);
+        let waited = disks.wait_until_done_since(disk, deadline, operation, accepted, decide);
         let row = tokio::select! {
             biased;
             row = waited => row,
@@ -261,12 +287,12 @@ impl Call<'_> {
         };
         let row = row.map_err(|error| match error {
             WaitError::Deadline { last } | WaitError::Overdue { last, .. } if !is_hidden.load(Ordering::Relaxed) => {
-                self.still_detaching(accepted, &last)
+                still_detaching(target, accepted, &last)
             }
-            error => wait(self.step(Operation::Detach))(error),
+            error => wait(target.step(AttachOperation::Detach))(error),
         })?;
         if let Some(row) = &row {
-            self.end(Operation::Detach);
+            self.scheduler.running.end(&target.order(AttachOperation::Detach));
             journal.attached.remove(disk, node);
             journal.detached.record(disk, node, row.detached);
             journal.record_observed(row);
@@ -274,23 +300,16 @@ impl Call<'_> {
         Ok(row)
     }
 
-    fn note_detached(self) {
-        let detached = &self.attacher.journal.detached;
-        detached.record(self.disk, self.node, None);
+    fn note_detached(&self, target: Target<'_>) {
+        let detached = &self.reader.journal.detached;
+        detached.record(target.disk, target.node, None);
     }
+}
 
-    fn still_detaching(self, accepted: Instant, last: &str) -> Error {
-        let (step, seconds) = (self.step(Operation::Detach), accepted.elapsed().as_secs());
-        let text = format!("cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}");
-        rejected(Failure::DetachStuck, text, None)
-    }
-
-    /// The error if the row does not show the disk detached from an instance that the cloud does not know.
-    pub(super) fn not_released(self, source: ecs::Error) -> Error {
-        let step = self.step(Operation::Detach);
-        let text = format!("cannot {step}: the cloud does not know the node, and does not show the disk as detached");
-        rejected(Failure::NodeReleased, text, source)
-    }
+fn still_detaching(target: Target<'_>, accepted: Instant, last: &str) -> Error {
+    let (step, seconds) = (target.step(AttachOperation::Detach), accepted.elapsed().as_secs());
+    let text = format!("cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}");
+    rejected(Failure::DetachStuck, text, None)
 }
 
 async fn resend_due(is_hidden: &AtomicBool, backoff: &mut Backoff) {

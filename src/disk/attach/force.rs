@@ -7,9 +7,9 @@ use ecs::Condition;
 use ecs::poll::Observation;
 use tokio::time::Instant;
 
-use super::call::Call;
-use super::queue::Operation;
-use crate::model::{Disk, DiskStatus, InstanceId, InstanceStatus};
+use super::scheduler::AttachScheduler;
+use super::target::{AttachOperation, Target};
+use crate::model::{Disk, DiskStatus, InstanceId};
 
 /// How long a detach may last before the disk is force-attached. It lasts a minute at most (ECS, `DetachDisk`).
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,57 +29,46 @@ pub(super) struct ForceAttach {
 
 impl ForceAttach {
     /// Records a row. True while the disk is detaching from other nodes.
-    pub(super) fn observe(&mut self, call: Call<'_>, row: &Disk) -> bool {
+    pub(super) fn observe(&mut self, scheduler: &AttachScheduler, target: Target<'_>, row: &Disk) -> bool {
         let is_detaching_elsewhere = row.category.is_regional()
             && !row.multi_attach
             && row.status == DiskStatus::Detaching
             && !row.attachments.is_empty()
-            && !row.is_attached_to(call.node);
+            && !row.is_attached_to(target.node);
         if self.unsupported || !is_detaching_elsewhere {
             self.detaching = None;
             return false;
         }
         // Earlier calls may have observed it already.
-        let since = |node| Call { node, ..call }.start(Operation::Detach);
+        let since = |node| {
+            scheduler
+                .running
+                .start(&Target { node, ..target }.order(AttachOperation::Detach))
+        };
         let since = row.attachments.iter().map(since).max();
         self.detaching = since.map(|since| (row.attachments.clone(), since));
         true
+    }
+
+    /// Whether the next attempt may use force. The disk is read again, because the wait for a permit took time.
+    pub(super) async fn may_force(&mut self, scheduler: &AttachScheduler, target: Target<'_>) -> bool {
+        let due = std::mem::take(&mut self.due);
+        let Some(before) = self.detaching.take_if(|_| due) else {
+            return false;
+        };
+        match scheduler.reader.observe(target).await {
+            Ok(Observation::Row(row)) if row.attachments == before.0 => {
+                self.detaching = Some(before);
+                self.observe(scheduler, target, &row)
+            }
+            Ok(_) | Err(_) => false,
+        }
     }
 
     /// Whether the detach from the same nodes exceeds [`DETACH_TIMEOUT`].
     pub(super) fn is_stuck(&self) -> bool {
         let detaching = self.detaching.as_ref();
         detaching.is_some_and(|(_, since)| since.elapsed() >= DETACH_TIMEOUT)
-    }
-}
-
-impl Call<'_> {
-    /// Whether the next attempt may use force. The disk is read again, because the wait for a permit took time.
-    pub(super) async fn may_force(self, force: &mut ForceAttach) -> bool {
-        let due = std::mem::take(&mut force.due);
-        let Some(before) = force.detaching.take_if(|_| due) else {
-            return false;
-        };
-        match self.observe().await {
-            Ok(Observation::Row(row)) if row.attachments == before.0 => {
-                force.detaching = Some(before);
-                force.observe(self, &row)
-            }
-            Ok(_) | Err(_) => false,
-        }
-    }
-
-    /// Whether these instances are certainly stopped. A missing row proves nothing: without permission, the list is
-    /// empty.
-    pub(super) async fn are_stopped(self, instances: &[InstanceId]) -> bool {
-        for instance in instances {
-            let result = self.attacher.instances.observe(instance, self.deadline).await;
-            let row = result.ok().and_then(Observation::row);
-            if row.is_none_or(|row| row.status != InstanceStatus::Stopped) {
-                return false;
-            }
-        }
-        true
     }
 }
 

@@ -1,64 +1,64 @@
-//! Attaching disks to nodes and detaching them.
+//! Attaching disks to nodes, detaching them, and publishing them with an access mode.
+//!
+//! Promise: a disk is never taken from a node that uses it, and no call reports an attachment or its end that is not
+//! proven: by a row read after the request, or by an error code that no read contradicts. A repeated call continues
+//! with what an earlier one has requested.
+//!
+//! A request for an instance passes these states:
+//!
+//! ```text
+//! refused a moment ago? ─yes─► the last refusal      (disk::refusals, per disk and node)
+//!  │no
+//!  ▼
+//! queued ([`queue`], per instance) ──► sent ──accepted──► waiting for the row ──► done
+//!  ▲                                    │                  └─deadline─► the next call continues to wait
+//!  │                                    └─rejected─► a read decides: done, another holder, final, or retry
+//!  └── pause: of the instance ([`backoff`]) or of the disk (disk::refusals) ◄──────────────────────────┘
+//! ```
+//!
+//! An instance that completes nothing is stalled: calls for it are answered without waiting in its queue.
 
 use std::sync::Arc;
 
-use ecs::Client;
-use ecs::poll::{Poller, RunningOperations};
+use ecs::poll::Poller;
 
 use super::dependencies::Dependencies;
-use super::evidence::{Nodes, Rows};
-use super::journal::Journal;
-use super::refusals::Refusals;
-use crate::model::{Disk, Instance, InstanceId};
+use crate::model::{Instance, InstanceId};
 
 #[expect(clippy::module_inception, reason = "the operation that the service is named after")]
 mod attach;
 mod backoff;
-mod call;
 mod detach;
 mod explain;
 mod force;
-mod parallelism;
 mod publish;
 mod queue;
+mod read_only;
+mod reader;
 mod retry;
+mod scheduler;
+mod target;
 
-pub use publish::{NodeAccess, PublishRequest};
+pub use attach::Attacher;
+pub use detach::Detacher;
+pub use publish::{NodeAccess, PublishRequest, Publisher};
 pub use queue::QueueReport;
 
-#[derive(Debug)]
-pub struct Attacher {
-    ecs: Arc<Client>,
-    disks: Arc<Rows<Disk>>,
+use read_only::ReadOnlyTags;
+use reader::AttachmentReader;
+use scheduler::AttachScheduler;
+
+/// The services of attachments, which share their queues.
+pub(super) fn services(
+    shared: &Dependencies,
     instances: Poller<InstanceId, Instance>,
-    queues: queue::AttachQueues,
-    backoffs: backoff::InstanceBackoffs,
-    running: RunningOperations<queue::Order>,
-    /// Requests that the cloud rejected because of the disk. [`backoff`] is for those rejected because of the instance.
-    refusals: Refusals<queue::Order>,
-    journal: Arc<Journal>,
-    nodes: Arc<Nodes>,
-}
-
-impl Attacher {
-    /// The requests that wait for an instance, for metrics.
-    #[must_use]
-    pub fn queues(&self) -> Vec<QueueReport> {
-        self.queues.report()
-    }
-
-    pub(super) fn new(shared: &Dependencies, instances: Poller<InstanceId, Instance>) -> Self {
-        let shared = shared.clone();
-        Self {
-            ecs: shared.ecs,
-            disks: shared.disks,
-            instances,
-            queues: queue::AttachQueues::default(),
-            backoffs: backoff::InstanceBackoffs::default(),
-            running: RunningOperations::default(),
-            refusals: Refusals::default(),
-            journal: shared.journal,
-            nodes: shared.nodes,
-        }
-    }
+) -> (Arc<Attacher>, Arc<Detacher>, Publisher) {
+    let ecs = || Arc::clone(&shared.ecs);
+    let reader = Arc::new(AttachmentReader::new(shared, instances));
+    let scheduler = Arc::new(AttachScheduler::new(Arc::clone(&reader)));
+    let tags = Arc::new(ReadOnlyTags::new(ecs(), Arc::clone(&reader)));
+    let attacher = Arc::new(Attacher::new(ecs(), Arc::clone(&scheduler)));
+    let detacher = Arc::new(Detacher::new(ecs(), scheduler, Arc::clone(&tags)));
+    let publisher = Publisher::new(ecs(), reader, tags, Arc::clone(&attacher), Arc::clone(&detacher));
+    (attacher, detacher, publisher)
 }

@@ -8,8 +8,9 @@ use ecs::{Condition, Kind};
 use tokio::time::Instant;
 
 use super::backoff::{InstanceBackoff, Pending, RetryPermit};
-use super::call::Call;
-use super::queue::{Operation, Order, Permit};
+use super::queue::Permit;
+use super::scheduler::AttachScheduler;
+use super::target::{AttachOperation, Order, Target};
 use crate::base::{Deadline, Elapsed, error_chain};
 use crate::disk::backoff::Backoff;
 use crate::disk::error::Error;
@@ -20,8 +21,9 @@ use crate::model::{Disk, Failure};
 /// The retries of one attach or detach call.
 #[derive(Debug)]
 pub(super) struct RetryState<'a> {
-    call: Call<'a>,
-    operation: Operation,
+    scheduler: &'a AttachScheduler,
+    target: Target<'a>,
+    operation: AttachOperation,
     instance_backoff: Arc<InstanceBackoff>,
     /// Whether the disk is known to be an elastic ephemeral disk, which requires `DeleteWithInstance`.
     pub(super) is_ephemeral: bool,
@@ -35,17 +37,17 @@ pub(super) struct RetryState<'a> {
 }
 
 impl<'a> RetryState<'a> {
-    pub(super) fn new(call: Call<'a>, operation: Operation) -> Self {
-        let attacher = call.attacher;
+    pub(super) fn new(scheduler: &'a AttachScheduler, target: Target<'a>, operation: AttachOperation) -> Self {
         Self {
-            call,
+            scheduler,
+            target,
             operation,
-            instance_backoff: attacher.backoffs.get(call.node, operation),
-            is_ephemeral: attacher.journal.is_ephemeral(call.disk),
+            instance_backoff: scheduler.backoffs.get(target.node, operation),
+            is_ephemeral: scheduler.reader.journal.is_ephemeral(target.disk),
             permit: None,
             retry_permit: None,
             backoff: Backoff::default(),
-            repeat_until: call.deadline.at_most(MAX_REPEAT),
+            repeat_until: target.deadline.at_most(MAX_REPEAT),
             rejection: None,
         }
     }
@@ -53,17 +55,17 @@ impl<'a> RetryState<'a> {
     /// Fails with the last rejection of the same request of an earlier call, if the next request is not due yet.
     pub(super) async fn admit(&self) -> Result<()> {
         let order = self.order();
-        let admitted = self.call.attacher.refusals.admit(self.call.deadline, &order);
+        let admitted = self.scheduler.refusals.admit(self.target.deadline, &order);
         admitted.await.map_err(|error| self.rejected(error))
     }
 
     /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error
     /// or `ATTACH_QUEUE_TIMEOUT`.
     pub(super) async fn wait_ready(&mut self) -> Result<()> {
-        let call = self.call;
+        let (scheduler, Target { deadline, node, .. }) = (self.scheduler, self.target);
         loop {
             if self.permit.is_none() {
-                let permit = call.attacher.permit(call.deadline, call.node, self.operation);
+                let permit = scheduler.permit(deadline, node, self.operation);
                 self.permit = Some(self.unless_stalled(permit).await?);
             }
             if self.retry_permit.is_some() || !self.instance_backoff.is_not_ready() {
@@ -90,11 +92,12 @@ impl<'a> RetryState<'a> {
                 true
             }
             Condition::DeleteWithInstanceRequired if !self.is_ephemeral => {
-                let journal = &self.call.attacher.journal;
-                if let Ok(Observation::Row(row)) = self.call.observe().await {
+                let reader = &self.scheduler.reader;
+                let journal = &reader.journal;
+                if let Ok(Observation::Row(row)) = reader.observe(self.target).await {
                     journal.record_category(&row);
                 }
-                self.is_ephemeral = journal.is_ephemeral(self.call.disk);
+                self.is_ephemeral = journal.is_ephemeral(self.target.disk);
                 self.is_ephemeral
             }
             _ => false,
@@ -108,8 +111,8 @@ impl<'a> RetryState<'a> {
         if let Some(permit) = &self.permit {
             permit.record_accepted();
         }
-        self.call.attacher.refusals.record_success(&self.order());
-        let Call { disk, node, .. } = self.call;
+        self.scheduler.refusals.record_success(&self.order());
+        let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         self.instance_backoff
             .record_accepted(format!("disk {disk} is being {verb} node {node}"));
@@ -133,7 +136,7 @@ impl<'a> RetryState<'a> {
     /// with that error.
     pub(super) async fn back_off(&mut self, rejection: ecs::Error) -> Result<()> {
         if Failure::from(&rejection) != Failure::NodeBusy {
-            let (order, refusals) = (self.order(), &self.call.attacher.refusals);
+            let (order, refusals) = (self.order(), &self.scheduler.refusals);
             refusals.record_refusal(&order, &rejection);
             self.pause(Instant::now(), rejection).await?;
             let due = refusals.wait_due(self.repeat_until, &order).await;
@@ -170,23 +173,23 @@ impl<'a> RetryState<'a> {
             WaitError::Deadline { .. } | WaitError::Overdue { .. } if rejection.kind() != Kind::NotFound => {
                 self.rejected(rejection)
             }
-            error => error::wait(self.call.step(self.operation))(error),
+            error => error::wait(self.target.step(self.operation))(error),
         }
     }
 
     fn rejected(&self, rejection: ecs::Error) -> Error {
         // A NotFound code for another resource must not be mistaken for a missing volume.
-        if self.operation == Operation::Detach && rejection.kind() == Kind::NotFound {
-            return self.call.not_released(rejection);
+        if self.operation == AttachOperation::Detach && rejection.kind() == Kind::NotFound {
+            return self.target.not_released(rejection);
         }
-        error::cloud(self.call.step(self.operation))(rejection)
+        error::cloud(self.target.step(self.operation))(rejection)
     }
 
     fn deadline_error(&mut self) -> Error {
         if let Some(rejection) = self.rejection.take() {
             return self.rejected(rejection);
         }
-        let Call { disk, node, .. } = self.call;
+        let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         let text = format!(
             "the deadline passed while disk {disk} was queued: other disks were being {verb} node {node} one by one"
@@ -198,7 +201,7 @@ impl<'a> RetryState<'a> {
         if let Some(rejection) = self.rejection.take() {
             return self.rejected(rejection);
         }
-        let Call { disk, node, .. } = self.call;
+        let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         let (seconds, reason) = (pending.since.elapsed().as_secs(), &pending.reason);
         let text = format!(
@@ -208,20 +211,19 @@ impl<'a> RetryState<'a> {
     }
 
     fn order(&self) -> Order {
-        let (disk, node) = self.call.ids();
-        (disk, node, self.operation)
+        self.target.order(self.operation)
     }
 
     fn verb(&self) -> &'static str {
         match self.operation {
-            Operation::Attach => "attached to",
-            Operation::Detach => "detached from",
+            AttachOperation::Attach => "attached to",
+            AttachOperation::Detach => "detached from",
         }
     }
 
     async fn wait_retry_permit(&mut self) -> Result<()> {
         let instance = Arc::clone(&self.instance_backoff);
-        let permit = instance.acquire(self.call.deadline);
+        let permit = instance.acquire(self.target.deadline);
         self.retry_permit = Some(self.unless_stalled(permit).await?);
         Ok(())
     }

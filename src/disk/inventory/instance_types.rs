@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ecs::{Client, DescribeInstances, DescribeStock};
 
-use crate::base::Deadline;
-use crate::base::error_chain;
+use crate::base::{Deadline, error_chain};
 use crate::disk::error::cloud;
 use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};
@@ -30,10 +29,6 @@ impl<T> PartialResult<T> {
     fn record<R>(&mut self, outcome: Result<R>) -> Option<R> {
         outcome.map_err(|error| self.error.get_or_insert(error)).ok()
     }
-
-    pub fn into_result(self) -> Result<T> {
-        self.error.map_or(Ok(self.value), Err)
-    }
 }
 
 #[derive(Debug)]
@@ -46,14 +41,8 @@ impl InstanceTypeCatalog {
         Self { ecs }
     }
 
-    /// The attach limits of every instance type with an instance in the region. The list of categories is empty if the
-    /// cloud does not report it.
-    pub async fn region_attach_limits(&self, deadline: Deadline) -> Result<InstanceTypes> {
-        let names = self.types_in_use(deadline).await?;
-        self.attach_limits(deadline, &names).await.into_result()
-    }
-
     /// The attach limits of these instance types, without types that the cloud does not know or reports without disks.
+    /// The list of categories is empty if the cloud does not report it.
     /// Types are queried in batches; a failed batch does not prevent the others.
     pub async fn attach_limits(&self, deadline: Deadline, names: &BTreeSet<String>) -> PartialResult<InstanceTypes> {
         let names: Vec<String> = names.iter().cloned().collect();
@@ -95,20 +84,6 @@ impl InstanceTypeCatalog {
             (types.value).extend(rows.map(|row| (row.id, row.instance_type)));
         }
         types
-    }
-
-    async fn types_in_use(&self, deadline: Deadline) -> Result<BTreeSet<String>> {
-        let mut names = BTreeSet::new();
-        let mut query = DescribeInstances::default();
-        loop {
-            let page = self.ecs.describe_instances(deadline, &query).await;
-            let page = page.map_err(cloud("describe the instances"))?;
-            names.extend(page.rows.into_iter().map(|row| row.instance_type));
-            query.next = page.next;
-            if query.next.is_none() {
-                return Ok(names);
-            }
-        }
     }
 
     /// Categories of data disks that the type supports, in stock or not: existing disks can be attached.

@@ -16,7 +16,7 @@ use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
 use crate::disk::owned::OwnedResource;
 use crate::disk::read::read;
-use crate::disk::{Error, Result, error};
+use crate::disk::{Result, error};
 use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags, tag};
 
 /// The position of an item in a listing: by creation time, then ID. It stays valid after the item is deleted, and later
@@ -99,19 +99,27 @@ pub(super) fn with_recent<V: OwnedResource, T>(
     sorted(items)
 }
 
-/// Waits for the read lag after an empty response. `false` if the error has another cause, or the deadline is earlier.
-async fn awaited_read_lag(error: &Error, deadline: Deadline) -> bool {
-    error.failure() == Failure::EmptyResponse && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok()
+/// Lists, and once more after the read lag if the response is empty although a resource exists.
+async fn with_retry<T, F>(deadline: Deadline, list: impl Fn() -> F + Send) -> Result<T>
+where
+    F: Future<Output = Result<T>> + Send,
+{
+    match list().await {
+        Err(error)
+            if error.failure() == Failure::EmptyResponse
+                && deadline.bound(tokio::time::sleep(READ_LAG)).await.is_ok() =>
+        {
+            list().await
+        }
+        listed => listed,
+    }
 }
 
 impl Inventory {
     /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the
     /// response is empty although a disk exists.
     pub async fn list<T: Send>(&self, deadline: Deadline, map: impl Fn(&Disk) -> T + Send + Sync) -> Result<Vec<T>> {
-        match self.list_once(deadline, &map).await {
-            Err(error) if awaited_read_lag(&error, deadline).await => self.list_once(deadline, &map).await,
-            listed => listed,
-        }
+        with_retry(deadline, || self.list_once(deadline, &map)).await
     }
 
     async fn list_once<T: Send>(
@@ -149,12 +157,7 @@ impl Inventory {
         source: Option<&DiskId>,
         map: impl Fn(&Snapshot) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
-        match self.list_snapshots_once(deadline, id, source, &map).await {
-            Err(error) if awaited_read_lag(&error, deadline).await => {
-                self.list_snapshots_once(deadline, id, source, &map).await
-            }
-            listed => listed,
-        }
+        with_retry(deadline, || self.list_snapshots_once(deadline, id, source, &map)).await
     }
 
     async fn list_snapshots_once<T: Send>(

@@ -1,6 +1,6 @@
 //! Whether a response shows that an action is allowed.
 
-use ecs::{Condition, Kind};
+use ecs::{Condition, Kind, Page};
 
 use crate::base::error_chain;
 
@@ -37,28 +37,40 @@ pub(super) fn unknown(action: &'static str, why: &'static str) -> ActionAccess {
 
 /// Whether a list has rows for a caller with permission.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rows {
+pub(super) enum Expected {
     Always,
     /// The system disks of instances, which other implementations of the API may not list.
     SystemDisks,
     Perhaps,
 }
 
+/// A response with a list.
+pub(super) trait Rows {
+    fn any(&self) -> bool;
+}
+
+impl<T> Rows for Page<T> {
+    fn any(&self) -> bool {
+        !self.rows.is_empty()
+    }
+}
+
+impl<T> Rows for Vec<T> {
+    fn any(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
 /// Judges a read. The cloud responds to callers without permission with no rows.
-pub(super) fn read<T>(
-    action: &'static str,
-    outcome: &ecs::Result<T>,
-    has_rows: impl FnOnce(&T) -> bool,
-    expected: Rows,
-) -> ActionAccess {
+pub(super) fn read<T: Rows>(action: &'static str, outcome: &ecs::Result<T>, expected: Expected) -> ActionAccess {
     let access = match (outcome, expected) {
         (Err(error), _) => of_error(error),
-        (Ok(rows), _) if has_rows(rows) => Access::Allowed,
-        (Ok(_), Rows::Always) => {
+        (Ok(rows), _) if rows.any() => Access::Allowed,
+        (Ok(_), Expected::Always) => {
             Access::Denied("the list is empty, as the cloud responds to callers without permission".to_owned())
         }
-        (Ok(_), Rows::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
-        (Ok(_), Rows::Perhaps) => Access::Unknown(NO_ROWS),
+        (Ok(_), Expected::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
+        (Ok(_), Expected::Perhaps) => Access::Unknown(NO_ROWS),
     };
     ActionAccess { action, access }
 }

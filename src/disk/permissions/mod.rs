@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use ecs::{
-    self, AttachDisk, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    self, AttachDisk, Client, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
     DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
     ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UntagResources,
 };
 
 use super::Result;
 use super::error::cloud;
+use super::provision::candidates::Candidate;
+use super::provision::{NewDisk, create_request};
 use crate::base::Deadline;
 use crate::model::{
     Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneId,
@@ -20,7 +22,7 @@ use crate::model::{
 mod access;
 
 pub use access::{Access, ActionAccess};
-use access::{Rows, create, read, unknown, write};
+use access::{Expected, create, read, unknown, write};
 
 /// A tag that no resource has: removing it changes nothing.
 const NO_TAG: &str = "diskplugin.csi.example/none";
@@ -129,30 +131,10 @@ impl PermissionProbe {
         let groups = ecs.describe_snapshot_groups(deadline, &groups).await;
         let mut actions = vec![
             self.disks(deadline, &disks, instance.is_some()).await,
-            read(
-                "DescribeInstances",
-                &instances,
-                |page| !page.rows.is_empty(),
-                Rows::Always,
-            ),
-            read(
-                "DescribeAvailableResource",
-                &stock,
-                |zones| !zones.is_empty(),
-                Rows::Always,
-            ),
-            read(
-                "DescribeSnapshots",
-                &snapshots,
-                |page| !page.rows.is_empty(),
-                Rows::Perhaps,
-            ),
-            read(
-                "DescribeSnapshotGroups",
-                &groups,
-                |page| !page.rows.is_empty(),
-                Rows::Perhaps,
-            ),
+            read("DescribeInstances", &instances, Expected::Always),
+            read("DescribeAvailableResource", &stock, Expected::Always),
+            read("DescribeSnapshots", &snapshots, Expected::Perhaps),
+            read("DescribeSnapshotGroups", &groups, Expected::Perhaps),
         ];
         actions.push(match names.is_empty() {
             true => unknown(
@@ -161,25 +143,15 @@ impl PermissionProbe {
             ),
             false => {
                 let types = ecs.describe_instance_types(deadline, &names).await;
-                read("DescribeInstanceTypes", &types, |types| !types.is_empty(), Rows::Always)
+                read("DescribeInstanceTypes", &types, Expected::Always)
             }
         });
         match &disk {
             Some(Disk { id, .. }) => {
                 let health = ecs.describe_disk_health(deadline, std::slice::from_ref(id)).await;
                 let tasks = ecs.describe_tasks(deadline, &DescribeTasks::Disk(id.clone())).await;
-                actions.push(read(
-                    "DescribeDisksFullStatus",
-                    &health,
-                    |page| !page.rows.is_empty(),
-                    Rows::Always,
-                ));
-                actions.push(read(
-                    "DescribeTasks",
-                    &tasks,
-                    |page| !page.rows.is_empty(),
-                    Rows::Perhaps,
-                ));
+                actions.push(read("DescribeDisksFullStatus", &health, Expected::Always));
+                actions.push(read("DescribeTasks", &tasks, Expected::Perhaps));
             }
             None => {
                 let why = "no disk is listed that could be described";
@@ -193,10 +165,10 @@ impl PermissionProbe {
     async fn disks(&self, deadline: Deadline, listed: &ecs::Result<Page<Disk>>, has_instances: bool) -> ActionAccess {
         const ACTION: &str = "DescribeDisks";
         let expected = match has_instances {
-            true => Rows::SystemDisks,
-            false => Rows::Perhaps,
+            true => Expected::SystemDisks,
+            false => Expected::Perhaps,
         };
-        let judged = read(ACTION, listed, |page| !page.rows.is_empty(), expected);
+        let judged = read(ACTION, listed, expected);
         if !listed.as_ref().is_ok_and(|page| page.rows.is_empty()) {
             return judged;
         }
@@ -235,23 +207,19 @@ impl PermissionProbe {
     async fn disk_writes(&self, deadline: Deadline, none: &NoSuch) -> Vec<ActionAccess> {
         let ecs = &self.ecs;
         let (disk, instance) = (none.disk.clone(), none.instance.clone());
-        let new_disk = CreateDisk {
-            // Neither exists, so that nothing can be created.
-            zone: Some(none.zone.clone()),
-            snapshot: Some(none.snapshot.clone()),
-            category: Category::CloudEssd,
-            performance_level: None,
-            provisioned_iops: None,
-            bursting: false,
-            multi_attach: false,
-            resource_group: None,
-            size: Gib(20),
+        // Neither the zone nor the snapshot exists, so that nothing can be created.
+        let new_disk = NewDisk {
             name: "diskplugin-doctor".to_owned(),
-            encrypted: false,
-            kms_key: None,
-            tags: Tags::new(),
-            token: token("CreateDisk"),
+            snapshot: Some(none.snapshot.clone()),
+            ..NewDisk::default()
         };
+        let candidate = Candidate {
+            zone: Some(none.zone.clone()),
+            category: Category::CloudEssd,
+            level: None,
+            size: Gib(20),
+        };
+        let new_disk = create_request(&new_disk, &candidate, Tags::new(), token("CreateDisk"));
         let attach = AttachDisk {
             disk: disk.clone(),
             instance: instance.clone(),

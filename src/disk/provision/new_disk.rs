@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::model::{Category, DiskId, PerformanceLevel, SizeRange, SnapshotId, Tags, ZoneId};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewDisk {
     /// The CSI name; the same name is the same disk.
     pub name: String,

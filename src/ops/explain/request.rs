@@ -128,7 +128,7 @@ impl Draft {
     /// The disk that the driver would create.
     pub(super) fn new_disk(&self, class: &Map, settings: &Settings) -> Result<NewDisk, request::error::Error> {
         let region = || settings.region.clone().or_else(|| own_region(class));
-        let driver = request::Settings {
+        let driver = request::DriverLocation {
             region: region().unwrap_or_else(|| known(UNKNOWN_REGION)),
             zone: Some(selected_node()),
         };

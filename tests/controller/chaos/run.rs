@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diskplugin::base::{Clock, Tasks};
-use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::csi::proto::controller_server::ControllerServer;
 use diskplugin::disk::DiskServices;
 use ecs::Client;
@@ -98,11 +98,11 @@ pub(crate) async fn run(
     cloud.configure(&weather.config()).unwrap();
     let tasks = Tasks::default();
     let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
-    let settings = Settings {
+    let location = DriverLocation {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),
     };
-    let service = Service::new(Arc::new(disks), settings, tasks.clone());
+    let service = Service::new(Arc::new(disks), location, tasks.clone());
     let port = Port::InProcess(ControllerServer::new(service));
     let state = {
         let cloud = cloud.clone();

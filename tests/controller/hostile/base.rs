@@ -88,7 +88,7 @@ pub(crate) async fn ids(stage: &Stage) -> Ids {
         source_volume_ids: vec![volume.clone()],
         ..proto::CreateVolumeGroupSnapshotRequest::default()
     };
-    let answer = stage.groups.create_volume_group_snapshot(Request::new(new));
+    let answer = stage.service.create_volume_group_snapshot(Request::new(new));
     let group = answer.await.unwrap().into_inner().group_snapshot.unwrap();
     Ids {
         volume,

@@ -5,8 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::common::memory_cloud::client;
 use diskplugin::base::Tasks;
-use diskplugin::csi::controller::{Service, Settings};
-use diskplugin::csi::group;
+use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::disk::DiskServices;
@@ -31,7 +30,6 @@ pub(crate) static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
     pub(crate) service: Service,
-    pub(crate) groups: group::Service,
 }
 
 /// What came of a call.
@@ -50,13 +48,12 @@ impl Stage {
         let tasks = Tasks::default();
         let ecs = Arc::new(client(&cloud));
         let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
-        let settings = Settings {
+        let location = DriverLocation {
             region: "cn-beijing".parse().unwrap(),
             zone: Some("cn-beijing-a".parse().unwrap()),
         };
-        let service = Service::new(Arc::new(disks), settings, tasks);
-        let groups = group::Service::new(service.clone());
-        Self { cloud, service, groups }
+        let service = Service::new(Arc::new(disks), location, tasks);
+        Self { cloud, service }
     }
 
     /// Calls the RPC of this name.
@@ -115,7 +112,7 @@ rpcs! {
         "ControllerGetVolume" controller_get_volume;
         "ControllerModifyVolume" controller_modify_volume;
     }
-    "GroupController" GroupController by groups {
+    "GroupController" GroupController by service {
         "GroupControllerGetCapabilities" group_controller_get_capabilities;
         "CreateVolumeGroupSnapshot" create_volume_group_snapshot;
         "DeleteVolumeGroupSnapshot" delete_volume_group_snapshot;

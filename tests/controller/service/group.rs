@@ -2,16 +2,11 @@
 
 use tonic::{Code, Request};
 
-use diskplugin::csi::group;
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
 use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
 
 use crate::service::kit::{Answer, Stage, code, new_volume, parameters, proven};
-
-fn service(stage: &Stage) -> group::Service {
-    group::Service::new(stage.service.clone())
-}
 
 fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotRequest {
     proto::CreateVolumeGroupSnapshotRequest {
@@ -22,8 +17,7 @@ fn wanted(name: &str, volumes: &[&str]) -> proto::CreateVolumeGroupSnapshotReque
 }
 
 async fn create(stage: &Stage, request: proto::CreateVolumeGroupSnapshotRequest) -> Answer<proto::VolumeGroupSnapshot> {
-    let service = service(stage);
-    let answer = service.create_volume_group_snapshot(Request::new(request));
+    let answer = stage.service.create_volume_group_snapshot(Request::new(request));
     answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
 }
 
@@ -33,8 +27,7 @@ async fn get(stage: &Stage, id: &str, members: &[&str]) -> Answer<proto::VolumeG
         snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
         ..Default::default()
     };
-    let service = service(stage);
-    let answer = service.get_volume_group_snapshot(Request::new(request));
+    let answer = stage.service.get_volume_group_snapshot(Request::new(request));
     answer.await.map(|answer| answer.into_inner().group_snapshot.unwrap())
 }
 
@@ -44,8 +37,7 @@ async fn delete(stage: &Stage, id: &str, members: &[&str]) -> Answer<()> {
         snapshot_ids: members.iter().map(|id| (*id).to_owned()).collect(),
         ..Default::default()
     };
-    let service = service(stage);
-    let answer = service.delete_volume_group_snapshot(Request::new(request));
+    let answer = stage.service.delete_volume_group_snapshot(Request::new(request));
     answer.await.map(|_| ())
 }
 

@@ -11,7 +11,7 @@ use tonic::{Code, Request, Response, Status};
 use wiremock::MockServer;
 
 use diskplugin::base::{Deadline, SystemClock, Tasks};
-use diskplugin::csi::controller::{Service, Settings};
+use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::volume_capability::access_mode::Mode;
 use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
@@ -178,11 +178,11 @@ fn process(cloud: &Cloud) -> Service {
 fn process_over(ecs: Arc<Client>, since: Instant) -> Service {
     let tasks = Tasks::default();
     let disks = DiskServices::active_since(since, ecs, "test".parse().unwrap(), &tasks);
-    let settings = Settings {
+    let location = DriverLocation {
         region: "cn-beijing".parse().unwrap(),
         zone: Some("cn-beijing-a".parse().unwrap()),
     };
-    Service::new(Arc::new(disks), settings, tasks)
+    Service::new(Arc::new(disks), location, tasks)
 }
 
 /// Repeats a call while it is `UNAVAILABLE`, as a sidecar does: the absence of a resource is proven after a minute.

@@ -42,7 +42,7 @@ async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Durat
             if operation == Operation::Attach {
                 services.attacher.attach(minutes(5), &disk, &node()).await.map(|_| ())
             } else {
-                services.attacher.detach(minutes(5), &disk, &node()).await
+                services.detacher.detach(minutes(5), &disk, &node()).await
             }
         });
     }
@@ -168,7 +168,7 @@ async fn detach_everywhere_returns_as_soon_as_the_disk_is_detached() {
     let disk = setup.disk("pvc-1").await;
     setup.attach(&disk, &node_one()).await;
     let started = Instant::now();
-    setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+    setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
     let duration = started.elapsed();
     assert!(setup.attachments(&disk).is_empty());
     assert!(
@@ -182,7 +182,7 @@ async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
     let (slow, fast) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.attach(&slow, &node_two()).await;
-    let early = setup.disks.attacher.detach(seconds(1), &slow, &node_two()).await;
+    let early = setup.disks.detacher.detach(seconds(1), &slow, &node_two()).await;
     early.unwrap_err();
     let target = node_one();
     let second = async {
@@ -274,9 +274,9 @@ async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f6
             let new = crate::verbs::kit::new_disk(&format!("pvc-{n}"));
             let row = services.provisioner.create(minutes(9), &new).await;
             let disk = row.unwrap().id;
-            let attacher = &services.attacher;
+            let (attacher, detacher) = (&services.attacher, &services.detacher);
             attacher.attach(minutes(9), &disk, &node).await.unwrap();
-            attacher.detach(minutes(9), &disk, &node).await.unwrap();
+            detacher.detach(minutes(9), &disk, &node).await.unwrap();
             let deleted = services.provisioner.delete(minutes(9), &disk).await;
             deleted.unwrap();
         });

@@ -128,7 +128,7 @@ async fn a_disk_that_stale_reads_show_on_another_node_is_not_detached_from_there
     setup.attach(&disk, &node_two()).await;
     setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(1), &disk, &node_two())
         .await
         .unwrap_err();

@@ -105,7 +105,7 @@ async fn attach_waits_while_the_disk_is_detaching_from_another_node() {
     setup.attach(&disk, &node_two()).await;
     let off = setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(1), &disk, &node_two())
         .await
         .unwrap_err();

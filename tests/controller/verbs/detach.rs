@@ -32,10 +32,10 @@ async fn detach_of_a_detached_or_deleted_disk_or_from_a_deleted_node_succeeds() 
         let disk = attached(&setup, "pvc-1").await;
         setup.detach(&disk, &node_one()).await;
         setup.detach(&disk, &node_one()).await;
-        setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
         setup.delete(&disk).await;
         setup.detach(&disk, &node_one()).await;
-        setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
         let disk = attached(&setup, "pvc-2").await;
         assert!(setup.cloud.remove_instance(node_one()));
         setup.detach(&disk, &node_one()).await;
@@ -58,7 +58,7 @@ async fn detach_of_a_disk_on_another_node_succeeds_without_detaching_it() {
 async fn detach_everywhere_detaches_from_the_current_node() {
     let setup = Setup::new(&["--detach-delay=2s"]);
     let disk = attached(&setup, "pvc-1").await;
-    setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+    setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
     assert!(setup.attachments(&disk).is_empty());
 }
 
@@ -72,7 +72,7 @@ async fn detach_everywhere_includes_a_node_to_which_the_disk_is_attaching() {
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
         setup.attach_externally(&disk, &node_two()).await;
-        let detached = setup.disks.attacher.detach_everywhere(minutes(1), &disk).await;
+        let detached = setup.disks.detacher.detach_everywhere(minutes(1), &disk).await;
         detached.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
         assert!(setup.attachments(&disk).is_empty(), "{flags:?}");
         tokio::time::sleep(Duration::from_secs(20)).await;
@@ -97,7 +97,7 @@ async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it
             let begun = Instant::now();
             let late = setup
                 .disks
-                .attacher
+                .detacher
                 .detach(seconds(20), &disk, &node_one())
                 .await
                 .unwrap_err();
@@ -114,7 +114,7 @@ async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it
         setup.cloud.release(&disk);
         setup
             .restarted()
-            .attacher
+            .detacher
             .detach(minutes(1), &disk, &node_one())
             .await
             .unwrap();
@@ -135,7 +135,7 @@ async fn detach_succeeds_after_a_lost_response() {
             let setup = Setup::new(&["--detach-delay=3s", stale]);
             let disk = attached(&setup, "pvc-1").await;
             setup.fault("DetachDisk", &json!(loss));
-            let detached = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
+            let detached = setup.disks.detacher.detach(minutes(1), &disk, &node_one()).await;
             detached.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
             assert!(setup.attachments(&disk).is_empty(), "{loss} {stale}");
         }
@@ -163,7 +163,7 @@ async fn detach_waits_for_a_stopping_node_and_reports_the_cloud_code_at_the_dead
     setup.cloud.set_instance_power(node_one(), false);
     let late = setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(20), &disk, &node_one())
         .await
         .unwrap_err();

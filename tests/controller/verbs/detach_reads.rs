@@ -27,7 +27,7 @@ async fn detach_never_succeeds_with_stale_reads_while_the_disk_is_attached() {
             delete_with_instance: false,
         };
         client(&setup.cloud).detach_disk(minutes(1), &external).await.unwrap();
-        let detached = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
+        let detached = setup.disks.detacher.detach(minutes(1), &disk, &node_one()).await;
         detached.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         let attachments = setup.attachments(&disk);
         assert!(
@@ -59,20 +59,20 @@ async fn empty_responses_do_not_prove_a_disk_detached() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         setup.cloud.clear_calls();
         setup.hide_disks(600);
-        let early = setup.disks.attacher.detach(seconds(8), &disk, &node_one()).await;
+        let early = setup.disks.detacher.detach(seconds(8), &disk, &node_one()).await;
         let early = early.unwrap_err();
         let retried = [FailureKind::DeadlineExceeded, FailureKind::Aborted];
         assert!(retried.contains(&early.failure_kind()), "{}", text(&early));
         assert_eq!(setup.attachments(&disk).len(), 1);
         // No code of DetachDisk proves the detachment without a read that has a canary: the key may be another
         // account's.
-        let done = setup.disks.attacher.detach(seconds(40), &disk, &node_one()).await;
+        let done = setup.disks.detacher.detach(seconds(40), &disk, &node_one()).await;
         let unproven = done.unwrap_err();
         assert!(!is_final(&unproven), "{}", text(&unproven));
         assert_eq!(setup.attachments(&disk), []);
         assert!(setup.calls("DetachDisk") <= 14, "{}", setup.calls("DetachDisk"));
         setup.configure(&json!({"faults": []}));
-        let retry = setup.disks.attacher.detach(minutes(1), &disk, &node_one()).await;
+        let retry = setup.disks.detacher.detach(minutes(1), &disk, &node_one()).await;
         retry.unwrap();
     }
 }
@@ -89,14 +89,14 @@ async fn a_stuck_detachment_is_never_reported_as_complete_while_reads_are_empty(
         ]);
         setup.configure(&json!({"faults": faults}));
         for _ in 0..3 {
-            let late = setup.disks.attacher.detach(seconds(30), &disk, &node_one()).await;
+            let late = setup.disks.detacher.detach(seconds(30), &disk, &node_one()).await;
             let kind = late.unwrap_err().failure_kind();
             assert!(
                 [FailureKind::DeadlineExceeded, FailureKind::Aborted].contains(&kind),
                 "{kind:?}"
             );
         }
-        let everywhere = setup.disks.attacher.detach_everywhere(seconds(30), &disk).await;
+        let everywhere = setup.disks.detacher.detach_everywhere(seconds(30), &disk).await;
         let unproven = everywhere.unwrap_err();
         assert_eq!(unproven.failure_kind(), FailureKind::Unavailable, "{}", text(&unproven));
         assert_eq!(setup.attachments(&disk).len(), 1);
@@ -113,7 +113,7 @@ async fn a_missing_instance_does_not_prove_a_detachment_while_reads_are_empty() 
         {"action": "DescribeDisks", "for": "10m", "kind": "no-rows"},
         {"action": "DetachDisk", "for": "10m", "kind": missing},
     ]}));
-    let late = setup.disks.attacher.detach(seconds(20), &disk, &node_one()).await;
+    let late = setup.disks.detacher.detach(seconds(20), &disk, &node_one()).await;
     let late = late.unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::Unavailable, "{}", text(&late));
     assert!(text(&late).contains("InvalidInstanceId.NotFound"), "{}", text(&late));
@@ -138,8 +138,8 @@ async fn detach_everywhere_of_a_nonexistent_disk_succeeds_with_proof() {
         setup.other_disks(others).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         let (disk, begun) = ("d-none".parse().unwrap(), Instant::now());
-        let attacher = &setup.restarted().attacher;
-        let detach = async || attacher.detach_everywhere(seconds(20), &disk).await;
+        let detacher = &setup.restarted().detacher;
+        let detach = async || detacher.detach_everywhere(seconds(20), &disk).await;
         retry(100, detach).await.unwrap();
         let took = begun.elapsed();
         assert!(took <= Duration::from_secs(75), "{others}: {took:?}");

@@ -49,7 +49,7 @@ async fn after_a_restart_the_error_code_reveals_the_category() {
     let disks = setup.restarted();
     disks.attacher.attach(minutes(5), &disk, &node(0)).await.unwrap();
     let disks = setup.restarted();
-    disks.attacher.detach(minutes(5), &disk, &node(0)).await.unwrap();
+    disks.detacher.detach(minutes(5), &disk, &node(0)).await.unwrap();
     assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (2, 2));
     assert!(setup.attachments(&disk).is_empty());
 }
@@ -66,7 +66,7 @@ async fn other_disks_are_never_deleted_with_their_instance() {
     setup.attach(&disk, &node(0)).await;
     assert_eq!(delete_with_instance(&setup, &disk), json!(false));
     setup.fault("DetachDisk", &rejection);
-    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
+    let rejected = setup.disks.detacher.detach(minutes(5), &disk, &node(0)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
     assert_eq!(setup.calls("DetachDisk"), 1);
 }
@@ -93,7 +93,7 @@ async fn the_error_names_the_code_if_the_cloud_rejects_detaching_the_category() 
     setup.attach(&disk, &node(0)).await;
     let code = "InvalidOperation.DiskCategoryUnsupported";
     setup.fault("DetachDisk", &json!({"code": {"status": 403, "code": code}}));
-    let rejected = setup.disks.attacher.detach(minutes(5), &disk, &node(0)).await;
+    let rejected = setup.disks.detacher.detach(minutes(5), &disk, &node(0)).await;
     let error = rejected.unwrap_err();
     assert_eq!(error.failure(), Failure::DiskNotPortable);
     assert!(text(&error).contains(code));

@@ -85,7 +85,7 @@ async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
         key.use_account(1);
         let end = tokio::time::Instant::now() + Duration::from_secs(200);
         while tokio::time::Instant::now() < end {
-            let detached = disks.attacher.detach(seconds(20), &disk, &node_one()).await;
+            let detached = disks.detacher.detach(seconds(20), &disk, &node_one()).await;
             let deleted = disks.provisioner.delete(seconds(20), &disk).await;
             for error in [detached.unwrap_err(), deleted.unwrap_err()] {
                 assert!(!is_final(&error), "{}", text(&error));
@@ -95,7 +95,7 @@ async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
         assert_eq!(setup.row(&disk)["status"], "In_use");
         // What was read with the other key is forgotten.
         key.use_account(0);
-        disks.attacher.detach(minutes(1), &disk, &node_one()).await.unwrap();
+        disks.detacher.detach(minutes(1), &disk, &node_one()).await.unwrap();
         disks.provisioner.delete(minutes(1), &disk).await.unwrap();
         assert!(setup.rows().is_empty());
     }

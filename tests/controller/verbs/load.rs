@@ -68,7 +68,7 @@ async fn lifecycle(disks: Arc<DiskServices>, number: usize) {
     retry(async |deadline| disks.attacher.attach(deadline, disk, &node).await).await;
     let snapshot = new_snapshot(&format!("snap-{number}"), disk);
     let snapshot = retry(async |deadline| disks.snapshotter.create(deadline, &snapshot).await).await;
-    retry(async |deadline| disks.attacher.detach(deadline, disk, &node).await).await;
+    retry(async |deadline| disks.detacher.detach(deadline, disk, &node).await).await;
     retry(async |deadline| disks.snapshotter.delete(deadline, &snapshot.id).await).await;
     retry(async |deadline| disks.provisioner.delete(deadline, disk).await).await;
 }
@@ -144,7 +144,7 @@ async fn attach_and_detach_complete_under_continuous_lists() {
         let attached = setup.disks.attacher.attach(minutes(1), &disk, &node).await;
         assert!(attached.is_ok(), "round {round}: {attached:?}");
         let attach = started.elapsed();
-        let detached = setup.disks.attacher.detach(minutes(1), &disk, &node).await;
+        let detached = setup.disks.detacher.detach(minutes(1), &disk, &node).await;
         assert!(detached.is_ok(), "round {round}: {detached:?}");
         let both = started.elapsed();
         assert!(both <= Duration::from_secs(25), "{attach:?} {both:?}");

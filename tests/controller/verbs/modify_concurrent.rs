@@ -114,9 +114,9 @@ async fn a_disk_can_be_attached_and_detached_during_a_modification() {
     let attach_and_detach = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let started = Instant::now();
-        let attacher = &setup.disks.attacher;
+        let (attacher, detacher) = (&setup.disks.attacher, &setup.disks.detacher);
         attacher.attach(minutes(1), &disk, &node).await.unwrap();
-        attacher.detach(minutes(1), &disk, &node).await.unwrap();
+        detacher.detach(minutes(1), &disk, &node).await.unwrap();
         started.elapsed()
     };
     let change = category_change(Category::CloudAuto);

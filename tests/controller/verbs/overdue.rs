@@ -50,14 +50,14 @@ async fn a_stuck_detach_returns_once_it_is_overdue_and_its_retries_at_once() {
         let disk = attached(&setup, "pvc-1").await;
         pass(10).await;
         setup.fault("DetachDisk", &json!("fails-later"));
-        let attacher = &setup.disks.attacher;
+        let detacher = &setup.disks.detacher;
         let parts = ["DETACH_STUCK", disk.as_str(), "i-one", "is Detaching", "25 s"];
-        let (first, took) = timed(attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
+        let (first, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
         assert_overdue(first, &parts);
         assert!(OVERDUE.contains(&took), "{took:?}");
         pass(5).await;
         for pause in [1, 30, 300] {
-            let (again, took) = timed(attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
+            let (again, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
             assert_overdue(again, &parts[..4]);
             assert!(took <= AT_ONCE, "{took:?}");
             pass(pause).await;
@@ -65,7 +65,7 @@ async fn a_stuck_detach_returns_once_it_is_overdue_and_its_retries_at_once() {
         assert_eq!(setup.calls("DetachDisk"), 1, "the operation is resumed");
         setup.cloud.release(&disk);
         pass(5).await;
-        let (done, took) = timed(attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
+        let (done, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
         done.unwrap();
         assert!(took <= AT_ONCE, "{took:?}");
         assert_eq!(setup.calls("DetachDisk"), 1);
@@ -108,8 +108,8 @@ async fn a_publish_waits_only_briefly_for_a_stuck_detach_from_another_node() {
     let setup = Setup::new(&["--detach-delay=1s"]);
     let disk = attached(&setup, "pvc-1").await;
     setup.fault("DetachDisk", &json!("fails-later"));
-    let attacher = &setup.disks.attacher;
-    let detached = attacher.detach(seconds(5), &disk, &node_one()).await;
+    let (attacher, detacher) = (&setup.disks.attacher, &setup.disks.detacher);
+    let detached = detacher.detach(seconds(5), &disk, &node_one()).await;
     detached.unwrap_err();
     let parts = ["DETACH_STUCK", disk.as_str(), "i-two", "node i-one", "is Detaching"];
     let (first, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_two())).await;
@@ -135,7 +135,7 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     let mut calls = JoinSet::new();
     for disk in disks.clone() {
         let services = Arc::clone(&setup.disks);
-        calls.spawn(async move { timed(services.attacher.detach(seconds(TIMEOUT), &disk, &node_one())).await });
+        calls.spawn(async move { timed(services.detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await });
     }
     let mut stuck = 0;
     for (outcome, took) in calls.join_all().await {
@@ -149,7 +149,7 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     }
     assert_eq!(stuck, 1);
     for disk in &disks {
-        let (_, took) = timed(setup.disks.attacher.detach(seconds(TIMEOUT), disk, &node_one())).await;
+        let (_, took) = timed(setup.disks.detacher.detach(seconds(TIMEOUT), disk, &node_one())).await;
         assert!(took <= AT_ONCE, "{took:?}");
     }
     for disk in &disks {

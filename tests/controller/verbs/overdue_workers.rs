@@ -56,8 +56,8 @@ impl Attacher {
     }
 
     async fn detach(&self, disk: &DiskId, node: &InstanceId) {
-        let attacher = &self.disks.attacher;
-        self.retried(|| attacher.detach(seconds(TIMEOUT), disk, node)).await;
+        let detacher = &self.disks.detacher;
+        self.retried(|| detacher.detach(seconds(TIMEOUT), disk, node)).await;
     }
 }
 

@@ -48,7 +48,7 @@ async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count(
         assert_eq!(attachments.len(), 15, "{stale}");
         assert!(attachments.iter().all(|(node, _)| node != "i-3"));
         assert!(publish(&setup.disks, &multi_node(&disk, &node(16))).await.is_ok());
-        setup.disks.attacher.detach_everywhere(minutes(5), &disk).await.unwrap();
+        setup.disks.detacher.detach_everywhere(minutes(5), &disk).await.unwrap();
         assert!(setup.attachments(&disk).is_empty(), "{stale}");
     }
 }

@@ -108,7 +108,7 @@ async fn unpublish_fails_until_the_read_only_tag_is_removed_and_a_writer_removes
     };
     publish(&setup.disks, &reader).await.unwrap();
     let (error, node) = (json!("internal-error"), node_one());
-    let detach = setup.disks.attacher.detach(minutes(1), &disk, &node);
+    let detach = setup.disks.detacher.detach(minutes(1), &disk, &node);
     setup.lose("UntagResources", &error, detach).await;
     assert!(setup.attachments(&disk).is_empty());
     setup.detach(&disk, &node_one()).await;

@@ -213,7 +213,7 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
             (_, node) => {
                 let node = node.clone().unwrap_or(target);
                 let detached = retry(&mut rng, async |deadline| {
-                    disks.attacher.detach(deadline, &disk, &node).await
+                    disks.detacher.detach(deadline, &disk, &node).await
                 })
                 .await;
                 detached.unwrap_or_else(|error| panic!("detach of {volume:?}: {}", text(&error)));
@@ -279,7 +279,7 @@ async fn run(seed: u64) {
     // Every disk can be detached and deleted.
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
-        setup.disks.attacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
         setup.delete(&disk).await;
     }
     assert!(attached_instances(&setup).is_empty(), "seed {seed}");

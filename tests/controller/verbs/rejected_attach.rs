@@ -48,11 +48,11 @@ async fn rejections_for_30_seconds_cost_few_calls() {
             };
             setup.cloud.clear_calls();
             reject(&setup, action, code, "30s");
-            let (attacher, node) = (&setup.disks.attacher, node_one());
+            let (attacher, detacher, node) = (&setup.disks.attacher, &setup.disks.detacher, node_one());
             let duration = if action == "AttachDisk" {
                 elapsed(with_retries(|| attacher.attach(minutes(2), &disk, &node))).await
             } else {
-                elapsed(with_retries(|| attacher.detach(minutes(2), &disk, &node))).await
+                elapsed(with_retries(|| detacher.detach(minutes(2), &disk, &node))).await
             };
             let (writes, reads) = (setup.calls(action), setup.calls("DescribeDisks"));
             assert!(writes <= 8, "{action} {code}: {writes}");
@@ -117,10 +117,10 @@ async fn other_disks_are_attached_and_detached_between_the_retries() {
     let kind = json!({"code": {"status": 403, "code": "IncorrectInstanceStatus"}});
     // At 0, 0.5, 1.5, 3.5 and 7.5 seconds; the next attempt is at 15.5.
     setup.faults("AttachDisk", 5, &kind);
-    let (attacher, node) = (&setup.disks.attacher, node_one());
+    let (attacher, detacher, node) = (&setup.disks.attacher, &setup.disks.detacher, node_one());
     let others = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let detach = elapsed(attacher.detach(minutes(1), &attached, &node)).await;
+        let detach = elapsed(detacher.detach(minutes(1), &attached, &node)).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         (detach, elapsed(attacher.attach(minutes(1), &second, &node)).await)
     };
@@ -160,12 +160,12 @@ async fn an_operation_that_does_not_complete_delays_others_for_at_most_30_second
     setup.fault("DetachDisk", &json!("fails-later"));
     // The driver cannot read whether the instance supports parallel operations.
     setup.configure(&json!({"denied": ["DescribeInstances"]}));
-    let (attacher, node) = (&setup.disks.attacher, node_one());
+    let (detacher, node) = (&setup.disks.detacher, node_one());
     let second = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        elapsed(with_retries(|| attacher.detach(minutes(5), &other, &node))).await
+        elapsed(with_retries(|| detacher.detach(minutes(5), &other, &node))).await
     };
-    let (first, duration) = tokio::join!(attacher.detach(minutes(3), &stuck, &node), second);
+    let (first, duration) = tokio::join!(detacher.detach(minutes(3), &stuck, &node), second);
     assert_eq!(first.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     assert!(duration <= Duration::from_secs(33), "{duration:?}");
 }

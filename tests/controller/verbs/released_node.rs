@@ -37,8 +37,8 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     let disk = attached(&setup, "pvc-1").await;
     sleep(30).await;
     reject_node(&setup);
-    let attacher = &setup.disks.attacher;
-    let error = attacher.detach(minutes(2), &disk, &node_one()).await;
+    let detacher = &setup.disks.detacher;
+    let error = detacher.detach(minutes(2), &disk, &node_one()).await;
     let error = error.unwrap_err();
     let text = text(&error);
     assert_eq!(error.failure(), Failure::NodeReleased, "{text}");
@@ -49,7 +49,7 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     assert!(!text.contains("stop the instance"), "{text}");
     assert_eq!(setup.calls("DetachDisk"), 1);
     let (node, start) = (node_one(), Instant::now());
-    let again = attacher.detach(minutes(2), &disk, &node).await;
+    let again = detacher.detach(minutes(2), &disk, &node).await;
     assert_eq!(again.unwrap_err().failure(), Failure::NodeReleased);
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     assert_eq!(setup.calls("DetachDisk"), 2);
@@ -62,8 +62,8 @@ async fn a_detach_that_does_not_end_after_the_node_was_released_has_the_same_adv
     sleep(30).await;
     assert!(setup.cloud.remove_instance(node_one()));
     reject_node(&setup);
-    let attacher = &setup.disks.attacher;
-    let error = attacher.detach(minutes(2), &disk, &node_one()).await;
+    let detacher = &setup.disks.detacher;
+    let error = detacher.detach(minutes(2), &disk, &node_one()).await;
     let error = error.unwrap_err();
     assert_eq!(error.failure(), Failure::NodeReleased, "{}", text(&error));
 }
@@ -79,14 +79,14 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
     sleep(30).await;
     reject_node(&setup);
-    let (attacher, node) = (&setup.disks.attacher, node_one());
-    let early = attacher.detach(minutes(2), &disk, &node).await.unwrap_err();
+    let (detacher, node) = (&setup.disks.detacher, node_one());
+    let early = detacher.detach(minutes(2), &disk, &node).await.unwrap_err();
     assert_eq!(early.failure(), Failure::AbsenceUnproven);
     for part in ["InvalidInstanceId.NotFound", "RequestId", disk.as_str()] {
         assert!(text(&early).contains(part), "{part}: {}", text(&early));
     }
     let start = Instant::now();
-    with_retries(|| attacher.detach(minutes(2), &disk, &node))
+    with_retries(|| detacher.detach(minutes(2), &disk, &node))
         .await
         .unwrap();
     assert!(start.elapsed() <= Duration::from_secs(180), "{:?}", start.elapsed());

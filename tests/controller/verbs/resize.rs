@@ -69,7 +69,7 @@ async fn a_disk_resizes_during_an_attach_and_during_a_detach() {
     );
     assert_eq!((attached.is_ok(), resized.unwrap().size.0), (true, 30));
     let (detached, resized) = tokio::join!(
-        setup.disks.attacher.detach(minutes(1), &disk, &node),
+        setup.disks.detacher.detach(minutes(1), &disk, &node),
         setup.disks.resizer.resize(minutes(1), &disk, gib(40))
     );
     assert_eq!((detached.is_ok(), resized.unwrap().size.0), (true, 40));

@@ -1,5 +1,6 @@
 //! Stockouts: detected once for many creations, and remembered for a limited time.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
@@ -7,7 +8,7 @@ use serde_json::json;
 use diskplugin::disk::{Error, FailureKind, NewDisk};
 use diskplugin::model::{Category, PerformanceLevel};
 
-use crate::verbs::kit::{Setup, available, gib, minutes, new_disk, text, zone};
+use crate::verbs::kit::{Setup, available, gib, minutes, new_disk, node_one, text, zone};
 
 const OUT_OF_STOCK: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 
@@ -228,14 +229,12 @@ async fn capacity_considers_stockouts_that_only_creations_revealed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attach_limits_of_the_region_cost_three_calls() {
+async fn attach_limits_of_the_types_of_instances_cost_three_calls() {
     let setup = Setup::new(&["--disk-quantity=9", "--out-of-stock=*/cloud_essd"]);
-    let types = setup
-        .disks
-        .instance_types
-        .region_attach_limits(minutes(1))
-        .await
-        .unwrap();
+    let (catalog, node) = (&setup.disks.instance_types, BTreeSet::from([node_one()]));
+    let names = catalog.types_of_instances(minutes(1), &node).await.value;
+    let names = names.into_values().collect();
+    let types = catalog.attach_limits(minutes(1), &names).await.value;
     assert_eq!(types.0.len(), 1, "{types:?}");
     let limits = types.0.values().next().unwrap();
     assert_eq!(limits.disk_quantity, 9);

@@ -180,7 +180,7 @@ async fn a_denied_call_is_reported_immediately_with_advice() {
             .await
             .unwrap_err(),
         services
-            .attacher
+            .detacher
             .detach(minutes(1), &disk, &node_one())
             .await
             .unwrap_err(),

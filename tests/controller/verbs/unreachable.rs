@@ -51,7 +51,7 @@ async fn detach_succeeds_if_the_node_is_deleted_during_the_detach() {
             assert!(setup.cloud.remove_instance(node_one()));
         };
         let node = node_one();
-        let (detached, ()) = tokio::join!(setup.disks.attacher.detach(minutes(2), &disk, &node), remove_node);
+        let (detached, ()) = tokio::join!(setup.disks.detacher.detach(minutes(2), &disk, &node), remove_node);
         detached.unwrap();
         assert!(setup.attachments(&disk).is_empty());
     }
@@ -62,12 +62,12 @@ async fn detach_from_a_deleted_node_waits_until_the_disk_shows_no_attachment() {
     let setup = Setup::new(&["--detach-delay=30s"]);
     let disk = attached_disk(&setup).await;
     assert!(setup.cloud.remove_instance(node_one()));
-    let early = setup.disks.attacher.detach(seconds(10), &disk, &node_one()).await;
+    let early = setup.disks.detacher.detach(seconds(10), &disk, &node_one()).await;
     let early = early.unwrap_err();
     assert_eq!(early.failure(), Failure::NodeReleased, "{}", text(&early));
     assert_eq!(setup.attachments(&disk).len(), 1);
     let node = node_one();
-    let detached = with_retries(|| setup.disks.attacher.detach(minutes(1), &disk, &node));
+    let detached = with_retries(|| setup.disks.detacher.detach(minutes(1), &disk, &node));
     detached.await.unwrap();
     assert!(setup.attachments(&disk).is_empty());
 }
@@ -79,7 +79,7 @@ async fn the_error_of_a_stuck_detach_advises_to_stop_the_instance() {
     setup.fault("DetachDisk", &json!("fails-later"));
     let late = setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(20), &disk, &node_one())
         .await
         .unwrap_err();
@@ -115,7 +115,7 @@ async fn stuck_disk(setup: &Setup) -> DiskId {
     setup.fault("DetachDisk", &json!("fails-later"));
     setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(5), &disk, &node_one())
         .await
         .unwrap_err();

@@ -10,8 +10,7 @@ use super::rejection::Rejection;
 use super::stock::{StockCache, is_in_stock};
 use super::stockouts::Stockouts;
 use super::{Candidate, Selection};
-use crate::base::Deadline;
-use crate::base::error_chain;
+use crate::base::{Deadline, error_chain};
 use crate::model::{Failure, FailureKind};
 
 /// How long a stock query may delay a create that does not depend on it.

@@ -7,8 +7,7 @@ use ecs::{Client, DescribeStock, Kind};
 use tokio::sync::Mutex;
 
 use super::Candidate;
-use crate::base::error_chain;
-use crate::base::{Deadline, LogOnce};
+use crate::base::{Deadline, LogOnce, error_chain};
 use crate::disk::journal::TtlCache;
 use crate::model::ZoneStock;
 

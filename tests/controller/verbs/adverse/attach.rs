@@ -45,7 +45,7 @@ async fn a_standby_that_takes_over_reports_no_detachment_from_a_row_older_than_t
     // The old leader is killed during the call.
     assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
     let standby = setup.restarted();
-    standby.attacher.detach(seconds(60), &disk, &node_one()).await.unwrap();
+    standby.detacher.detach(seconds(60), &disk, &node_one()).await.unwrap();
     assert_eq!(setup.attachments(&disk), [], "OK, but the disk is still attached");
 }
 
@@ -59,7 +59,7 @@ async fn after_a_restart_no_detachment_is_reported_from_a_row_older_than_the_att
     assert!(tokio::time::timeout(Duration::from_millis(700), attach).await.is_err());
     let restarted = setup.restarted();
     restarted
-        .attacher
+        .detacher
         .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();
@@ -94,7 +94,7 @@ async fn unpublish_detaches_a_disk_whose_attachment_takes_effect_late() {
     lost.unwrap_err();
     setup
         .disks
-        .attacher
+        .detacher
         .detach(seconds(60), &disk, &node_one())
         .await
         .unwrap();

@@ -97,7 +97,7 @@ async fn an_operation_far_slower_than_previous_ones_is_observed_in_time() {
                 .unwrap();
             setup
                 .disks
-                .attacher
+                .detacher
                 .detach(minutes(5), &disk, &node_one())
                 .await
                 .unwrap();
@@ -118,7 +118,7 @@ async fn an_operation_far_slower_than_previous_ones_is_observed_in_time() {
             ));
             setup
                 .disks
-                .attacher
+                .detacher
                 .detach(minutes(5), &disk, &node_one())
                 .await
                 .unwrap();

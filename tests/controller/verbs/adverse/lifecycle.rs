@@ -136,7 +136,7 @@ async fn run_lifecycles(failover: Failover) {
                     call += 1;
                     let leader = next(call);
                     let outcome =
-                        tokio::time::timeout(term(call), leader.attacher.detach(seconds(60), &created, &node)).await;
+                        tokio::time::timeout(term(call), leader.detacher.detach(seconds(60), &created, &node)).await;
                     if matches!(outcome, Ok(Ok(()))) {
                         break;
                     }

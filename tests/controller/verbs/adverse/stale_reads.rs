@@ -127,7 +127,7 @@ async fn jumping_reads_create_no_second_disk_and_lose_none() {
                 assert_eq!(setup.attachments(&created.id).len(), 1, "{lag} {seed}");
                 setup
                     .disks
-                    .attacher
+                    .detacher
                     .detach(minutes(2), &created.id, &node)
                     .await
                     .unwrap();

@@ -197,7 +197,7 @@ impl Setup {
     }
 
     pub(crate) async fn detach(&self, disk: &DiskId, node: &InstanceId) {
-        let detached = self.disks.attacher.detach(minutes(1), disk, node).await;
+        let detached = self.disks.detacher.detach(minutes(1), disk, node).await;
         detached.unwrap_or_else(|error| panic!("detach: {}", text(&error)));
     }
 

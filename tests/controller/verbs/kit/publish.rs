@@ -18,7 +18,7 @@ pub(crate) fn single_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
 }
 
 pub(crate) async fn publish(disks: &DiskServices, request: &PublishRequest) -> Result<Disk, Error> {
-    disks.attacher.publish(minutes(1), request).await
+    disks.publisher.publish(minutes(1), request).await
 }
 
 pub(crate) fn reject_attach(setup: &Setup, code: &str, status: u16) {

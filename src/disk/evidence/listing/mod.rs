@@ -17,8 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{EFFECT_DELAY, Rows};
-use crate::base::error_chain;
-use crate::base::{Deadline, Tasks};
+use crate::base::{Deadline, Tasks, error_chain};
 use crate::disk::dependencies::Dependencies;
 use crate::disk::owned::{MAX_FILTERED_ROWS, OwnedResource};
 use crate::disk::ownership::creation_key;
@@ -39,7 +38,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 const PROOF_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
-#[path = "tests/listing.rs"]
 mod tests;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -47,11 +45,11 @@ type Pages = Box<dyn Fn(Tags, Option<String>) -> BoxFuture<Result<Page>> + Send 
 type Key = Box<dyn Fn() -> u64 + Send + Sync>;
 
 pub(in crate::disk) struct OwnershipListing {
-    shared: Arc<Shared>,
+    lister: Arc<Lister>,
     tasks: Tasks,
 }
 
-struct Shared {
+struct Lister {
     page: Pages,
     tags: Tags,
     /// A number that changes with the access key.
@@ -139,14 +137,14 @@ impl OwnershipListing {
     }
 
     fn new(tasks: Tasks, tags: Tags, page: Pages, key: Key, disks: Option<Arc<Rows<Disk>>>) -> Self {
-        let shared = Arc::new(Shared {
+        let lister = Arc::new(Lister {
             page,
             tags,
             key,
             disks,
             state: watch::Sender::default(),
         });
-        Self { shared, tasks }
+        Self { lister, tasks }
     }
 
     /// Starts the listing in the background, unless a recent one exists.
@@ -180,7 +178,7 @@ impl OwnershipListing {
         if Instant::now() < after {
             return false;
         }
-        let key = (self.shared.key)();
+        let key = (self.lister.key)();
         let counts = |names: &Names| {
             let is_complete = names.has_canary || names.is_for_proof;
             let is_outdated = match names.ids.get(name) {
@@ -203,7 +201,7 @@ impl OwnershipListing {
         if is_proof(&names) {
             return true;
         }
-        match &self.shared.disks {
+        match &self.lister.disks {
             Some(disks) if !is_strict => disks.has_or_finds_canary(deadline).await,
             _ => false,
         }
@@ -212,17 +210,17 @@ impl OwnershipListing {
     /// The listing if it is usable, after a wait for one in progress.
     async fn wait(&self, deadline: Deadline, is_usable: impl Fn(&Names) -> bool + Send + Sync) -> Option<Arc<Names>> {
         let usable = |state: &State| state.names.clone().filter(|names| is_usable(names));
-        let mut states = self.shared.state.subscribe();
+        let mut states = self.lister.state.subscribe();
         let is_decided = |state: &State| usable(state).is_some() || !state.is_running;
         let _ = deadline.bound(states.wait_for(is_decided)).await;
-        usable(&self.shared.state.borrow())
+        usable(&self.lister.state.borrow())
     }
 
     /// Starts a listing unless the last one is sufficient. A listing for a proof finds out whether the account is
     /// empty.
     fn start_unless(&self, is_sufficient: impl Fn(&Names) -> bool, is_for_proof: bool) {
         let mut is_complete = is_for_proof;
-        let begins = self.shared.state.send_if_modified(|state| {
+        let begins = self.lister.state.send_if_modified(|state| {
             let is_paused = state
                 .last_start
                 .is_some_and(|(last, was_for_proof)| last.elapsed() < RETRY_DELAY && (was_for_proof || !is_for_proof));
@@ -237,14 +235,14 @@ impl OwnershipListing {
             begins
         });
         if begins {
-            let shared = Arc::clone(&self.shared);
+            let lister = Arc::clone(&self.lister);
             self.tasks
-                .spawn_background(async move { shared.refresh(is_complete).await });
+                .spawn_background(async move { lister.refresh(is_complete).await });
         }
     }
 }
 
-impl Shared {
+impl Lister {
     async fn refresh(&self, is_for_proof: bool) {
         let listing = Deadline::after(TIMEOUT).bound(self.names(is_for_proof));
         let names = match listing.await {
@@ -339,7 +337,7 @@ impl Names {
 
 impl fmt::Debug for OwnershipListing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.shared.state.borrow().names.clone();
+        let names = self.lister.state.borrow().names.clone();
         f.debug_struct("OwnershipListing")
             .field("names", &names.map(|names| names.ids.len()))
             .finish_non_exhaustive()

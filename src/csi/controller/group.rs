@@ -1,35 +1,39 @@
-//! CreateVolumeGroupSnapshot, DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
+//! The GroupController service, crash-consistent snapshots of several volumes: CreateVolumeGroupSnapshot,
+//! DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tonic::Status;
 
-use crate::csi::controller::operation::Operation;
-use crate::csi::controller::{Service, response};
+use super::operation::LockedOperation;
+use super::response;
+use super::service::Service;
 use crate::csi::proto::group_controller_service_capability::rpc::Type;
 use crate::csi::proto::group_controller_service_capability::{Rpc, Type as Capability};
-use crate::csi::request::Call;
+use crate::csi::request::ParsedCall;
 use crate::csi::{layer, proto};
 use crate::disk::{GroupSnapshot, NewGroupSnapshot};
 use crate::model::{SnapshotGroupId, SnapshotId};
 
-pub(super) fn capabilities() -> proto::GroupControllerGetCapabilitiesResponse {
+pub(super) async fn capabilities(
+    _: &Service,
+    _: ParsedCall<()>,
+) -> Result<proto::GroupControllerGetCapabilitiesResponse, Status> {
     let rpc = Rpc {
         r#type: Type::CreateDeleteGetVolumeGroupSnapshot.into(),
     };
-    proto::GroupControllerGetCapabilitiesResponse {
-        capabilities: vec![proto::GroupControllerServiceCapability {
-            r#type: Some(Capability::Rpc(rpc)),
-        }],
-    }
+    let r#type = Some(Capability::Rpc(rpc));
+    Ok(proto::GroupControllerGetCapabilitiesResponse {
+        capabilities: vec![proto::GroupControllerServiceCapability { r#type }],
+    })
 }
 
 pub(super) async fn create(
     service: &Service,
-    (deadline, new): Call<NewGroupSnapshot>,
+    (deadline, new): ParsedCall<NewGroupSnapshot>,
 ) -> Result<proto::CreateVolumeGroupSnapshotResponse, Status> {
-    let guard = service.begin(&Operation::CreateGroupSnapshot(&new.name))?;
+    let guard = service.begin(&LockedOperation::CreateGroupSnapshot(&new.name))?;
     let disks = Arc::clone(&service.disks);
     let operation = async move { disks.snapshotter.create_group(deadline, &new).await };
     let created = service.run(guard, operation).await?;
@@ -41,11 +45,11 @@ pub(super) async fn create(
 
 pub(super) async fn delete(
     service: &Service,
-    (deadline, request): Call<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
+    (deadline, request): ParsedCall<Option<(SnapshotGroupId, BTreeSet<SnapshotId>)>>,
 ) -> Result<proto::DeleteVolumeGroupSnapshotResponse, Status> {
     // An ID that no group can have is already deleted.
     if let Some((group, members)) = request {
-        let guard = service.begin(&Operation::DeleteGroupSnapshot(&group))?;
+        let guard = service.begin(&LockedOperation::DeleteGroupSnapshot(&group))?;
         let disks = Arc::clone(&service.disks);
         let snapshots = members.clone();
         let operation = async move { disks.snapshotter.delete_group(deadline, &group, &snapshots).await };
@@ -59,7 +63,7 @@ pub(super) async fn delete(
 
 pub(super) async fn get(
     service: &Service,
-    (deadline, (id, members)): Call<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
+    (deadline, (id, members)): ParsedCall<(SnapshotGroupId, BTreeSet<SnapshotId>)>,
 ) -> Result<proto::GetVolumeGroupSnapshotResponse, Status> {
     let snapshotter = &service.disks.snapshotter;
     let found = snapshotter.get_group(deadline, &id, &members).await?;

@@ -1,4 +1,4 @@
-//! The RPCs: parse the request, call the node and build the response.
+//! The CSI Node service: parses requests, calls the node and builds responses.
 
 use std::collections::HashMap;
 use std::sync::Arc;

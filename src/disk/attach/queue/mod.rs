@@ -2,7 +2,7 @@
 //! detaches one, unless the instance is tagged for more, and rejects further requests (`InvalidOperation.Conflict`). To
 //! avoid the cost of rejections, requests wait here in FIFO order.
 //!
-//! The number of parallel operations is read from the instance's tags (see `parallelism.rs`) and learned from
+//! The number of parallel operations is read from the instance's tags (see `scheduler.rs`) and learned from
 //! rejections.
 
 use std::collections::{HashMap, VecDeque};
@@ -12,9 +12,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::target::AttachOperation;
 use crate::base::{Deadline, Elapsed, InPhase, Phase};
 use crate::disk::backoff::Backoff;
-use crate::model::{DiskId, InstanceId};
+use crate::model::InstanceId;
 
 #[cfg(test)]
 mod tests;
@@ -28,15 +29,6 @@ const CONFLICTS: u32 = 2;
 /// Backoff between failed reads of an instance.
 const MIN_READ_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_READ_BACKOFF: Duration = Duration::from_secs(300);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Operation {
-    Attach,
-    Detach,
-}
-
-/// What makes attach and detach requests different.
-pub(super) type Order = (DiskId, InstanceId, Operation);
 
 /// The attach or detach requests of all instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +73,7 @@ impl AttachQueues {
     pub(super) async fn acquire(
         &self,
         node: &InstanceId,
-        operation: Operation,
+        operation: AttachOperation,
         deadline: Deadline,
     ) -> Result<Permit, Elapsed> {
         let (mut permit, changed) = self.enqueue(node, operation);
@@ -98,7 +90,7 @@ impl AttachQueues {
         started.in_phase(Phase::AttachQueue).await
     }
 
-    fn enqueue(&self, node: &InstanceId, operation: Operation) -> (Permit, Arc<Notify>) {
+    fn enqueue(&self, node: &InstanceId, operation: AttachOperation) -> (Permit, Arc<Notify>) {
         self.lock().retain(|_, queues| queues.is_needed());
         let (number, changed) = self.update(node, |queues| {
             queues.last += 1;
@@ -189,19 +181,19 @@ impl Queue {
 }
 
 impl InstanceQueues {
-    fn queue(&mut self, operation: Operation) -> &mut Queue {
+    fn queue(&mut self, operation: AttachOperation) -> &mut Queue {
         match operation {
-            Operation::Attach => &mut self.attach,
-            Operation::Detach => &mut self.detach,
+            AttachOperation::Attach => &mut self.attach,
+            AttachOperation::Detach => &mut self.detach,
         }
     }
 
-    fn may_start(&self, operation: Operation) -> bool {
+    fn may_start(&self, operation: AttachOperation) -> bool {
         let exclusive = is_ahead(self.exclusive);
         match operation {
             // Detach has priority: it is needed to recover from a failed node.
-            Operation::Attach => !self.attach.is_full() && (!exclusive || self.detach.is_empty()),
-            Operation::Detach => !self.detach.is_full() && (!exclusive || self.attach.running == 0),
+            AttachOperation::Attach => !self.attach.is_full() && (!exclusive || self.detach.is_empty()),
+            AttachOperation::Detach => !self.detach.is_full() && (!exclusive || self.attach.running == 0),
         }
     }
 
@@ -216,7 +208,7 @@ impl InstanceQueues {
 pub(super) struct Permit {
     queues: AttachQueues,
     node: InstanceId,
-    operation: Operation,
+    operation: AttachOperation,
     number: u64,
     is_running: bool,
 }
@@ -244,8 +236,8 @@ impl Permit {
     pub(super) fn record_conflict(&self) -> bool {
         self.queues.update(&self.node, |queues| {
             let (same, other) = match self.operation {
-                Operation::Attach => (queues.attach.running, queues.detach.running),
-                Operation::Detach => (queues.detach.running, queues.attach.running),
+                AttachOperation::Attach => (queues.attach.running, queues.detach.running),
+                AttachOperation::Detach => (queues.detach.running, queues.attach.running),
             };
             let until = Some(Instant::now() + REFRESH);
             if same > 1 {

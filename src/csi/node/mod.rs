@@ -1,5 +1,0 @@
-//! The CSI Node service.
-
-mod service;
-
-pub use service::Service;
