@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cloud::CloudClient;
-use super::controller::{disks, inventory, owner, service};
+use super::controller::{disks, inventory, service};
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
-use super::location::Location;
 use super::metrics::{ControllerGauges, Metrics, NodeGauges};
-use super::node::{MAX_VOLUMES, max_volumes, node, registration};
+use super::node::{MAX_VOLUMES, instance_types, max_volumes, node, registration};
 use super::node_checks::NodeChecks;
 use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, http, signal};
 use crate::base::Tasks;
-use crate::cli::{self, CloudKind};
+use crate::cli::{self, CloudKind, Location};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
@@ -127,10 +126,9 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
     let region = location.region(args.location.region.clone()).await;
     let zone = location.zone(args.location.zone.clone()).await;
     let id = location.node(args.node.node_id).await;
-    let instance_types = location
-        .instance_type_source(args.node.instance_type, args.node.instance_types_file)
-        .await;
-    let cluster = owner(args.owner, &mut location);
+    let (instance_type, file) = (args.node.instance_type, args.node.instance_types_file);
+    let instance_types = instance_types(&mut location, instance_type, file).await;
+    let cluster = args.owner.id(&mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
         return Err(location.into_error().into());
     };
@@ -199,7 +197,7 @@ mod mock {
             tracing::info!(endpoint, "fake cloud");
             let cluster = args.owner.cluster_id;
             let cloud = cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?;
-            cloud.access.rate_limiter.configure(cloud::limits(&args.cloud)?);
+            cloud.access.rate_limiter.configure(args.cloud.limits()?);
             let driver = Driver {
                 server: args.server,
                 cloud,

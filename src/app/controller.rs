@@ -9,13 +9,12 @@ use tokio::sync::oneshot;
 use super::cloud::CloudClient;
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
-use super::location::Location;
 use super::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics};
 use super::status::StatusPage;
 use super::telemetry::Telemetry;
 use super::{cloud, cluster, http, metrics, signal};
 use crate::base::Tasks;
-use crate::cli;
+use crate::cli::{self, Location};
 use crate::cluster::lease::Candidate;
 use crate::csi::controller::{Service, Settings};
 use crate::csi::services::Services;
@@ -29,7 +28,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let metadata = args.location.metadata()?;
     let region = location.region(args.location.region.clone()).await;
     let zone = location.default_zone(args.location.zone.clone()).await;
-    let cluster = owner(args.owner, &mut location);
+    let cluster = args.owner.id(&mut location);
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(location.into_error().into());
     };
@@ -152,17 +151,6 @@ pub(crate) fn inventory(disks: &Arc<DiskServices>, interval: Option<Duration>) -
         Tasks::default().spawn(refresh);
     }
     inventory
-}
-
-/// The cluster ID, which has no default: two clusters with the same ID would own each other's disks.
-pub(crate) fn owner(owner: cli::OwnerArgs, problems: &mut Location<'_>) -> Option<ClusterId> {
-    if owner.cluster_id.is_none() {
-        problems.problem(
-            "--cluster-id is not set: set an ID that is unique in the account; the disks of this cluster are \
-             tagged with it",
-        );
-    }
-    owner.cluster_id
 }
 
 /// The disk services on this cloud.

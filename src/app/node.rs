@@ -2,20 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::health::Health;
 use super::http::{Authorizer, Site};
-use super::location::Location;
 use super::metrics::{Metrics, NodeGauges};
 use super::node_checks::NodeChecks;
 use super::telemetry::Telemetry;
 use super::{InvalidSettings, http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
-use crate::cli;
+use crate::cli::{self, Location};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
@@ -147,14 +147,26 @@ async fn identify(mut location: Location<'_>, args: &cli::Node) -> Result<Identi
         return Err(location.into_error());
     };
     let node = &args.node;
-    let instance_types = location
-        .instance_type_source(node.instance_type.clone(), node.instance_types_file.clone())
-        .await;
+    let (instance_type, file) = (node.instance_type.clone(), node.instance_types_file.clone());
+    let instance_types = instance_types(&mut location, instance_type, file).await;
     Ok(Identity {
         id,
         zone,
         instance_types,
     })
+}
+
+/// The source of the node's attachment limits. The own instance type is requested only if a file is set.
+pub(crate) async fn instance_types(
+    location: &mut Location<'_>,
+    given: Option<String>,
+    file: Option<PathBuf>,
+) -> InstanceTypeSource {
+    let instance_type = match given {
+        None if file.is_some() => location.instance_type().await,
+        given => given,
+    };
+    InstanceTypeSource { file, instance_type }
 }
 
 /// Returns when the metadata service responds. A restart of the process would not help.

@@ -6,7 +6,7 @@ use clap::Args;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Environment variable of `--log-format`.
-pub(super) const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
+pub const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
 
 #[derive(Debug, Args)]
 pub struct LogArgs {

@@ -14,18 +14,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("disk", &["ecs", "model", "base"]),
     ("node", &["host", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
-    // It explains classes with the parser of the driver, in csi.
-    ("ops", &["csi", "disk", "cluster", "model", "base"]),
+    // Settings are parsed into the types of those who need them.
+    ("cli", &["model", "base", "ecs", "csi"]),
+    // It explains classes with the parser of the driver, in csi. app passes the constructor of the cloud client.
+    ("ops", &["cli", "csi", "disk", "cluster", "ecs", "model", "base"]),
     (
         "app",
         &[
             "model", "base", "ecs", "host", "cluster", "disk", "node", "csi", "ops", "cli",
         ],
     ),
-    // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "ecs", "csi", "ops"]),
-    ("main", &["app", "cli"]),
-    ("bin", &["app", "cli"]),
+    ("main", &["app"]),
+    ("bin", &["app"]),
     ("lib", &[]),
 ];
 

@@ -25,7 +25,6 @@ use crate::cluster::Cluster;
 use crate::cluster::token_review::TokenReviewer;
 
 mod access;
-pub(crate) mod client;
 mod connections;
 mod disk_state;
 mod site;

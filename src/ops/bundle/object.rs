@@ -141,8 +141,7 @@ const PARAMETERS: &[&str] = &[
 ];
 
 /// Whether a class, CSIDriver or CSINode is of the driver.
-#[must_use]
-pub fn is_of_driver(object: &Value, driver: &str) -> bool {
+pub(super) fn is_of_driver(object: &Value, driver: &str) -> bool {
     let direct = ["/provisioner", "/driver", "/metadata/name"];
     let is_named = |path: &&str| object.pointer(path).and_then(Value::as_str) == Some(driver);
     let rows = object.pointer("/spec/drivers").and_then(Value::as_array);
@@ -151,15 +150,13 @@ pub fn is_of_driver(object: &Value, driver: &str) -> bool {
 }
 
 /// Whether a VolumeAttachment is of this PersistentVolume.
-#[must_use]
-pub fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) -> bool {
+pub(super) fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) -> bool {
     let spec = &attachment["spec"];
     spec["attacher"] == driver && spec["source"]["persistentVolumeName"] == persistent_volume
 }
 
 /// The object with the fields that hold no secret.
-#[must_use]
-pub fn included(object: &Value) -> Value {
+pub(super) fn included(object: &Value) -> Value {
     let mut chosen = Value::Object(Map::new());
     for field in FIELDS {
         let path: Vec<String> = field.split('/').map(|name| name.replace("~1", "/")).collect();
@@ -179,8 +176,7 @@ pub fn included(object: &Value) -> Value {
 
 /// The event; its message only if it is about one of the pods, or about a workload, whose name begins those of its
 /// pods.
-#[must_use]
-pub fn event(object: &Value, pods: &[String]) -> Value {
+pub(super) fn event(object: &Value, pods: &[String]) -> Value {
     let mut event = included(object);
     let subject = object.pointer("/involvedObject/name").and_then(Value::as_str);
     let is_known = |subject: &str| pods.iter().any(|pod| pod.starts_with(subject));

@@ -47,7 +47,7 @@ const OPTIONAL: [(&str, &str); 11] = [
 ];
 
 /// Calls the cloud and checks its responses, after `local_ahead` reads the difference of the clocks.
-pub async fn check(
+pub(super) async fn check(
     probe: &PermissionProbe,
     zone: Option<&ZoneId>,
     local_ahead: impl FnOnce() -> Option<SignedDuration>,
@@ -95,8 +95,7 @@ pub async fn check(
 }
 
 /// Judges the attached disks of clusters that are deleted with their instances.
-#[must_use]
-pub fn deleted_with_instance(disks: &[DiskId]) -> Check {
+pub(super) fn deleted_with_instance(disks: &[DiskId]) -> Check {
     if disks.is_empty() {
         let found = "no volume is deleted with the instance that it is attached to";
         return Check::ok(DELETED_WITH_INSTANCE, found);
@@ -115,8 +114,7 @@ pub fn deleted_with_instance(disks: &[DiskId]) -> Check {
 }
 
 /// Judges the difference between the clocks.
-#[must_use]
-pub fn clock(local_ahead: Option<SignedDuration>) -> Check {
+pub(super) fn clock(local_ahead: Option<SignedDuration>) -> Check {
     let name = "cloud/clock";
     let Some(ahead) = local_ahead else {
         return Check::skipped(name, "no response with a Date header");
@@ -161,8 +159,7 @@ fn permission(row: &ActionAccess) -> Check {
 }
 
 /// What the zones offer, and whether the requested one is among them.
-#[must_use]
-pub fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
+pub(super) fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
     let mut checks = Vec::new();
     if zones.is_empty() {
         let reason = "the cloud lists no zones";

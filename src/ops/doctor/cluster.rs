@@ -35,7 +35,7 @@ const RIGHTS: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// Reads the cluster and judges it. The rights are those of a ServiceAccount if this is a pod.
-pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
+pub(super) async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
     let own = cluster.csi_driver(driver).await;
     if let Err(error) = &own
         && error.is_general()
@@ -66,8 +66,7 @@ pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<
 }
 
 /// The result if nothing of the cluster can be read.
-#[must_use]
-pub fn no_access(reason: String) -> Check {
+pub(super) fn no_access(reason: String) -> Check {
     let advice = "correct the kubeconfig, or name another with --kubeconfig or --context";
     Check::failed("cluster/access", reason, advice)
 }

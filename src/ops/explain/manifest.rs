@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The file is not YAML, or has no object.
 #[derive(Debug, thiserror::Error)]
-pub enum InvalidFile {
+pub(super) enum InvalidFile {
     #[error("{file} is not valid YAML")]
     Yaml {
         file: String,
@@ -26,22 +26,22 @@ pub enum InvalidFile {
 
 /// An object of a file.
 #[derive(Debug, Clone)]
-pub struct Manifest {
-    pub kind: String,
-    pub name: String,
-    pub object: Object,
+pub(super) struct Manifest {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) object: Object,
     /// Fields that Kubernetes does not know, such as a misspelled `reclaimPolicy`, and the known ones.
-    pub unknown: Vec<UnknownField>,
+    pub(super) unknown: Vec<UnknownField>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownField {
-    pub field: String,
-    pub allowed: String,
+pub(super) struct UnknownField {
+    pub(super) field: String,
+    pub(super) allowed: String,
 }
 
 #[derive(Debug, Clone)]
-pub enum Object {
+pub(super) enum Object {
     StorageClass(StorageClass),
     Claim(Box<Claim>),
     AttributesClass(AttributesClass),
@@ -57,10 +57,10 @@ pub(super) type Parameters = BTreeMap<String, Value>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    pub name: String,
-    pub namespace: Option<String>,
-    pub annotations: Option<BTreeMap<String, String>>,
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Metadata {
@@ -71,87 +71,84 @@ impl Metadata {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct StorageClass {
-    pub metadata: Metadata,
-    pub provisioner: String,
-    pub parameters: Option<Parameters>,
-    pub reclaim_policy: Option<String>,
-    pub volume_binding_mode: Option<String>,
-    pub allow_volume_expansion: Option<bool>,
-    pub mount_options: Option<Vec<String>>,
-    pub allowed_topologies: Option<Vec<TopologyTerm>>,
+pub(super) struct StorageClass {
+    pub(super) metadata: Metadata,
+    pub(super) provisioner: String,
+    pub(super) parameters: Option<Parameters>,
+    pub(super) reclaim_policy: Option<String>,
+    pub(super) volume_binding_mode: Option<String>,
+    pub(super) allow_volume_expansion: Option<bool>,
+    pub(super) mount_options: Option<Vec<String>>,
+    pub(super) allowed_topologies: Option<Vec<TopologyTerm>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TopologyTerm {
-    pub match_label_expressions: Vec<LabelExpression>,
+pub(super) struct TopologyTerm {
+    pub(super) match_label_expressions: Vec<LabelExpression>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct LabelExpression {
-    pub key: String,
-    pub values: Vec<String>,
+pub(super) struct LabelExpression {
+    pub(super) key: String,
+    pub(super) values: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct AttributesClass {
-    pub driver_name: String,
-    pub parameters: Option<Parameters>,
+pub(super) struct AttributesClass {
+    pub(super) driver_name: String,
+    pub(super) parameters: Option<Parameters>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SnapshotClass {
-    pub driver: String,
-    pub parameters: Option<Parameters>,
-    pub deletion_policy: Option<String>,
+pub(super) struct SnapshotClass {
+    pub(super) driver: String,
+    pub(super) parameters: Option<Parameters>,
+    pub(super) deletion_policy: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Claim {
-    pub metadata: Metadata,
-    pub spec: ClaimSpec,
+pub(super) struct Claim {
+    pub(super) metadata: Metadata,
+    pub(super) spec: ClaimSpec,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClaimSpec {
-    pub storage_class_name: Option<String>,
-    pub volume_attributes_class_name: Option<String>,
-    pub access_modes: Option<Vec<String>>,
-    pub volume_mode: Option<String>,
-    pub volume_name: Option<String>,
-    pub resources: Resources,
-    pub selector: Option<Value>,
-    pub data_source: Option<DataSource>,
-    pub data_source_ref: Option<DataSource>,
+pub(super) struct ClaimSpec {
+    pub(super) storage_class_name: Option<String>,
+    pub(super) volume_attributes_class_name: Option<String>,
+    pub(super) access_modes: Option<Vec<String>>,
+    pub(super) volume_mode: Option<String>,
+    pub(super) volume_name: Option<String>,
+    pub(super) resources: Resources,
+    pub(super) selector: Option<Value>,
+    pub(super) data_source: Option<DataSource>,
+    pub(super) data_source_ref: Option<DataSource>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Resources {
-    pub requests: Option<BTreeMap<String, Value>>,
-    pub limits: Option<BTreeMap<String, Value>>,
+pub(super) struct Resources {
+    pub(super) requests: Option<BTreeMap<String, Value>>,
+    pub(super) limits: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct DataSource {
-    pub api_group: Option<String>,
-    pub kind: String,
-    pub name: String,
-    pub namespace: Option<String>,
+pub(super) struct DataSource {
+    pub(super) api_group: Option<String>,
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
 }
 
 /// Reads the objects of a file; those in a List become objects of their own.
-///
-/// # Errors
-/// If the text is not YAML, or a document is not an object of Kubernetes.
-pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
         file: file.to_owned(),
         source: Box::new(source),

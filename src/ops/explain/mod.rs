@@ -7,11 +7,13 @@ use crate::model::{Bytes, DriverName, RegionId, ZoneId};
 mod attributes_class;
 mod candidate;
 mod claim;
+mod flags;
 mod manifest;
 mod parameters;
 mod parsed_class;
 mod report;
 mod request;
+mod run;
 mod sidecar;
 mod snapshot_class;
 mod storage_class;
@@ -20,11 +22,10 @@ mod tests;
 mod text;
 mod volume_settings;
 
-pub use manifest::{InvalidFile, Manifest, read};
-pub use report::{Candidate, DiskChange, Explained, Explanation, Figures, Outcome, Problem, Setting};
-pub use text::render;
-
-use manifest::{Object, UnknownField};
+pub use flags::Flags;
+use manifest::{Manifest, Object, UnknownField};
+use report::{Explained, Explanation, Outcome};
+pub use run::run;
 
 /// Name of the vendor's driver.
 const VENDOR: &str = "diskplugin.csi.alibabacloud.com";

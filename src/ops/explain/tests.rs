@@ -1,5 +1,7 @@
 //! Tests of the explanation of single objects.
 
+use super::manifest::read;
+use super::text::render;
 use super::*;
 use crate::model::{Category, Stock, ZoneStock};
 

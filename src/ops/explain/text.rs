@@ -8,8 +8,7 @@ use super::report::{Candidate, DiskChange, Explained, Explanation, Outcome, Sett
 const WIDTH: u16 = 120;
 
 /// The explanation for a person.
-#[must_use]
-pub fn render(explanation: &Explanation) -> String {
+pub(super) fn render(explanation: &Explanation) -> String {
     let objects = explanation.objects.iter().map(object);
     objects.collect::<Vec<_>>().join("\n")
 }

@@ -9,8 +9,7 @@ use crate::cluster::volume_zones::VolumeZones;
 const TASKS: &str = "create, attach, detach, expand or delete the volume";
 
 /// If no controller is ready.
-#[must_use]
-pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -> Option<String> {
+pub(super) fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -> Option<String> {
     if pods.iter().any(|pod| pod.is_ready) {
         return None;
     }
@@ -48,8 +47,7 @@ fn not_ready(pod: &PodStatus) -> String {
 }
 
 /// If volumes cannot be attached to this node, or mounted or unmounted there.
-#[must_use]
-pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String> {
+pub(super) fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String> {
     let name = &node.name;
     if !node.exists {
         return Some(format!(
@@ -87,8 +85,7 @@ pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String>
 }
 
 /// If no node is in a zone that the volume can be in.
-#[must_use]
-pub fn no_node_in_zone(volume: &VolumeZones, nodes: &BTreeSet<String>) -> Option<String> {
+pub(super) fn no_node_in_zone(volume: &VolumeZones, nodes: &BTreeSet<String>) -> Option<String> {
     if nodes.is_empty() || volume.zones.iter().any(|zone| nodes.contains(zone)) {
         return None;
     }

@@ -1,41 +1,38 @@
 //! `diskplugin bundle`: one archive for a report of a defect.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::{Context, bail};
+use clap::Command;
 use serde_json::json;
 
-use self::file::NewFile;
-use super::http::client;
-use super::signal;
-use super::timeline::{page, read_token};
+use super::archive::{Archive, file_name};
+use super::collect::collect;
+use super::file::NewFile;
+use super::flags::Flags;
+use super::pages::pages;
+use super::settings::settings;
 use crate::base::{Clock, SystemClock};
-use crate::cli;
-use crate::ops::bundle::{Archive, file_name};
+use crate::ops::process_client;
 
-mod cluster;
-mod file;
-mod settings;
-
-type Output = Archive<BufWriter<File>>;
-
-pub(crate) async fn run(args: cli::Bundle) -> anyhow::Result<()> {
-    // A signal drops the collection, which removes the partial file.
-    let stopped = signal::stop()?;
+/// Writes the archive. `program` has all flags of the driver. A signal drops the collection, which removes the partial
+/// file.
+///
+/// # Errors
+/// No source could be read, or the archive cannot be written.
+pub async fn run(args: Flags, program: Command, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
-        outcome = write(&args) => outcome,
+        outcome = write(&args, &program) => outcome,
         () = stopped => bail!("stopped by a signal; no archive was written"),
     }
 }
 
-async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
-    let token = args.processes.token_file.as_deref().map(read_token);
-    let token = token.transpose()?;
+async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
+    let token = args.processes.token()?;
     let (new, file) = NewFile::create(&args.out)?;
     let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
     let outcome = match args.processes.url.is_empty() {
-        true => cluster::collect(args, &mut archive).await,
+        true => collect(args, &settings(program), &mut archive).await,
         false => read_urls(args, token.as_deref(), &mut archive).await,
     };
     outcome?;
@@ -56,12 +53,12 @@ async fn write(args: &cli::Bundle) -> anyhow::Result<()> {
     write!(std::io::stdout(), "{text}").context("cannot print")
 }
 
-async fn read_urls(args: &cli::Bundle, token: Option<&str>, archive: &mut Output) -> anyhow::Result<()> {
+async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
     for authority in &args.processes.url {
         let folder = file_name(authority);
         for (path, name, is_optional) in pages(&args.volume) {
             let source = format!("http://{authority}{path}");
-            match client::get(authority, &path, token).await {
+            match process_client::get(authority, &path, token).await {
                 Ok(Some(text)) => archive.add(&format!("{folder}/{name}"), &source, &text)?,
                 Ok(None) if is_optional => {}
                 Ok(None) => archive.add_missing(&source, "it does not exist"),
@@ -70,19 +67,4 @@ async fn read_urls(args: &cli::Bundle, token: Option<&str>, archive: &mut Output
         }
     }
     Ok(())
-}
-
-/// The pages of a process: path, name in the archive, and whether it may lack the page.
-fn pages(volumes: &[String]) -> Vec<(String, String, bool)> {
-    let fixed = [
-        ("/metrics", "metrics.txt"),
-        ("/readyz", "readyz.txt"),
-        ("/debug/volumes", "volumes.json"),
-    ];
-    let fixed = fixed.map(|(path, name)| (path.to_owned(), name.to_owned(), false));
-    let histories = volumes.iter().map(|volume| {
-        let name = format!("volume-{}.json", file_name(volume));
-        (page(volume), name, true)
-    });
-    fixed.into_iter().chain(histories).collect()
 }

@@ -1,24 +1,30 @@
 //! `diskplugin timeline`: what happened to a volume, and what it waits for.
 
 use std::io::Write;
-use std::path::Path;
 
 use anyhow::Context;
 
-use super::http::client;
-use super::{InvalidSettings, kubeconfig};
+use super::entry::Timeline;
+use super::flags::Flags;
+use super::history::History;
+use super::obstacle::{no_controller, no_node_in_zone, node_obstacle};
+use super::render::{json, text};
 use crate::base::{Clock, SystemClock, error_chain, join_all};
-use crate::cli::{self, OutputFormat};
+use crate::cli::{InvalidSettings, OutputFormat};
 use crate::cluster::Cluster;
 use crate::cluster::driver_pods::DriverPod;
 use crate::cluster::driver_status::{CONTROLLER, ControllerDeployment, DriverStatus, NODE, NodeStatus, node_zones};
 use crate::cluster::volume_history::VolumeHistory;
-use crate::ops::timeline::{History, Timeline, json, no_controller, no_node_in_zone, node_obstacle, text};
+use crate::ops::{process, process_client};
 
 /// Most pods of nodes that are read, if it is unknown where the volume is attached.
 const MAX_NODES: usize = 50;
 
-pub(crate) async fn run(args: cli::Timeline) -> anyhow::Result<()> {
+/// Prints what happened to a volume.
+///
+/// # Errors
+/// No source could be read.
+pub async fn run(args: Flags) -> anyhow::Result<()> {
     if !args.processes.url.is_empty() && args.volume.contains('/') {
         let problem = "a claim is found through Kubernetes, which --url does not read; with --url, name the disk ID or \
                        the PersistentVolume";
@@ -49,11 +55,11 @@ pub(crate) async fn run(args: cli::Timeline) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn read_urls(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Result<()> {
-    let token = args.processes.token_file.as_deref().map(read_token).transpose()?;
-    let path = page(&args.volume);
+async fn read_urls(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> {
+    let token = args.processes.token()?;
+    let path = process::history(&args.volume);
     for authority in &args.processes.url {
-        match client::get(authority, &path, token.as_deref()).await {
+        match process_client::get(authority, &path, token.as_deref()).await {
             Ok(Some(page)) => add(timeline, authority, &page),
             Ok(None) => {}
             Err(error) => timeline
@@ -64,15 +70,8 @@ async fn read_urls(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Res
     Ok(())
 }
 
-pub(super) fn read_token(file: &Path) -> anyhow::Result<String> {
-    let token = std::fs::read_to_string(file);
-    let token = token.with_context(|| format!("cannot read --token-file {}", file.display()))?;
-    Ok(token.trim().to_owned())
-}
-
-async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::Result<()> {
-    let cluster = kubeconfig::cluster(&args.processes.cluster).await;
-    let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
+async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> {
+    let cluster = args.processes.cluster.require().await?;
     let recorded = VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
     match recorded {
         Ok(history) => timeline.add_kubernetes(&history),
@@ -109,7 +108,7 @@ async fn read_cluster(args: &cli::Timeline, timeline: &mut Timeline) -> anyhow::
 }
 
 /// Finds out why no call for the volume can succeed, or none is made.
-async fn find_obstacles(cluster: &Cluster, args: &cli::Timeline, driver: &DriverStatus, timeline: &mut Timeline) {
+async fn find_obstacles(cluster: &Cluster, args: &Flags, driver: &DriverStatus, timeline: &mut Timeline) {
     let mut obstacles = Vec::new();
     if !driver.controllers.iter().any(|pod| pod.is_ready) {
         let namespace = args.processes.namespace.as_deref();
@@ -150,7 +149,7 @@ fn relevant(pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
 /// The page of the first key for which the pod has a history.
 async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result<Option<String>, String> {
     for key in keys {
-        let page = pod.page(cluster, &page(key)).await;
+        let page = pod.page(cluster, &process::history(key)).await;
         match page {
             Ok(Some(text)) => return Ok(Some(text)),
             Ok(None) => {}
@@ -158,13 +157,6 @@ async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result
         }
     }
     Ok(None)
-}
-
-pub(super) fn page(volume: &str) -> String {
-    let encoded = percent_encoding::utf8_percent_encode(volume, percent_encoding::NON_ALPHANUMERIC);
-    format!("/debug/volumes/{encoded}")
-        .replace("%2D", "-")
-        .replace("%2E", ".")
 }
 
 fn add(timeline: &mut Timeline, source: &str, page: &str) {

@@ -6,19 +6,24 @@ use std::time::Duration;
 use anyhow::Context;
 use ecs::{Client, DescribeStock};
 
-use super::InvalidSettings;
-use super::cloud::{self, CloudClient};
-use super::location::Location;
+use super::flags::Flags;
+use super::manifest::{Manifest, read};
+use super::report::{Explained, Explanation, Outcome};
+use super::text::render;
+use super::{Settings, explain};
 use crate::base::{Deadline, error_chain};
-use crate::cli::{self, OutputFormat};
+use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::candidates::RegionStock;
-use crate::model::RegionId;
-use crate::ops::explain::{Explained, Explanation, Manifest, Outcome, Settings, explain, read, render};
+use crate::ops::Connect;
 
 /// Timeout of the queries of `--live` together.
 const LIVE: Duration = Duration::from_secs(30);
 
-pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
+/// Explains the objects of the files.
+///
+/// # Errors
+/// A file or the stock cannot be read, or an object would be rejected.
+pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     let manifests = read_all(&args.files)?;
     let mut settings = Settings {
         driver: args.driver_name,
@@ -28,10 +33,12 @@ pub(crate) async fn run(args: cli::Explain) -> anyhow::Result<()> {
         stock: RegionStock::default(),
     };
     if args.live {
-        let region = region(&args.location).await?;
-        let metadata = args.location.metadata()?;
-        let CloudClient { ecs, .. } = cloud::client(args.cloud, metadata, &region)?;
-        settings.stock = stock(&ecs).await?;
+        let mut location = Location::new(&args.location);
+        let Some(region) = location.region(args.location.region.clone()).await else {
+            return Err(location.into_error().into());
+        };
+        let client = connect(args.cloud, args.location.metadata()?, &region)?;
+        settings.stock = stock(&client.ecs).await?;
         settings.region = Some(region);
     }
     let explanation = explain(&manifests, &settings);
@@ -70,14 +77,6 @@ fn content(file: &str) -> std::io::Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     Ok(text)
-}
-
-async fn region(args: &cli::LocationArgs) -> Result<RegionId, InvalidSettings> {
-    let mut location = Location::new(args);
-    match location.region(args.region.clone()).await {
-        Some(region) => Ok(region),
-        None => Err(location.into_error()),
-    }
 }
 
 /// The query of the driver: of all zones, and of the region for regional categories.

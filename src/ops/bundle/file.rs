@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::app::InvalidSettings;
+use crate::cli::InvalidSettings;
 
 /// A temporary file in the same directory, removed unless it is [kept](Self::keep).
 #[derive(Debug)]

@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::{OutputFormat, ProcessArgs};
+use crate::cli::OutputFormat;
+use crate::ops::process::ProcessArgs;
 
 #[derive(Debug, Args)]
-pub struct Timeline {
+pub struct Flags {
     /// Disk ID, name of a PersistentVolume, or NAMESPACE/NAME of a PersistentVolumeClaim.
     pub volume: String,
 

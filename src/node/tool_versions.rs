@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use crate::base::Deadline;
 use crate::host::{Command, Exec, Output};
-use crate::ops::doctor::Check;
-
-const NAME: &str = "node/versions";
 
 /// A program that prints its version does not read a device.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,7 +16,8 @@ const TOOLS: [(&str, &str, &str); 4] = [
     ("btrfs-progs", "mkfs.btrfs", "--version"),
 ];
 
-pub(super) async fn check(exec: &dyn Exec) -> Check {
+/// Each package with its version, or `unknown`.
+pub async fn tool_versions(exec: &dyn Exec) -> String {
     let mut found = Vec::new();
     for (package, program, flag) in TOOLS {
         let command = Command::new(program).arg(flag);
@@ -28,7 +26,7 @@ pub(super) async fn check(exec: &dyn Exec) -> Check {
         let version = version.unwrap_or_else(|| "unknown".to_owned());
         found.push(format!("{package} {version}"));
     }
-    Check::ok(NAME, found.join(", "))
+    found.join(", ")
 }
 
 /// The first number with a dot in the output. e2fsprogs prints it to standard error.

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::{CloudArgs, LocationArgs, OutputFormat};
+use crate::cli::{CloudArgs, LocationArgs, OutputFormat};
 use crate::model::driver::DRIVER;
 use crate::model::{Bytes, DriverName, quantity};
 
 #[derive(Debug, Args)]
-pub struct Explain {
+pub struct Flags {
     /// YAML files with classes and claims; - is standard input. A claim is explained with the classes that it names, if
     /// they are in one of the files.
     #[arg(required = true, value_name = "FILE")]

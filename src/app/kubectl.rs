@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 
-use super::Cli;
+use super::program::Cli;
 
 /// The name by which kubectl finds the program.
 const FILE: &str = "kubectl-diskplugin";

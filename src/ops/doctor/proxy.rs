@@ -1,7 +1,7 @@
 //! The proxy variables that the HTTP client uses, without the credentials in them.
 
+use super::check::Check;
 use crate::base::without_user_info;
-use crate::ops::doctor::Check;
 
 const PROXIES: [&str; 6] = [
     "HTTPS_PROXY",

@@ -1,22 +1,12 @@
-//! Flags that the commands of operators share.
+//! The processes of the driver, and the pages of their HTTP port that commands read.
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 
-use super::DriverArgs;
-
-/// How a command reaches Kubernetes.
-#[derive(Debug, Args)]
-pub struct KubeconfigArgs {
-    /// kubeconfig. Default: KUBECONFIG, then the file of kubectl, then the ServiceAccount token of the pod.
-    #[arg(long, env = "DISKPLUGIN_KUBECONFIG")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Context of the kubeconfig. Default: its current context.
-    #[arg(long)]
-    pub context: Option<String>,
-}
+use super::kubeconfig::KubeconfigArgs;
+use crate::cli::DriverArgs;
 
 /// The processes of the driver whose HTTP port a command reads.
 #[derive(Debug, Args)]
@@ -47,4 +37,28 @@ fn url(text: &str) -> Result<String, String> {
     let is_authority = |authority: &str| authority.parse::<http::uri::Authority>().is_ok();
     let authority = authority.filter(|authority| is_authority(authority));
     authority.map(str::to_owned).ok_or_else(|| allowed.to_owned())
+}
+
+impl ProcessArgs {
+    /// The token of `--token-file`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn token(&self) -> anyhow::Result<Option<String>> {
+        let Some(file) = &self.token_file else {
+            return Ok(None);
+        };
+        let token = std::fs::read_to_string(file);
+        let token = token.with_context(|| format!("cannot read --token-file {}", file.display()))?;
+        Ok(Some(token.trim().to_owned()))
+    }
+}
+
+/// The path of the history of a volume.
+#[must_use]
+pub fn history(volume: &str) -> String {
+    let encoded = percent_encoding::utf8_percent_encode(volume, percent_encoding::NON_ALPHANUMERIC);
+    format!("/debug/volumes/{encoded}")
+        .replace("%2D", "-")
+        .replace("%2E", ".")
 }

@@ -5,16 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::kubeconfig;
+use super::check::{Check, Report};
+use super::flags::{Flags, NodeFlags, Scope};
+use super::render::{json, table};
+use super::{access, cluster};
 use crate::base::error_chain;
-use crate::cli::{self, OutputFormat, Scope};
-use crate::ops::doctor::cluster;
-use crate::ops::doctor::{Check, Report, json, table};
-
-mod cloud;
-mod node;
-mod proxy;
-mod versions;
+use crate::cli::{NodeDirectoryArgs, OutputFormat};
+use crate::ops::Connect;
 
 /// Kubernetes sets it in pods.
 const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
@@ -22,28 +19,36 @@ const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
 /// A check failed.
 const FAILED: u8 = 1;
 
-pub(crate) async fn run(args: cli::Doctor) -> anyhow::Result<ExitCode> {
+/// Runs the checks of all scopes. `node` runs those of this machine.
+///
+/// # Errors
+/// The settings are invalid.
+pub async fn run(
+    args: Flags,
+    connect: Connect,
+    node: impl AsyncFnOnce(NodeDirectoryArgs) -> Vec<Check>,
+) -> anyhow::Result<ExitCode> {
     let mut scopes = args.scope;
     if scopes.is_empty() {
         scopes.push(Scope::Cloud);
         if args.node.kubelet_dir.is_dir() {
             scopes.push(Scope::Node);
         }
-        if kubeconfig::exists(&args.cluster) || std::env::var_os(IN_POD).is_some() {
+        if args.cluster.exists() || std::env::var_os(IN_POD).is_some() {
             scopes.push(Scope::Cluster);
         }
     }
     let mut checks: Vec<Check> = Vec::new();
     if scopes.contains(&Scope::Cloud) {
-        checks.extend(cloud::check(&args.location, args.cloud).await?);
+        checks.extend(access::check(&args.location, args.cloud, connect).await?);
     }
     if scopes.contains(&Scope::Node) {
-        checks.extend(node::check(args.node).await);
+        checks.extend(node(args.node).await);
     }
     if scopes.contains(&Scope::Cluster) {
-        match kubeconfig::cluster(&args.cluster).await {
+        match args.cluster.connect().await {
             Ok(cluster) => {
-                let is_pod = !kubeconfig::exists(&args.cluster);
+                let is_pod = !args.cluster.exists();
                 checks.extend(cluster::check(&cluster, &args.driver.driver_name, is_pod).await);
             }
             Err(error) => checks.push(cluster::no_access(error_chain(&error))),
@@ -52,9 +57,15 @@ pub(crate) async fn run(args: cli::Doctor) -> anyhow::Result<ExitCode> {
     print(&Report { checks }, args.output)
 }
 
-/// The checks of a node. `diskplugin-node` has no code of the cloud and of Kubernetes.
-pub(crate) async fn run_on_node(args: cli::NodeDoctor) -> anyhow::Result<ExitCode> {
-    let checks = node::check(args.node).await;
+/// The checks of a node only. `diskplugin-node` has no code of the cloud and of Kubernetes.
+///
+/// # Errors
+/// The report cannot be printed.
+pub async fn run_on_node(
+    args: NodeFlags,
+    node: impl AsyncFnOnce(NodeDirectoryArgs) -> Vec<Check>,
+) -> anyhow::Result<ExitCode> {
+    let checks = node(args.node).await;
     print(&Report { checks }, args.output)
 }
 

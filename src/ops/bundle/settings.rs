@@ -1,20 +1,20 @@
 //! The settings of the driver that hold no secret: all of its flags but few.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use crate::cli::Cli;
-use crate::ops::bundle::Settings;
+use super::pod::Settings;
 
 /// Of the fake cloud.
 const SECRET: &[&str] = &["access-key-id", "access-key-secret"];
 
-pub(super) fn settings() -> Settings {
+/// The settings of all roles.
+pub(super) fn settings(program: &Command) -> Settings {
     let mut settings = Settings::default();
-    for command in Cli::command().get_subcommands() {
+    for command in program.get_subcommands() {
         settings.roles.insert(command.get_name().to_owned());
         add(command, &mut settings);
     }
-    add(&Cli::command(), &mut settings);
+    add(program, &mut settings);
     settings
 }
 
@@ -35,11 +35,14 @@ fn add(command: &Command, settings: &mut Settings) {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::app::Cli;
 
     #[test]
     fn flags_with_secrets_are_missing() {
-        let settings = settings();
+        let settings = settings(&Cli::command());
         for name in ["zone", "log-level", "rate-limits"] {
             assert!(settings.flags.contains(name), "{name}");
         }

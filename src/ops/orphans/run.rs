@@ -7,21 +7,26 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::controller::owner;
-use super::location::Location;
-use super::{InvalidSettings, cloud, kubeconfig};
-use crate::base::{SystemClock, Tasks, error_chain};
-use crate::cli::{self, OutputFormat};
+use super::classify::{Rules, classify};
+use super::delete::{Deletion, Outcome};
+use super::finding::{Finding, Report, ResourceId};
+use super::flags::Flags;
+use super::observe::Observer;
+use super::render::{deletions_table, json, table};
+use crate::base::{SystemClock, Tasks};
+use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
-use crate::ops::orphans::{
-    Deletion, Finding, Observer, Outcome, Report, ResourceId, Rules, classify, deletions_table, json, table,
-};
+use crate::ops::Connect;
 
 /// Something was found, or a named resource was not deleted.
 const FOUND: u8 = 1;
 
-pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
+/// Reports, and deletes what is named.
+///
+/// # Errors
+/// Cloud or Kubernetes cannot be read.
+pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
         let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
         return Err(InvalidSettings(vec![problem.to_owned()]).into());
@@ -29,13 +34,12 @@ pub(crate) async fn run(args: cli::Orphans) -> anyhow::Result<ExitCode> {
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
     let region = location.region(args.location.region.clone()).await;
-    let cluster_id = owner(args.owner, &mut location);
+    let cluster_id = args.owner.id(&mut location);
     let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
         return Err(location.into_error().into());
     };
-    let cluster = kubeconfig::cluster(&args.kubernetes).await;
-    let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
-    let client = cloud::client(args.cloud, metadata, &region)?;
+    let cluster = args.kubernetes.require().await?;
+    let client = connect(args.cloud, metadata, &region)?;
     let disks = DiskServices::new(client.ecs, cluster_id.clone(), &Tasks::default());
     let observer = Observer {
         cluster,

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CloudArgs, DriverArgs, KubeconfigArgs, LocationArgs, OutputFormat, OwnerArgs, duration};
-use crate::ops::orphans::{Class, ResourceId};
+use super::finding::{Class, ResourceId};
+use crate::cli::parse::duration;
+use crate::cli::{CloudArgs, DriverArgs, LocationArgs, OutputFormat, OwnerArgs};
+use crate::ops::kubeconfig::KubeconfigArgs;
 
 #[derive(Debug, Args)]
-pub struct Orphans {
+pub struct Flags {
     #[command(flatten)]
     pub driver: DriverArgs,
     #[command(flatten)]

@@ -1,103 +1,18 @@
-//! The three programs, their roles and their common flags.
+//! Parses the command line, and prints why no role runs.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{FromArgMatches, Parser, Subcommand};
+use clap::{FromArgMatches, Parser};
 
 use super::kubectl;
-use super::log::{LOG_FORMAT, LogArgs};
-use super::{AllInOne, Bundle, Controller, Doctor, Explain, Node, NodeDoctor, Orphans, PreStopHook, Timeline};
-#[cfg(feature = "mock-cloud")]
-use super::{Demo, MockCloud};
-
-const PROGRAM: &str = "diskplugin";
+use super::program::Cli;
+use crate::cli::LOG_FORMAT;
 
 /// Exit code of an invalid command line (`EX_USAGE` of sysexits.h).
 const USAGE: u8 = 64;
-
-/// CSI driver for Alibaba-style ECS cloud disks.
-#[derive(Debug, Parser)]
-#[command(name = PROGRAM, version, arg_required_else_help = true)]
-pub struct Cli {
-    #[command(flatten)]
-    pub log: LogArgs,
-
-    #[command(subcommand)]
-    pub role: Role,
-
-    /// The program in error messages.
-    #[arg(skip = PROGRAM)]
-    pub program: &'static str,
-}
-
-/// CSI driver for Alibaba-style ECS cloud disks: only the roles of a node, for less memory.
-#[derive(Debug, Parser)]
-#[command(name = "diskplugin-node", version, arg_required_else_help = true)]
-pub struct NodeCli {
-    #[command(flatten)]
-    pub log: LogArgs,
-
-    #[command(subcommand)]
-    pub role: NodeProgramRole,
-}
-
-/// CSI driver for Alibaba-style ECS cloud disks: only the role of the controller, for less memory.
-#[derive(Debug, Parser)]
-#[command(name = "diskplugin-controller", version, arg_required_else_help = true)]
-pub struct ControllerCli {
-    #[command(flatten)]
-    pub log: LogArgs,
-
-    #[command(subcommand)]
-    pub role: ControllerProgramRole,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Role {
-    /// Serve the Controller service (container of the Deployment).
-    Controller(Box<Controller>),
-    /// Serve the Node service (container of the DaemonSet).
-    Node(Box<Node>),
-    /// Serve Controller and Node on one socket.
-    AllInOne(Box<AllInOne>),
-    /// Explain what classes and claims in YAML files do with this driver.
-    Explain(Box<Explain>),
-    /// Show what happened to a volume, how long it took, and what it waits for.
-    Timeline(Box<Timeline>),
-    /// Write an archive for a bug report, without secrets.
-    Bundle(Box<Bundle>),
-    /// Check cloud, node and cluster, and report what will not work, and why.
-    Doctor(Box<Doctor>),
-    /// Report disks and snapshots that Kubernetes does not use, and delete named ones.
-    Orphans(Box<Orphans>),
-    /// Wait until a drained node has no attached volumes (preStop hook of the DaemonSet).
-    PreStopHook(PreStopHook),
-    /// Serve the fake ECS API over HTTP.
-    #[cfg(feature = "mock-cloud")]
-    MockCloud(Box<MockCloud>),
-    /// Run a volume through its whole life cycle on an embedded fake cloud.
-    #[cfg(feature = "mock-cloud")]
-    Demo(Demo),
-}
-
-/// Roles of `diskplugin-controller`.
-#[derive(Debug, Subcommand)]
-pub enum ControllerProgramRole {
-    /// Serve the Controller service (container of the Deployment).
-    Controller(Box<Controller>),
-}
-
-/// Roles of `diskplugin-node`. They call neither the ECS API nor the API server.
-#[derive(Debug, Subcommand)]
-pub enum NodeProgramRole {
-    /// Serve the Node service (container of the DaemonSet).
-    Node(Box<Node>),
-    /// Check this node, and report what will not work, and why.
-    Doctor(NodeDoctor),
-}
 
 /// The command line of this process.
 ///

@@ -1,18 +1,19 @@
 //! Reads pods of the driver with their pages and logs, events, and objects through the API server.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::settings::settings;
-use super::{Output, pages};
-use crate::app::{InvalidSettings, kubeconfig};
+use super::archive::{Archive, file_name};
+use super::flags::Flags;
+use super::object::{event, included, is_of_driver, uses_volume};
+use super::pages::pages;
+use super::pod::{self, Settings};
 use crate::base::{error_chain, join_all};
-use crate::cli;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::{self, Cluster, Error};
-use crate::ops::bundle::{self, Settings, event, file_name, included, is_of_driver, uses_volume};
 
 /// Most pods of nodes that are read.
 const MAX_NODES: usize = 50;
@@ -25,9 +26,12 @@ const STORAGE: &str = "/apis/storage.k8s.io/v1";
 /// A source and its content, or why there is none. The name of the member is first.
 type Read = (String, String, Result<String, String>);
 
-pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow::Result<()> {
-    let cluster = kubeconfig::cluster(&args.processes.cluster).await;
-    let cluster = cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))?;
+pub(super) async fn collect(
+    args: &Flags,
+    settings: &Settings,
+    archive: &mut Archive<impl Write>,
+) -> anyhow::Result<()> {
+    let cluster = args.processes.cluster.require().await?;
     let version = cluster.version().await;
     add(archive, "kubernetes.json", "/version", version)?;
     classes(args, &cluster, archive).await?;
@@ -65,9 +69,8 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
         add_list(archive, &name, &path, events, |one| event(one, &names))?;
     }
     let pods = selected(pods, &nodes, archive);
-    let settings = settings();
     for pods in pods.chunks(PARALLEL) {
-        let read = pods.iter().map(|pod| read_pod(args, &cluster, pod, &keys, &settings));
+        let read = pods.iter().map(|pod| read_pod(args, &cluster, pod, &keys, settings));
         for (name, source, content) in join_all(read).await.into_iter().flatten() {
             match content {
                 Ok(content) => archive.add(&name, &source, &content)?,
@@ -79,7 +82,7 @@ pub(super) async fn collect(args: &cli::Bundle, archive: &mut Output) -> anyhow:
 }
 
 /// Empty if they cannot be listed.
-async fn pods_of_driver(args: &cli::Bundle, cluster: &Cluster, archive: &mut Output) -> Vec<PodReport> {
+async fn pods_of_driver(args: &Flags, cluster: &Cluster, archive: &mut Archive<impl Write>) -> Vec<PodReport> {
     let namespace = args.processes.namespace.as_deref();
     let pods = PodReport::list(cluster, namespace).await;
     let missing = match &pods {
@@ -100,7 +103,7 @@ async fn pods_of_driver(args: &cli::Bundle, cluster: &Cluster, archive: &mut Out
 }
 
 /// The controllers, and nodes up to a limit: first those where a named volume is attached.
-fn selected(pods: Vec<PodReport>, attached: &BTreeSet<String>, archive: &mut Output) -> Vec<PodReport> {
+fn selected(pods: Vec<PodReport>, attached: &BTreeSet<String>, archive: &mut Archive<impl Write>) -> Vec<PodReport> {
     let is_node = |pod: &PodReport| pod.component.as_deref() == Some("node");
     let (mut nodes, mut selected): (Vec<_>, Vec<_>) = pods.into_iter().partition(is_node);
     nodes.sort_by_key(|pod| {
@@ -117,7 +120,7 @@ fn selected(pods: Vec<PodReport>, attached: &BTreeSet<String>, archive: &mut Out
     selected
 }
 
-async fn classes(args: &cli::Bundle, cluster: &Cluster, archive: &mut Output) -> anyhow::Result<()> {
+async fn classes(args: &Flags, cluster: &Cluster, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
     let snapshots = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses";
     for (path, name) in [
         (format!("{STORAGE}/csidrivers"), "csidrivers"),
@@ -136,11 +139,11 @@ async fn classes(args: &cli::Bundle, cluster: &Cluster, archive: &mut Output) ->
 
 /// Adds the objects of a volume. The result has the nodes that it is attached to.
 async fn objects_of_volume(
-    args: &cli::Bundle,
+    args: &Flags,
     cluster: &Cluster,
     volume: &str,
     history: &VolumeHistory,
-    archive: &mut Output,
+    archive: &mut Archive<impl Write>,
 ) -> anyhow::Result<Vec<String>> {
     let (folder, mut nodes) = (folder(volume), Vec::new());
     if history.persistent_volume.is_none() && history.claim.is_none() {
@@ -171,7 +174,7 @@ async fn claim(
     volume: &str,
     namespace: &str,
     name: &str,
-    archive: &mut Output,
+    archive: &mut Archive<impl Write>,
 ) -> anyhow::Result<()> {
     let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
     let object = cluster.object(&collection, name).await;
@@ -185,22 +188,16 @@ fn folder(volume: &str) -> String {
     format!("volumes/{}", file_name(volume))
 }
 
-async fn read_pod(
-    args: &cli::Bundle,
-    cluster: &Cluster,
-    pod: &PodReport,
-    keys: &[String],
-    settings: &Settings,
-) -> Vec<Read> {
+async fn read_pod(args: &Flags, cluster: &Cluster, pod: &PodReport, keys: &[String], settings: &Settings) -> Vec<Read> {
     let folder = format!("pods/{}/{}", pod.namespace, pod.name);
     let source = format!("pod {}/{}", pod.namespace, pod.name);
-    let report = bundle::pod(pod, settings);
+    let report = pod::pod(pod, settings);
     let report = report.map(|report| format!("{report:#}"));
     let report = report.map_err(|error| error.to_string());
     let mut read = vec![(format!("{folder}/pod.json"), source.clone(), report)];
     for container in &pod.containers {
         let name = &container.name;
-        if !bundle::is_of_chart(name) {
+        if !pod::is_of_chart(name) {
             let reason = "the container is not one of the chart".to_owned();
             read.push((folder.clone(), format!("log of {name}, {source}"), Err(reason)));
             continue;
@@ -235,13 +232,18 @@ async fn read_pod(
     read
 }
 
-fn add(archive: &mut Output, name: &str, source: &str, object: cluster::Result<Option<Value>>) -> anyhow::Result<()> {
+fn add(
+    archive: &mut Archive<impl Write>,
+    name: &str,
+    source: &str,
+    object: cluster::Result<Option<Value>>,
+) -> anyhow::Result<()> {
     let document = object.map(|object| object.as_ref().map(included));
     write(archive, name, source, document)
 }
 
 fn add_list(
-    archive: &mut Output,
+    archive: &mut Archive<impl Write>,
     name: &str,
     source: &str,
     objects: cluster::Result<Option<Vec<Value>>>,
@@ -256,7 +258,7 @@ fn add_list(
 }
 
 fn write(
-    archive: &mut Output,
+    archive: &mut Archive<impl Write>,
     name: &str,
     source: &str,
     document: cluster::Result<Option<Value>>,

@@ -1,22 +1,56 @@
 //! Region, zone and node ID: from flags, or else from the instance metadata service.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use ecs::metadata::{Item, Metadata, MetadataError};
+use clap::Args;
+use ecs::metadata::{DEFAULT_ENDPOINT, Item, Metadata, MetadataError};
 
+use super::InvalidSettings;
+use super::endpoint::url;
+use super::variable::is_on;
 use crate::base::Deadline;
 use crate::base::error_chain;
-use crate::cli::LocationArgs;
 use crate::model::{InstanceId, RegionId, ZoneId};
-use crate::node::InstanceTypeSource;
 
 /// How long startup waits for an unresponsive metadata service.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(6);
 
+#[derive(Debug, Args)]
+pub struct LocationArgs {
+    /// Region of the disks. Default: from the instance metadata service.
+    #[arg(long, env = "DISKPLUGIN_REGION")]
+    pub region: Option<RegionId>,
+
+    /// Zone of the node; for the controller, the zone of disks for which neither topology nor StorageClass
+    /// names a zone. Default: from the instance metadata service.
+    #[arg(long, env = "DISKPLUGIN_ZONE")]
+    pub zone: Option<ZoneId>,
+
+    /// URL of the instance metadata service.
+    #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
+          value_parser = url())]
+    pub metadata_endpoint: String,
+
+    /// Use only the token mode of the instance metadata service (IMDSv2);
+    /// also set by ALIBABA_CLOUD_IMDSV1_DISABLED.
+    #[arg(long, env = "DISKPLUGIN_METADATA_TOKEN_ONLY")]
+    pub metadata_token_only: bool,
+}
+
+impl LocationArgs {
+    /// The instance metadata service.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be created.
+    pub fn metadata(&self) -> Result<Metadata, MetadataError> {
+        let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
+        Metadata::new(&self.metadata_endpoint, !token_only)
+    }
+}
+
 /// Resolves the location of this process, and collects the problems of its settings.
 #[derive(Debug)]
-pub(crate) struct Location<'a> {
+pub struct Location<'a> {
     args: &'a LocationArgs,
     /// Created on first use: with all flags set, no HTTP client is needed.
     metadata: Option<Metadata>,
@@ -26,7 +60,7 @@ pub(crate) struct Location<'a> {
 }
 
 impl<'a> Location<'a> {
-    pub(crate) fn new(args: &'a LocationArgs) -> Self {
+    pub fn new(args: &'a LocationArgs) -> Self {
         Self {
             args,
             metadata: None,
@@ -36,7 +70,7 @@ impl<'a> Location<'a> {
     }
 
     /// As [`Self::new`], with a single attempt of each request.
-    pub(crate) fn without_retries(args: &'a LocationArgs) -> Self {
+    pub fn without_retries(args: &'a LocationArgs) -> Self {
         Self {
             deadline: Deadline::after(Duration::ZERO),
             ..Self::new(args)
@@ -80,42 +114,30 @@ impl<'a> Location<'a> {
         self.metadata()?.get(item, deadline).await
     }
 
-    pub(crate) async fn region(&mut self, given: Option<RegionId>) -> Option<RegionId> {
+    pub async fn region(&mut self, given: Option<RegionId>) -> Option<RegionId> {
         self.item("--region", given, Item::RegionId).await
     }
 
-    pub(crate) async fn zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
+    pub async fn zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
         self.item("--zone", given, Item::ZoneId).await
     }
 
-    pub(crate) async fn node(&mut self, given: Option<InstanceId>) -> Option<InstanceId> {
+    pub async fn node(&mut self, given: Option<InstanceId>) -> Option<InstanceId> {
         self.item("--node-id", given, Item::InstanceId).await
     }
 
-    /// The source of the node's attachment limits. The own instance type is requested only if a file is set; without
-    /// it, the node starts with a warning.
-    pub(crate) async fn instance_type_source(
-        &mut self,
-        instance_type: Option<String>,
-        file: Option<PathBuf>,
-    ) -> InstanceTypeSource {
-        let wanted = instance_type.is_none() && file.is_some();
-        let instance_type = match wanted {
-            false => instance_type,
-            true => match self.fetch(Item::InstanceType).await {
-                Ok(name) => Some(name),
-                Err(error) => {
-                    let error = error_chain(&error);
-                    tracing::warn!("unknown instance type: {error}; see --instance-type");
-                    None
-                }
-            },
+    /// The instance type of this machine. Without it, the node starts with a warning.
+    pub async fn instance_type(&mut self) -> Option<String> {
+        let found = self.fetch(Item::InstanceType).await;
+        let unknown = |error| {
+            let error = error_chain(&error);
+            tracing::warn!("unknown instance type: {error}; see --instance-type");
         };
-        InstanceTypeSource { file, instance_type }
+        found.map_err(unknown).ok()
     }
 
     /// The default zone of volumes. Without one, the role starts with a log line, and without waiting.
-    pub(crate) async fn default_zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
+    pub async fn default_zone(&mut self, given: Option<ZoneId>) -> Option<ZoneId> {
         self.deadline = Deadline::after(Duration::ZERO);
         let before = self.problems.len();
         let zone = self.zone(given).await;
@@ -126,16 +148,16 @@ impl<'a> Location<'a> {
     }
 
     /// The setting; an invalid one is noted as a problem.
-    pub(crate) fn checked<T>(&mut self, setting: Result<T, super::InvalidSettings>) -> Option<T> {
+    pub fn checked<T>(&mut self, setting: Result<T, InvalidSettings>) -> Option<T> {
         setting.map_err(|invalid| self.problems.extend(invalid.0)).ok()
     }
 
-    pub(crate) fn problem(&mut self, text: impl Into<String>) {
+    pub fn problem(&mut self, text: impl Into<String>) {
         self.problems.push(text.into());
     }
 
     /// All problems in one error.
-    pub(crate) fn into_error(self) -> super::InvalidSettings {
-        super::InvalidSettings(self.problems)
+    pub fn into_error(self) -> InvalidSettings {
+        InvalidSettings(self.problems)
     }
 }

@@ -7,9 +7,9 @@ use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::site;
 use crate::base::Deadline;
 
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -18,16 +18,22 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_PAGE: usize = 4 << 20;
 
 /// The text of a page of `http://AUTHORITY`; none if it does not exist.
-pub(crate) async fn get(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<Option<String>> {
+pub(super) async fn get(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<Option<String>> {
     let exchange = exchange(authority, path, token);
     let exchanged = Deadline::after(TIMEOUT).bound(exchange).await;
     let (status, text) = exchanged.context("no response in time")??;
     match status {
         StatusCode::OK => Ok(Some(text)),
-        StatusCode::NOT_FOUND if site::is_not_found(&text) => Ok(None),
+        StatusCode::NOT_FOUND if is_own(&text) => Ok(None),
         StatusCode::NOT_FOUND => bail!("it is not the HTTP port of a diskplugin process: {status}"),
         status => bail!("{status}: {}", text.trim()),
     }
+}
+
+/// Whether a response with the status 404 is one of a process of the driver.
+fn is_own(text: &str) -> bool {
+    let page = serde_json::from_str::<Value>(text);
+    text.starts_with("not found; the pages are") || page.is_ok_and(|page| page["error"].is_string())
 }
 
 async fn exchange(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<(StatusCode, String)> {

@@ -1,23 +1,22 @@
-//! The checks of the cloud: what this process finds on its way there, then those of `ops`.
+//! Checks of the way to the cloud: proxy, metadata service, credentials.
 
 use std::time::Duration;
 
 use ecs::metadata::{Item, Metadata};
 
-use super::proxy;
-use crate::app::cloud::{self, CloudClient};
+use super::check::Check;
+use super::{cloud, proxy};
 use crate::base::{Deadline, error_chain};
-use crate::cli;
+use crate::cli::{CloudArgs, LocationArgs};
 use crate::disk::PermissionProbe;
 use crate::model::RegionId;
-use crate::ops::doctor::Check;
-use crate::ops::doctor::cloud as checks;
+use crate::ops::Connect;
 
 /// How long an unresponsive metadata service is waited for.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-pub(super) async fn check(location: &cli::LocationArgs, args: cli::CloudArgs) -> anyhow::Result<Vec<Check>> {
-    cloud::limits(&args)?;
+pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Connect) -> anyhow::Result<Vec<Check>> {
+    args.limits()?;
     let metadata = location.metadata()?;
     let (region, metadata_check) = region(location.region.clone(), &metadata).await;
     let mut found = vec![proxy::check(|name| std::env::var(name).ok()), metadata_check];
@@ -26,37 +25,36 @@ pub(super) async fn check(location: &cli::LocationArgs, args: cli::CloudArgs) ->
         found.extend(["cloud/credentials", "cloud/api"].map(|name| Check::skipped(name, reason)));
         return Ok(found);
     };
-    let CloudClient {
-        ecs,
-        access,
-        server_clock,
-    } = match cloud::client(args, metadata, &region) {
+    let client = match connect(args, metadata, &region) {
         Ok(client) => client,
         Err(error) => {
-            let advice = "docs/guides/credentials.md describes the sources";
-            found.push(Check::failed("cloud/credentials", error_chain(error.as_ref()), advice));
-            found.push(Check::skipped("cloud/api", "no credentials are available"));
+            found.extend(no_credentials(error_chain(error.as_ref())));
             return Ok(found);
         }
     };
-    match access.provider.provide().await {
+    match client.credentials.provide().await {
         Ok(credentials) => {
             let until = credentials.expires.map(|at| format!(", valid until {at}"));
             let text = format!("from {}{}", credentials.origin, until.unwrap_or_default());
             found.push(Check::ok("cloud/credentials", text));
         }
         Err(error) => {
-            let advice = "docs/guides/credentials.md describes the sources";
-            found.push(Check::failed("cloud/credentials", error_chain(&error), advice));
-            found.push(Check::skipped("cloud/api", "no credentials are available"));
+            found.extend(no_credentials(error_chain(&error)));
             return Ok(found);
         }
     }
-    let probe = PermissionProbe::new(ecs);
-    let zone = location.zone.as_ref();
-    let ahead = || server_clock.local_ahead();
-    found.extend(checks::check(&probe, zone, ahead).await);
+    let probe = PermissionProbe::new(client.ecs);
+    let ahead = || client.clock.local_ahead();
+    found.extend(cloud::check(&probe, location.zone.as_ref(), ahead).await);
     Ok(found)
+}
+
+fn no_credentials(reason: String) -> [Check; 2] {
+    let advice = "docs/guides/credentials.md describes the sources";
+    [
+        Check::failed("cloud/credentials", reason, advice),
+        Check::skipped("cloud/api", "no credentials are available"),
+    ]
 }
 
 /// The region, and the check of the metadata service.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ProcessArgs, duration};
+use crate::cli::parse::duration;
+use crate::ops::process::ProcessArgs;
 
 #[derive(Debug, Args)]
-pub struct Bundle {
+pub struct Flags {
     /// The archive to write, such as diskplugin.tar.gz. It must not exist.
     #[arg(long)]
     pub out: PathBuf,

@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{CloudArgs, DriverArgs, KubeconfigArgs, LocationArgs, NodeDirectoryArgs, OutputFormat};
+use crate::cli::{CloudArgs, DriverArgs, LocationArgs, NodeDirectoryArgs, OutputFormat};
+use crate::ops::kubeconfig::KubeconfigArgs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Scope {
@@ -15,7 +16,7 @@ pub enum Scope {
 }
 
 #[derive(Debug, Args)]
-pub struct Doctor {
+pub struct Flags {
     /// What to check, separated by commas. Default: cloud; node if --kubelet-dir exists; cluster if a kubeconfig exists
     /// or this is a pod.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -39,7 +40,7 @@ pub struct Doctor {
 
 /// The checks of a node only.
 #[derive(Debug, Args)]
-pub struct NodeDoctor {
+pub struct NodeFlags {
     /// Format of the report.
     #[arg(long, value_enum, default_value_t)]
     pub output: OutputFormat,
