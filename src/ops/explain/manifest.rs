@@ -30,14 +30,6 @@ pub(super) struct Manifest {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) object: Object,
-    /// Fields that Kubernetes does not know, such as a misspelled `reclaimPolicy`, and the known ones.
-    pub(super) unknown: Vec<UnknownField>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnknownField {
-    pub(super) field: String,
-    pub(super) allowed: String,
 }
 
 #[derive(Debug, Clone)]
@@ -75,9 +67,6 @@ pub(super) struct StorageClass {
     pub(super) metadata: Metadata,
     pub(super) provisioner: String,
     pub(super) parameters: Option<Parameters>,
-    pub(super) reclaim_policy: Option<String>,
-    pub(super) volume_binding_mode: Option<String>,
-    pub(super) allow_volume_expansion: Option<bool>,
     pub(super) mount_options: Option<Vec<String>>,
     pub(super) allowed_topologies: Option<Vec<TopologyTerm>>,
 }
@@ -107,7 +96,6 @@ pub(super) struct AttributesClass {
 pub(super) struct SnapshotClass {
     pub(super) driver: String,
     pub(super) parameters: Option<Parameters>,
-    pub(super) deletion_policy: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -126,7 +114,6 @@ pub(super) struct ClaimSpec {
     pub(super) volume_mode: Option<String>,
     pub(super) volume_name: Option<String>,
     pub(super) resources: Resources,
-    pub(super) selector: Option<Value>,
     pub(super) data_source: Option<DataSource>,
     pub(super) data_source_ref: Option<DataSource>,
 }
@@ -141,10 +128,7 @@ pub(super) struct Resources {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DataSource {
-    pub(super) api_group: Option<String>,
     pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) namespace: Option<String>,
 }
 
 /// Reads the objects of a file; those in a List become objects of their own.
@@ -199,87 +183,8 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
         (None, Object::Other) => String::new(),
         (None, _) => return Err("it has no metadata.name"),
     };
-    manifests.push(Manifest {
-        unknown: unknown_fields(&kind, group, document),
-        kind,
-        name,
-        object,
-    });
+    manifests.push(Manifest { kind, name, object });
     Ok(())
-}
-
-/// The fields of objects, without those of all objects, by group and kind; below `spec` those of a claim
-/// (Kubernetes API reference, v1.34).
-const FIELDS: [(&str, &str, &str, &[&str]); 6] = [
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "",
-        &[
-            "allowVolumeExpansion",
-            "allowedTopologies",
-            "mountOptions",
-            "parameters",
-            "provisioner",
-            "reclaimPolicy",
-            "volumeBindingMode",
-        ],
-    ),
-    (
-        "storage.k8s.io",
-        "VolumeAttributesClass",
-        "",
-        &["driverName", "parameters"],
-    ),
-    (
-        "snapshot.storage.k8s.io",
-        "VolumeSnapshotClass",
-        "",
-        &["deletionPolicy", "driver", "parameters"],
-    ),
-    (
-        "groupsnapshot.storage.k8s.io",
-        "VolumeGroupSnapshotClass",
-        "",
-        &["deletionPolicy", "driver", "parameters"],
-    ),
-    ("", "PersistentVolumeClaim", "", &["spec", "status"]),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "/spec",
-        &[
-            "accessModes",
-            "dataSource",
-            "dataSourceRef",
-            "resources",
-            "selector",
-            "storageClassName",
-            "volumeAttributesClassName",
-            "volumeMode",
-            "volumeName",
-        ],
-    ),
-];
-
-const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-fn unknown_fields(kind: &str, group: &str, document: &Value) -> Vec<UnknownField> {
-    let known = FIELDS
-        .iter()
-        .filter(|(of_group, of_kind, ..)| *of_group == group && *of_kind == kind);
-    known
-        .flat_map(|(_, _, place, allowed)| {
-            let fields = document.pointer(place).and_then(Value::as_object);
-            let names = fields.into_iter().flat_map(serde_json::Map::keys);
-            let is_common = |name: &str| place.is_empty() && COMMON.contains(&name);
-            let unknown = names.filter(move |name| !allowed.contains(&name.as_str()) && !is_common(name.as_str()));
-            unknown.map(move |name| UnknownField {
-                field: format!("{place}/{name}")[1..].replace('/', "."),
-                allowed: allowed.join(", "),
-            })
-        })
-        .collect()
 }
 
 fn typed<T: DeserializeOwned>(document: Value, object: impl FnOnce(T) -> Object) -> Object {

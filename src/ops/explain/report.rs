@@ -38,7 +38,6 @@ pub(super) struct Explained {
     /// Why the object is skipped.
     pub(super) skipped: Option<String>,
     pub(super) problems: Vec<Problem>,
-    pub(super) settings: Vec<Setting>,
     /// What CreateVolume tries, in this order.
     pub(super) candidates: Vec<Candidate>,
     /// Categories that are not tried, with the reason.
@@ -56,15 +55,6 @@ pub(super) struct Problem {
     pub(super) field: String,
     /// The error.
     pub(super) message: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Setting {
-    pub(super) name: &'static str,
-    pub(super) value: String,
-    /// The effect.
-    pub(super) effect: Option<String>,
 }
 
 /// A disk that CreateVolume tries to create.
@@ -127,22 +117,6 @@ impl Explained {
         self.result = Outcome::Skipped;
         self.skipped = Some(why.into());
         self
-    }
-
-    pub(super) fn set(&mut self, name: &'static str, value: impl Into<String>) {
-        self.settings.push(Setting {
-            name,
-            value: value.into(),
-            effect: None,
-        });
-    }
-
-    pub(super) fn set_with(&mut self, name: &'static str, value: impl Into<String>, effect: impl Into<String>) {
-        self.settings.push(Setting {
-            name,
-            value: value.into(),
-            effect: Some(effect.into()),
-        });
     }
 
     /// Adds a problem, unless it is known: a request repeats the problems of its parts.

@@ -8,9 +8,10 @@ use ecs::{Client, DescribeStock};
 
 use super::flags::Flags;
 use super::manifest::{Manifest, read};
+use super::object::explain;
 use super::report::{Explained, Explanation, Outcome};
+use super::settings::Settings;
 use super::text::render;
-use super::{Settings, explain};
 use crate::base::{Deadline, error_chain};
 use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::candidates::RegionStock;
