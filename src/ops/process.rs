@@ -55,8 +55,7 @@ impl ProcessArgs {
 }
 
 /// The path of the history of a volume.
-#[must_use]
-pub fn history(volume: &str) -> String {
+pub(super) fn history(volume: &str) -> String {
     let encoded = percent_encoding::utf8_percent_encode(volume, percent_encoding::NON_ALPHANUMERIC);
     format!("/debug/volumes/{encoded}")
         .replace("%2D", "-")

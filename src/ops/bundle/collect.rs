@@ -10,7 +10,7 @@ use super::flags::Flags;
 use super::object::{event, included, is_of_driver, uses_volume};
 use super::pages::pages;
 use super::pod::{self, Settings};
-use crate::base::{error_chain, join_all};
+use crate::base::join_all;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::{self, Cluster, Error};
@@ -45,7 +45,7 @@ pub(super) async fn collect(
                 nodes.extend(objects_of_volume(args, &cluster, volume, &history, archive).await?);
             }
             Err(error) => {
-                archive.add_missing(&format!("volume {volume}"), &reason(&error));
+                archive.add_missing(&format!("volume {volume}"), &error.for_user());
                 // A user with rights in one namespace can read the claim, but not its PersistentVolume.
                 if let Some((namespace, name)) = volume.split_once('/') {
                     claim(&cluster, volume, namespace, name, archive).await?;
@@ -89,12 +89,12 @@ async fn pods_of_driver(args: &Flags, cluster: &Cluster, archive: &mut Archive<i
         Ok(pods) if !pods.is_empty() => None,
         Ok(_) => Some("no pod has the label app.kubernetes.io/name=diskplugin".to_owned()),
         Err(error @ Error::Forbidden { .. }) if namespace.is_none() => {
-            let reason = reason(error);
+            let reason = error.for_user();
             Some(format!(
                 "{reason}, or set --namespace to list only the pods of one namespace"
             ))
         }
-        Err(error) => Some(reason(error)),
+        Err(error) => Some(error.for_user()),
     };
     if let Some(reason) = missing {
         archive.add_missing("pods of the driver", &reason);
@@ -210,7 +210,7 @@ async fn read_pod(args: &Flags, cluster: &Cluster, pod: &PodReport, keys: &[Stri
             let log = pod.log(cluster, name, args.since, is_previous).await;
             let member = format!("{folder}/log-{name}{suffix}.txt");
             let source = format!("log of {name}{suffix}, {source}");
-            let log = log.map_err(|error| reason(&error));
+            let log = log.map_err(|error| error.for_user());
             let gone = || "the pod does not exist any more".to_owned();
             read.push((member, source, log.and_then(|log| log.ok_or_else(gone))));
         }
@@ -225,7 +225,7 @@ async fn read_pod(args: &Flags, cluster: &Cluster, pod: &PodReport, keys: &[Stri
             Ok(Some(text)) => Ok(text),
             Ok(None) if is_optional => continue,
             Ok(None) => Err("it does not exist".to_owned()),
-            Err(error) => Err(reason(&error)),
+            Err(error) => Err(error.for_user()),
         };
         read.push((format!("{folder}/{name}"), format!("{path} of {source}"), content));
     }
@@ -266,24 +266,7 @@ fn write(
     match document {
         Ok(Some(document)) => archive.add_json(name, source, &document)?,
         Ok(None) => archive.add_missing(source, "it does not exist"),
-        Err(error) => archive.add_missing(source, &reason(&error)),
+        Err(error) => archive.add_missing(source, &error.for_user()),
     }
     Ok(())
-}
-
-/// Why a source is missing, with advice for the user of the kubeconfig. That of the error itself is for a pod of the
-/// driver.
-fn reason(error: &Error) -> String {
-    match error {
-        Error::Forbidden { step, words } => {
-            format!("cannot {step}: {words}. Grant the user of the kubeconfig this right")
-        }
-        Error::Unknown { step, words } => format!(
-            "cannot {step}: the API server does not accept the credentials: {words}. Renew those of the kubeconfig"
-        ),
-        Error::Late { step } => {
-            format!("cannot {step}: no response in time. Check whether the API server is reachable")
-        }
-        error => error_chain(error),
-    }
 }

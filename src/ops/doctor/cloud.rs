@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::check::{Check, Status};
+use super::check::{Check, Status, first};
 use crate::base::clock::describe_difference;
 use crate::base::{Deadline, error_chain};
 use crate::disk::{Access, ActionAccess, PermissionProbe};
@@ -22,22 +22,21 @@ const SKEW_FAILURE: SignedDuration = SignedDuration::from_secs(300);
 
 const DELETED_WITH_INSTANCE: &str = "cloud/delete-with-instance";
 
-/// Names in a text before it is truncated.
-const MOST_NAMES: usize = 5;
-
 /// Actions without which volumes still work.
-const OPTIONAL: [(&str, &str); 11] = [
+const OPTIONAL: [(&str, &str); 7] = [
     (
         "DescribeAvailableResource",
         "the stock is unknown, and disks are requested also where they are out of stock",
     ),
     ("DescribeDisksFullStatus", "the health of disks is not reported"),
-    ("CreateSnapshot", "snapshots and clones do not work"),
-    ("DeleteSnapshot", "snapshots and clones do not work"),
-    ("DescribeSnapshots", "snapshots and clones do not work"),
-    ("CreateSnapshotGroup", "group snapshots do not work"),
-    ("DeleteSnapshotGroup", "group snapshots do not work"),
-    ("DescribeSnapshotGroups", "group snapshots do not work"),
+    (
+        "CreateSnapshot DeleteSnapshot DescribeSnapshots",
+        "snapshots and clones do not work",
+    ),
+    (
+        "CreateSnapshotGroup DeleteSnapshotGroup DescribeSnapshotGroups",
+        "group snapshots do not work",
+    ),
     ("ModifyDiskSpec", "a VolumeAttributesClass cannot change disks"),
     (
         "ModifyDiskAttribute",
@@ -101,14 +100,10 @@ pub(super) fn deleted_with_instance(disks: &[DiskId]) -> Check {
         return Check::ok(DELETED_WITH_INSTANCE, found);
     }
     let names: Vec<_> = disks.iter().map(DiskId::as_str).collect();
-    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
-    let mut found = format!(
+    let found = format!(
         "volumes that are deleted with the instance that they are attached to: {}",
-        shown.join(", ")
+        first(&names)
     );
-    if !more.is_empty() {
-        found += &format!(" and {} more", more.len());
-    }
     let advice = "disable the release of these disks with their instance in the console";
     Check::warning(DELETED_WITH_INSTANCE, found, advice)
 }
@@ -144,7 +139,9 @@ fn permission(row: &ActionAccess) -> Check {
             ),
         ),
         Access::Denied(reason) => {
-            let optional = OPTIONAL.iter().find(|(action, _)| *action == row.action);
+            let optional = OPTIONAL
+                .iter()
+                .find(|(actions, _)| actions.split(' ').any(|one| one == row.action));
             let (status, effect) = match optional {
                 Some((_, effect)) => (Status::Warning, *effect),
                 None => (Status::Failed, "volumes do not work"),
@@ -258,7 +255,10 @@ mod tests {
         };
         let all = actions(include_str!("../../../deploy/ram-policies/controller.json"));
         let small = actions(include_str!("../../../deploy/ram-policies/volumes-only.json"));
-        let mut optional = std::collections::BTreeSet::from(OPTIONAL.map(|(action, _)| action));
+        let mut optional = OPTIONAL
+            .iter()
+            .flat_map(|(actions, _)| actions.split(' '))
+            .collect::<std::collections::BTreeSet<_>>();
         // Every cluster profits from them, but no call needs them.
         assert!(optional.remove("DescribeAvailableResource"));
         assert!(optional.remove("DescribeDisksFullStatus"));

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::history::{Call, DiskState, History};
-use crate::base::error_chain;
 use crate::cluster;
 use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
 use crate::cluster::volume_zones::VolumeZones;
@@ -98,7 +97,7 @@ impl Timeline {
 
     /// The value, or nothing and the error among the unavailable sources.
     pub(super) fn available<T>(&mut self, value: cluster::Result<T>) -> Option<T> {
-        let failed = |error| self.unavailable.push(error_chain(&error));
+        let failed = |error: cluster::Error| self.unavailable.push(error.for_user());
         value.map_err(failed).ok()
     }
 

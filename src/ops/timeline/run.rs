@@ -9,12 +9,13 @@ use super::flags::Flags;
 use super::history::History;
 use super::obstacle::{no_controller, no_node_in_zone, node_obstacle};
 use super::render::{json, text};
-use crate::base::{Clock, SystemClock, error_chain, join_all};
+use crate::base::{Clock, SystemClock, join_all};
 use crate::cli::{InvalidSettings, OutputFormat};
 use crate::cluster::Cluster;
 use crate::cluster::driver_pods::DriverPod;
-use crate::cluster::driver_status::{CONTROLLER, ControllerDeployment, DriverStatus, NODE, NodeStatus, node_zones};
+use crate::cluster::driver_status::{CONTROLLER, DriverStatus, NODE, NodeStatus};
 use crate::cluster::volume_history::VolumeHistory;
+use crate::cluster::workload::Workload;
 use crate::ops::{process, process_client};
 
 /// Most pods of nodes that are read, if it is unknown where the volume is attached.
@@ -75,12 +76,12 @@ async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<(
     let recorded = VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
     match recorded {
         Ok(history) => timeline.add_kubernetes(&history),
-        Err(error) => timeline.unavailable.push(error_chain(&error)),
+        Err(error) => timeline.unavailable.push(error.for_user()),
     }
     let driver = match DriverStatus::read(&cluster, args.processes.namespace.as_deref()).await {
         Ok(driver) => driver,
         Err(error) => {
-            timeline.unavailable.push(error_chain(&error));
+            timeline.unavailable.push(error.for_user());
             return Ok(());
         }
     };
@@ -110,23 +111,25 @@ async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<(
 /// Finds out why no call for the volume can succeed, or none is made.
 async fn find_obstacles(cluster: &Cluster, args: &Flags, driver: &DriverStatus, timeline: &mut Timeline) {
     let mut obstacles = Vec::new();
+    let name = &args.processes.driver.driver_name;
     if !driver.controllers.iter().any(|pod| pod.is_ready) {
         let namespace = args.processes.namespace.as_deref();
-        let deployments = ControllerDeployment::list(cluster, namespace).await;
+        let deployments = Workload::deployments(cluster, name, namespace).await;
         let deployments = timeline.available(deployments).unwrap_or_default();
         obstacles.extend(no_controller(&driver.controllers, &deployments));
     }
-    let name = &args.processes.driver.driver_name;
-    let nodes = timeline.nodes();
-    let nodes = nodes.iter().take(MAX_NODES);
-    let nodes = join_all(nodes.map(|node| NodeStatus::read(cluster, name, node))).await;
-    for node in nodes {
-        let node = timeline.available(node);
-        obstacles.extend(node.and_then(|node| node_obstacle(&node, &driver.node_plugins)));
+    let own = timeline.nodes();
+    if own.is_empty() && timeline.zones.is_none() {
+        timeline.obstacles.extend(obstacles);
+        return;
     }
-    if let Some(zones) = timeline.zones.clone() {
-        let nodes = timeline.available(node_zones(cluster).await);
-        obstacles.extend(nodes.and_then(|nodes| no_node_in_zone(&zones, &nodes)));
+    if let Some(nodes) = timeline.available(NodeStatus::list(cluster, name).await) {
+        obstacles.extend(
+            own.iter()
+                .filter_map(|node| node_obstacle(node, &nodes, &driver.node_plugins)),
+        );
+        let zones = timeline.zones.as_ref();
+        obstacles.extend(zones.and_then(|zones| no_node_in_zone(zones, &nodes)));
     }
     timeline.obstacles.extend(obstacles);
 }
@@ -153,7 +156,7 @@ async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result
         match page {
             Ok(Some(text)) => return Ok(Some(text)),
             Ok(None) => {}
-            Err(error) => return Err(error_chain(&error)),
+            Err(error) => return Err(error.for_user()),
         }
     }
     Ok(None)
