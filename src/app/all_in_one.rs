@@ -2,14 +2,13 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::cloud::CloudClient;
 use super::controller::{disks, inventory, service};
 use super::health::Health;
 use super::http::{CloudDisks, Page, Site};
 use super::metrics::{ControllerGauges, Metrics, NodeGauges};
-use super::node::{MAX_VOLUMES, instance_types, max_volumes, node, registration};
+use super::node::{MAX_VOLUMES, instance_types, max_volumes, registration, services};
 use super::node_checks::NodeChecks;
 use super::status::StatusPage;
 use super::telemetry::Telemetry;
@@ -20,7 +19,7 @@ use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
-use crate::model::{Bytes, ClusterId, RegionId};
+use crate::model::{ClusterId, RegionId};
 use crate::node::Settings;
 
 /// Controller and node of one driver process.
@@ -34,10 +33,9 @@ pub(crate) struct Driver {
     pub(crate) telemetry: Telemetry,
     pub(crate) pages: cli::PageArgs,
     /// How often volumes are counted for metrics.
-    pub(crate) metrics_inventory_interval: Option<Duration>,
-    pub(crate) list_volumes_published_nodes: bool,
+    pub(crate) controller: cli::ControllerArgs,
     /// Memory for filesystem tools; `None` derives it from the cgroup limit.
-    pub(crate) tool_memory: Option<Bytes>,
+    pub(crate) node_args: cli::NodeArgs,
 }
 
 pub(crate) async fn run(args: cli::AllInOne, telemetry: Telemetry) -> anyhow::Result<()> {
@@ -61,10 +59,10 @@ impl Driver {
         let port = http::bind(&http).await?;
         let authorizer = http::authorizer(&self.pages).await?;
         let zone = Some(self.node.zone.clone());
-        let node = node(self.node, driver_name.clone(), self.tool_memory);
+        let node = services(self.node, driver_name.clone(), &self.node_args);
         let tasks: Tasks = node.tasks().clone();
         let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
-        let interval = self.metrics_inventory_interval;
+        let interval = self.controller.metrics_inventory_interval.0;
         let access = self.cloud.access;
         let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
         let status = self.pages.status_page.then(|| -> Box<dyn Page> {
@@ -78,7 +76,7 @@ impl Driver {
         let controller_gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
         let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks)
-            .with_published_nodes(self.list_volumes_published_nodes);
+            .with_published_nodes(self.controller.list_volumes_published_nodes);
         let checks = NodeChecks {
             prerequisites: node.prerequisites.clone(),
             require_shared_mounts: false,
@@ -125,8 +123,8 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
     let registration = location.checked(registration(&args.node, &args.server));
     let region = location.region(args.location.region.clone()).await;
     let zone = location.zone(args.location.zone.clone()).await;
-    let id = location.node(args.node.node_id).await;
-    let (instance_type, file) = (args.node.instance_type, args.node.instance_types_file);
+    let id = location.node(args.node.node_id.clone()).await;
+    let (instance_type, file) = (args.node.instance_type.clone(), args.node.instance_types_file.clone());
     let instance_types = instance_types(&mut location, instance_type, file).await;
     let cluster = args.owner.id(&mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
@@ -145,17 +143,16 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
             id,
             zone,
             max_volumes,
-            categories: args.node.instance_categories,
+            categories: args.node.instance_categories.clone(),
             instance_types,
             device_dir: None,
-            kubelet_dir: args.node.directories.kubelet_dir,
-            state_dir: args.node.directories.state_dir,
+            kubelet_dir: args.node.directories.kubelet_dir.clone(),
+            state_dir: args.node.directories.state_dir.clone(),
         },
         telemetry,
         pages: args.pages,
-        metrics_inventory_interval: args.metrics_inventory_interval.0,
-        list_volumes_published_nodes: args.list_volumes_published_nodes,
-        tool_memory: args.node.tool_memory,
+        controller: args.controller,
+        node_args: args.node,
     };
     driver.serve(stop).await
 }
@@ -209,19 +206,18 @@ mod mock {
                     id: own.id.parse()?,
                     zone: own.zone.parse()?,
                     max_volumes,
-                    categories: args.node.instance_categories,
+                    categories: args.node.instance_categories.clone(),
                     instance_types: InstanceTypeSource {
-                        file: args.node.instance_types_file,
-                        instance_type: args.node.instance_type,
+                        file: args.node.instance_types_file.clone(),
+                        instance_type: args.node.instance_type.clone(),
                     },
-                    kubelet_dir: args.node.directories.kubelet_dir,
-                    state_dir: args.node.directories.state_dir,
+                    kubelet_dir: args.node.directories.kubelet_dir.clone(),
+                    state_dir: args.node.directories.state_dir.clone(),
                 },
                 telemetry,
                 pages: args.pages,
-                metrics_inventory_interval: args.metrics_inventory_interval.0,
-                list_volumes_published_nodes: args.list_volumes_published_nodes,
-                tool_memory: args.node.tool_memory,
+                controller: args.controller,
+                node_args: args.node,
             };
             driver.serve(stop).await
         };

@@ -96,7 +96,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
     let (events, nodes) = cluster::start(args.kubernetes, api_server, &driver, &cluster, &disks, &orphans);
-    let interval = args.metrics_inventory_interval.0;
+    let interval = args.controller.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {
         Box::new(StatusPage::new(
@@ -119,7 +119,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_events(events)
         .with_nodes(nodes)
-        .with_published_nodes(args.list_volumes_published_nodes);
+        .with_published_nodes(args.controller.list_volumes_published_nodes);
     // Received, because `served` is waiting for it.
     let _ = activate.send(Services::new(driver).with_controller(controller));
     let hold = async {

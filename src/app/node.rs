@@ -81,16 +81,16 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         id: identity.id,
         zone: identity.zone,
         max_volumes,
-        categories: args.node.instance_categories,
+        categories: args.node.instance_categories.clone(),
         instance_types: identity.instance_types,
         device_dir: args.device_dir,
-        kubelet_dir: args.node.directories.kubelet_dir,
-        state_dir: args.node.directories.state_dir,
+        kubelet_dir: args.node.directories.kubelet_dir.clone(),
+        state_dir: args.node.directories.state_dir.clone(),
     };
     let server = args.server;
     let driver = server.driver.driver_name.clone();
     protect_from_oom();
-    let node = node(settings, driver, args.node.tool_memory);
+    let node = services(settings, driver, &args.node);
     let checks = NodeChecks {
         prerequisites: node.prerequisites.clone(),
         require_shared_mounts: args.require_shared_mounts,
@@ -210,6 +210,11 @@ fn missing_device_dir(dir: &Path) -> String {
         "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first attached disk",
         dir.display()
     )
+}
+
+/// The services of a node with these flags.
+pub(crate) fn services(settings: Settings, driver: DriverName, args: &cli::NodeArgs) -> Arc<NodeServices> {
+    node(settings, driver, args.tool_memory)
 }
 
 pub(crate) fn node(settings: Settings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {

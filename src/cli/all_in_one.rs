@@ -2,8 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::parse::{Interval, interval};
-use super::{CloudArgs, LocationArgs, NodeArgs, OwnerArgs, PageArgs, ServerArgs};
+use super::{CloudArgs, ControllerArgs, LocationArgs, NodeArgs, OwnerArgs, PageArgs, ServerArgs};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum CloudKind {
@@ -25,14 +24,8 @@ pub struct AllInOne {
     pub cloud: CloudArgs,
     #[command(flatten)]
     pub owner: OwnerArgs,
-    /// How often the disks of the cluster are listed to count them by state and category in /metrics: one call per 100
-    /// disks; 0s means never. Only with --http-address.
-    #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
-    pub metrics_inventory_interval: Interval,
-    /// Advertise LIST_VOLUMES_PUBLISHED_NODES: csi-attacher then lists the volumes every minute and publishes each one
-    /// again whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
-    #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
-    pub list_volumes_published_nodes: bool,
+    #[command(flatten)]
+    pub controller: ControllerArgs,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
     #[command(flatten)]

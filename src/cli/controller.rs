@@ -15,6 +15,18 @@ pub struct Controller {
     pub cloud: CloudArgs,
     #[command(flatten)]
     pub owner: OwnerArgs,
+    #[command(flatten)]
+    pub controller: ControllerArgs,
+    #[command(flatten, next_help_heading = "Options for the HTTP port")]
+    pub pages: PageArgs,
+
+    #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
+    pub kubernetes: KubernetesArgs,
+}
+
+/// Flags of every role that serves the Controller service.
+#[derive(Debug, Args)]
+pub struct ControllerArgs {
     /// How often the disks of the cluster are listed to count them by state and category in /metrics: one call per 100
     /// disks; 0s means never. Only with --http-address.
     #[arg(long, env = "DISKPLUGIN_METRICS_INVENTORY_INTERVAL", default_value = "5m", value_parser = interval)]
@@ -23,9 +35,4 @@ pub struct Controller {
     /// again whose attachment the list lacks. Each list reads all disks of the account in the region, 500 per call.
     #[arg(long, env = "DISKPLUGIN_LIST_VOLUMES_PUBLISHED_NODES")]
     pub list_volumes_published_nodes: bool,
-    #[command(flatten, next_help_heading = "Options for the HTTP port")]
-    pub pages: PageArgs,
-
-    #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
-    pub kubernetes: KubernetesArgs,
 }
