@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use diskplugin::{app, cli};
+use diskplugin::app;
 
 #[global_allocator]
 static ALLOCATOR: app::Allocator = app::Allocator;
 
 fn main() -> ExitCode {
-    cli::parse_program().map_or_else(|ended| ended, app::run)
+    app::parse_program().map_or_else(|ended| ended, app::run)
 }

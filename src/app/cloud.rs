@@ -5,16 +5,15 @@ use std::sync::Arc;
 use ecs::credential::CredentialProvider;
 use ecs::endpoint::Network;
 use ecs::metadata::Metadata;
-use ecs::rate_limit::ConfiguredLimits;
 use ecs::{Client, ServerClock, Settings, endpoint};
 
 use super::credential::Selected;
-use super::invalid_settings::InvalidSettings;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
 use crate::http::health::CloudAccess;
 use crate::model::RegionId;
+use crate::ops;
 
 /// A client with its health.
 pub(crate) struct CloudClient {
@@ -38,12 +37,6 @@ impl CloudClient {
     }
 }
 
-/// The limits of `--rate-limits`.
-pub(crate) fn limits(cloud: &cli::CloudArgs) -> Result<ConfiguredLimits, InvalidSettings> {
-    let limits = cloud.limits();
-    limits.map_err(|problem| InvalidSettings(vec![problem]))
-}
-
 /// The client that the flags describe. The credentials are requested in the background, without delaying the start.
 pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionId) -> anyhow::Result<CloudClient> {
     let network = cloud.network;
@@ -56,7 +49,7 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
     }
     let endpoint = given.unwrap_or_else(|| endpoint::ecs_url(region, network));
     let scheme = cloud.signature;
-    let limits = limits(&cloud)?;
+    let limits = cloud.limits()?;
     let clock = ServerClock::new(Arc::new(SystemClock));
     let Selected { provider, source } = super::credential::selected(cloud, metadata, region, &clock)?;
     tracing::info!(endpoint, signature = ?scheme, credentials = source, "calling the cloud");
@@ -78,6 +71,20 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
     let client = CloudClient::new(client, provider);
     client.access.rate_limiter.configure(limits);
     Ok(client)
+}
+
+/// The client of a command of operators.
+pub(crate) fn for_command(
+    cloud: cli::CloudArgs,
+    metadata: Metadata,
+    region: &RegionId,
+) -> anyhow::Result<ops::CloudClient> {
+    let client = client(cloud, metadata, region)?;
+    Ok(ops::CloudClient {
+        ecs: client.ecs,
+        credentials: client.access.provider,
+        clock: client.server_clock,
+    })
 }
 
 /// The client of an embedded fake cloud, through the same wire format.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::instance_types_config_map;
-use super::invalid_settings::InvalidSettings;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
+use crate::cli::InvalidSettings;
 use crate::cluster::Cluster;
 use crate::cluster::events::EventRecorder;
 use crate::cluster::instance_types::InstanceTypesConfigMap;

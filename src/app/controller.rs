@@ -7,10 +7,9 @@ use ecs::Client;
 use tokio::sync::oneshot;
 
 use super::cloud::CloudClient;
-use super::location::Location;
 use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
-use crate::cli;
+use crate::cli::{self, Location};
 use crate::cluster::lease::Candidate;
 use crate::csi::controller::{DriverLocation, Service};
 use crate::csi::services::Services;
@@ -29,7 +28,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let metadata = args.location.metadata()?;
     let region = location.region(args.location.region.clone()).await;
     let zone = location.default_zone(args.location.zone.clone()).await;
-    let cluster = owner(args.owner, &mut location);
+    let cluster = args.owner.id(&mut location);
     let (Some(region), Some(cluster)) = (region, cluster) else {
         return Err(location.into_error().into());
     };
@@ -96,7 +95,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
     let (events, nodes) = cluster::start(args.kubernetes, api_server, &driver, &cluster, &disks, &orphans);
-    let interval = args.metrics_inventory_interval.0;
+    let interval = args.controller.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {
         Box::new(StatusPage::new(
@@ -118,7 +117,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let controller = service(disks, region, zone, &cluster, &tasks)
         .with_events(events)
         .with_nodes(nodes)
-        .with_published_nodes(args.list_volumes_published_nodes);
+        .with_published_nodes(args.controller.list_volumes_published_nodes);
     // Received, because `served` is waiting for it.
     let _ = activate.send(Services::new(driver).with_controller(controller));
     let hold = async {
@@ -150,17 +149,6 @@ pub(crate) fn inventory(disks: &Arc<DiskServices>, interval: Option<Duration>) -
         Tasks::default().spawn(refresh);
     }
     inventory
-}
-
-/// The cluster ID, which has no default: two clusters with the same ID would own each other's disks.
-pub(crate) fn owner(owner: cli::OwnerArgs, problems: &mut Location<'_>) -> Option<ClusterId> {
-    if owner.cluster_id.is_none() {
-        problems.problem(
-            "--cluster-id is not set: set an ID that is unique in the account; the disks of this cluster are \
-             tagged with it",
-        );
-    }
-    owner.cluster_id
 }
 
 /// The disk services on this cloud.

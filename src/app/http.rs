@@ -1,7 +1,7 @@
 //! The HTTP port that the flags describe.
 
-use super::invalid_settings::InvalidSettings;
 use crate::base::error_chain;
+use crate::cli::InvalidSettings;
 use crate::cli::{HttpArgs, HttpAuthorization, PageArgs};
 use crate::cluster::Cluster;
 use crate::cluster::token_review::TokenReviewer;

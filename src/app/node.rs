@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::invalid_settings::InvalidSettings;
-use super::location::Location;
 use super::{http, reregistration, signal};
 use crate::base::Tasks;
 use crate::base::error_chain;
-use crate::cli;
+use crate::cli::{self, InvalidSettings, Location};
 use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
@@ -80,16 +79,16 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
         id: identity.id,
         zone: identity.zone,
         max_volumes,
-        categories: args.node.instance_categories,
+        categories: args.node.instance_categories.clone(),
         instance_types: identity.instance_types,
         device_dir: args.device_dir,
-        kubelet_dir: args.node.directories.kubelet_dir,
-        state_dir: args.node.directories.state_dir,
+        kubelet_dir: args.node.directories.kubelet_dir.clone(),
+        state_dir: args.node.directories.state_dir.clone(),
     };
     let server = args.server;
     let driver = server.driver.driver_name.clone();
     protect_from_oom();
-    let node = node(settings, driver, args.node.tool_memory);
+    let node = services(settings, driver, &args.node);
     let checks = NodeChecks {
         prerequisites: node.prerequisites.clone(),
         require_shared_mounts: args.require_shared_mounts,
@@ -146,14 +145,26 @@ async fn identify(mut location: Location<'_>, args: &cli::Node) -> Result<Identi
         return Err(location.into_error());
     };
     let node = &args.node;
-    let instance_types = location
-        .instance_type_source(node.instance_type.clone(), node.instance_types_file.clone())
-        .await;
+    let (instance_type, file) = (node.instance_type.clone(), node.instance_types_file.clone());
+    let instance_types = instance_types(&mut location, instance_type, file).await;
     Ok(Identity {
         id,
         zone,
         instance_types,
     })
+}
+
+/// The source of the node's attachment limits. The own instance type is requested only if a file is set.
+pub(crate) async fn instance_types(
+    location: &mut Location<'_>,
+    given: Option<String>,
+    file: Option<PathBuf>,
+) -> InstanceTypeSource {
+    let instance_type = match given {
+        None if file.is_some() => location.instance_type().await,
+        given => given,
+    };
+    InstanceTypeSource { file, instance_type }
 }
 
 /// Returns when the metadata service responds. A restart of the process would not help.
@@ -197,6 +208,11 @@ fn missing_device_dir(dir: &Path) -> String {
         "--device-dir {} is not a directory yet: the fake cloud creates DIR/nodes/NODE-ID with the first attached disk",
         dir.display()
     )
+}
+
+/// The services of a node with these flags.
+pub(crate) fn services(settings: NodeSettings, driver: DriverName, args: &cli::NodeArgs) -> Arc<NodeServices> {
+    node(settings, driver, args.tool_memory)
 }
 
 pub(crate) fn node(settings: NodeSettings, driver: DriverName, tool_memory: Option<Bytes>) -> Arc<NodeServices> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::invalid_settings::InvalidSettings;
+use crate::cli::InvalidSettings;
 use crate::cli::LogArgs;
 use crate::cluster::lease::LeaseLost;
 use crate::linux::MAX_THREADS;

@@ -3,11 +3,11 @@
 
 use std::process::ExitCode;
 
-use diskplugin::{app, cli};
+use diskplugin::app;
 
 #[global_allocator]
 static ALLOCATOR: app::Allocator = app::Allocator;
 
 fn main() -> ExitCode {
-    cli::parse().map_or_else(|ended| ended, app::run_node)
+    app::parse().map_or_else(|ended| ended, app::run_node)
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{duration, url};
+use super::endpoint::url;
+use super::parse::duration;
 
 /// Limits of the Security Token Service for a role session.
 const MIN_ROLE_DURATION: Duration = Duration::from_mins(15);

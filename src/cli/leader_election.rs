@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::duration;
-use super::kubernetes::name;
+use super::parse::{duration, object_name};
 
 #[derive(Debug, Args)]
 pub struct LeaderElectionArgs {
@@ -19,7 +18,7 @@ pub struct LeaderElectionArgs {
     pub leader_election_identity: Option<String>,
 
     /// Namespace of the Lease. Default: that of the controller's ServiceAccount or of the kubeconfig's context.
-    #[arg(long, env = "POD_NAMESPACE", value_parser = name)]
+    #[arg(long, env = "POD_NAMESPACE", value_parser = object_name)]
     pub leader_election_namespace: Option<String>,
 
     /// How long another replica waits for a leader that does not renew the Lease, in whole seconds.

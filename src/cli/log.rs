@@ -5,7 +5,7 @@ use clap::Args;
 use crate::telemetry::{LogFormat, LogLevel};
 
 /// Environment variable of `--log-format`.
-pub(super) const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
+pub const LOG_FORMAT: &str = "DISKPLUGIN_LOG_FORMAT";
 
 #[derive(Debug, Args)]
 pub struct LogArgs {

@@ -1,11 +1,30 @@
-//! Flags of a node.
+//! Flags of `node`, and those of a node.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{category, directory, memory};
+use super::parse::{category, directory, memory};
+use super::{LocationArgs, ServerArgs};
 use crate::model::{Bytes, Category, InstanceId};
+
+#[derive(Debug, Args)]
+pub struct Node {
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    pub location: LocationArgs,
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// Only with the fake cloud: directory of the links to this node's loop devices,
+    /// DIR/nodes/NODE-ID of `mock-cloud --device-dir DIR`.
+    #[arg(long, env = "DISKPLUGIN_DEVICE_DIR")]
+    pub device_dir: Option<PathBuf>,
+    /// Require that --kubelet-dir is on a shared mount, so that kubelet has the mounts of the driver, and otherwise
+    /// fail to start. Default: a node that registers logs a warning.
+    #[arg(long, env = "DISKPLUGIN_REQUIRE_SHARED_MOUNTS")]
+    pub require_shared_mounts: bool,
+}
 
 #[derive(Debug, Args)]
 pub struct NodeArgs {

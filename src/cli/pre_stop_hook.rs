@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{DriverArgs, duration};
+use super::DriverArgs;
+use super::parse::duration;
 
 #[derive(Debug, Args)]
 pub struct PreStopHook {

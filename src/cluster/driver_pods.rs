@@ -5,10 +5,10 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use super::list::list_selected;
-use super::{Cluster, Error, Result};
+use super::{Cluster, Result};
 
 /// The label of the chart that names the application, and the one that names the component.
-pub(super) const NAME_LABEL: &str = "app.kubernetes.io/name=diskplugin";
+const NAME_LABEL: &str = "app.kubernetes.io/name=diskplugin";
 pub(super) const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 
 /// The container of the driver.
@@ -63,8 +63,12 @@ pub(super) async fn list_pods(cluster: &Cluster, namespace: Option<&str>) -> Res
         Some(namespace) => Api::namespaced(cluster.client(), namespace),
         None => Api::all(cluster.client()),
     };
-    let pods = list_selected(&api, &ListParams::default().labels(NAME_LABEL)).await;
-    pods.map_err(|outcome| Error::of("list the pods of the driver", outcome))
+    list_selected(
+        &api,
+        "the pods of the driver",
+        &ListParams::default().labels(NAME_LABEL),
+    )
+    .await
 }
 
 fn argument<'a>(container: &'a Container, flag: &str) -> Option<&'a str> {

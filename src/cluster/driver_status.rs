@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use k8s_openapi::api::storage::v1::CSINode;
-use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use super::access::ask_optional;
-use super::driver_pods::{COMPONENT_LABEL, DriverPod, NAME_LABEL, list_pods};
-use super::list::list_selected;
-use super::{Cluster, Error, Result};
+use super::driver_pods::{COMPONENT_LABEL, DriverPod, list_pods};
+use super::list::list;
+use super::{Cluster, Result};
 use crate::model::DriverName;
 use crate::model::topology::ZONE_KEY;
 
@@ -39,23 +36,15 @@ pub struct PodStatus {
     pub reason: Option<String>,
 }
 
-/// A Deployment of controllers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControllerDeployment {
-    pub namespace: String,
-    pub name: String,
-    pub replicas: i32,
-}
-
-/// A node that the volume is attached to, or that a pod with the volume is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeStatus {
     pub name: String,
-    pub exists: bool,
     /// Why it is not ready; none if it is.
     pub not_ready: Option<String>,
     /// Whether its CSINode has the driver.
     pub is_registered: bool,
+    /// Its label.
+    pub zone: Option<String>,
 }
 
 impl DriverStatus {
@@ -131,48 +120,23 @@ fn not_ready(container: &ContainerStatus) -> Option<String> {
     })
 }
 
-impl ControllerDeployment {
-    /// The Deployments with the label of the controller, in this namespace or in all.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing Deployments.
-    pub async fn list(cluster: &Cluster, namespace: Option<&str>) -> Result<Vec<Self>> {
-        let api: Api<Deployment> = match namespace {
-            Some(namespace) => Api::namespaced(cluster.client(), namespace),
-            None => Api::all(cluster.client()),
-        };
-        let labels = format!("{NAME_LABEL},{COMPONENT_LABEL}={CONTROLLER}");
-        let found = list_selected(&api, &ListParams::default().labels(&labels)).await;
-        let found = found.map_err(|outcome| Error::of("list the Deployments of the driver", outcome))?;
-        let of = |one: Deployment| Self {
-            namespace: one.namespace().unwrap_or_default(),
-            name: one.name_any(),
-            replicas: one.spec.and_then(|spec| spec.replicas).unwrap_or(1),
-        };
-        Ok(found.into_iter().map(of).collect())
-    }
-}
-
 impl NodeStatus {
-    /// The state of a node.
+    /// All nodes.
     ///
     /// # Errors
-    /// The API server does not respond, or forbids reading Nodes or CSINodes.
-    pub async fn read(cluster: &Cluster, driver: &DriverName, name: &str) -> Result<Self> {
-        let nodes: Api<Node> = Api::all(cluster.client());
-        let node = ask_optional(&format!("read the Node {name}"), nodes.get(name)).await?;
-        let registrations: Api<CSINode> = Api::all(cluster.client());
-        let step = format!("read the CSINode {name}");
-        let registered = ask_optional(&step, registrations.get(name)).await?;
-        Ok(Self {
-            name: name.to_owned(),
-            exists: node.is_some(),
-            not_ready: node.as_ref().and_then(node_not_ready),
-            is_registered: registered.is_some_and(|node| {
-                let mut drivers = node.spec.drivers.iter();
-                drivers.any(|one| one.name == driver.as_str())
-            }),
-        })
+    /// The API server does not respond, or forbids listing Nodes or CSINodes.
+    pub async fn list(cluster: &Cluster, driver: &DriverName) -> Result<Vec<Self>> {
+        let nodes = list::<Node>(&Api::all(cluster.client()), "nodes").await?;
+        let mut registered = list::<CSINode>(&Api::all(cluster.client()), "csinodes").await?;
+        registered.retain(|node| node.spec.drivers.iter().any(|row| row.name == driver.as_str()));
+        let registered: BTreeSet<_> = registered.iter().map(ResourceExt::name_any).collect();
+        let of = |node: Node| Self {
+            name: node.name_any(),
+            not_ready: node_not_ready(&node),
+            is_registered: registered.contains(&node.name_any()),
+            zone: node.labels().get(ZONE_KEY).cloned(),
+        };
+        Ok(nodes.into_iter().map(of).collect())
     }
 }
 
@@ -184,16 +148,4 @@ fn node_not_ready(node: &Node) -> Option<String> {
         message.unwrap_or_else(|| "no reason is given".to_owned())
     };
     (ready.status != "True").then(message)
-}
-
-/// The zones of all nodes; empty if a node has no zone.
-///
-/// # Errors
-/// The API server does not respond, or forbids listing Nodes.
-pub async fn node_zones(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let nodes: Api<Node> = Api::all(cluster.client());
-    let nodes = list_selected(&nodes, &ListParams::default()).await;
-    let nodes = nodes.map_err(|outcome| Error::of("list Nodes", outcome))?;
-    let zones = nodes.iter().map(|node| node.labels().get(ZONE_KEY).cloned());
-    Ok(zones.collect::<Option<_>>().unwrap_or_default())
 }

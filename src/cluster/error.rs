@@ -1,6 +1,6 @@
 //! Errors of the API server, with advice.
 
-use crate::base::Elapsed;
+use crate::base::{Elapsed, error_chain};
 
 /// A failed request. A `step` is what the request does, as a verb phrase; `words` are the API server's.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,38 @@ impl Error {
                 step,
                 source: Box::new(source),
             },
+        }
+    }
+}
+
+impl Error {
+    /// Whether nothing can be read: the API server is unreachable, or does not accept the credentials.
+    #[must_use]
+    pub fn is_general(&self) -> bool {
+        matches!(
+            self,
+            Self::Unauthorized { .. } | Self::TimedOut { .. } | Self::Api { .. }
+        )
+    }
+
+    /// The error with advice for the user of a kubeconfig. `Display` advises the operator of a pod.
+    #[must_use]
+    pub fn for_user(&self) -> String {
+        match self {
+            Self::Forbidden { step, words } => {
+                format!("cannot {step}: {words}. Grant the user of the kubeconfig this right")
+            }
+            Self::Unauthorized { step, words } => format!(
+                "cannot {step}: the API server does not accept the credentials: {words}. Renew those of the kubeconfig"
+            ),
+            Self::TimedOut { step } => {
+                format!("cannot {step}: no response in time. Check whether the API server is reachable")
+            }
+            Self::Api { step, source } => format!(
+                "cannot {step}: {}. Check whether the API server is reachable",
+                error_chain(source.as_ref())
+            ),
+            error => error_chain(error),
         }
     }
 }

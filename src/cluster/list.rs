@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::access::soon;
 use super::error::code;
+use super::{Error, Result};
 use crate::base::Elapsed;
 
 /// Objects per page, which limits the memory of parsing.
@@ -19,82 +20,16 @@ const TRIES: usize = 3;
 /// HTTP status of a page whose version the API server no longer has.
 const EXPIRED: u16 = 410;
 
-/// A list that is not complete.
-#[derive(Debug, thiserror::Error)]
-pub enum ListError {
-    #[error("cannot list {resource}: {message}. Grant the user of the kubeconfig `list` of {resource}")]
-    Forbidden { resource: String, message: String },
-    #[error(
-        "cannot list {resource}: the API server does not accept the credentials: {message}. Renew those of the kubeconfig"
-    )]
-    Unauthorized { resource: String, message: String },
-    #[error("cannot list {resource}: no response in time. Check whether the API server is reachable")]
-    TimedOut { resource: String },
-    #[error("cannot list {resource}: the API server responds with {code}: {message}")]
-    Rejected {
-        resource: String,
-        code: u16,
-        message: String,
-    },
-    #[error(
-        "cannot list {resource}: the API server has the group {group} without them. Install or upgrade all CRDs of snapshots"
-    )]
-    NotServed { resource: String, group: &'static str },
-    #[error("cannot list {resource}. Check whether the API server is reachable")]
-    Unreadable {
-        resource: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-}
-
-impl ListError {
-    /// Whether no list can be read: the API server is unreachable, or rejects the credentials.
-    #[must_use]
-    pub fn is_general(&self) -> bool {
-        match self {
-            Self::Unauthorized { .. } | Self::TimedOut { .. } | Self::Unreadable { .. } => true,
-            Self::Forbidden { .. } | Self::Rejected { .. } | Self::NotServed { .. } => false,
-        }
-    }
-
-    pub(super) fn new(resource: &str, outcome: Result<kube::Error, Elapsed>) -> Self {
-        let resource = resource.to_owned();
-        match outcome {
-            Err(Elapsed) => Self::TimedOut { resource },
-            Ok(kube::Error::Api(status)) => {
-                let (code, message) = (status.code, status.message);
-                match code {
-                    401 => Self::Unauthorized { resource, message },
-                    403 => Self::Forbidden { resource, message },
-                    _ => Self::Rejected {
-                        resource,
-                        code,
-                        message,
-                    },
-                }
-            }
-            Ok(source) => Self::Unreadable {
-                resource,
-                source: Box::new(source),
-            },
-        }
-    }
-}
-
-pub(super) async fn list<K>(api: &Api<K>, resource: &str) -> Result<Vec<K>, ListError>
+/// All objects.
+pub(super) async fn list<K>(api: &Api<K>, resource: &str) -> Result<Vec<K>>
 where
     K: Clone + Debug + DeserializeOwned,
 {
-    let all = list_selected(api, &ListParams::default()).await;
-    all.map_err(|outcome| ListError::new(resource, outcome))
+    list_selected(api, resource, &ListParams::default()).await
 }
 
 /// All objects that the selectors of these parameters select.
-pub(super) async fn list_selected<K>(
-    api: &Api<K>,
-    selectors: &ListParams,
-) -> Result<Vec<K>, Result<kube::Error, Elapsed>>
+pub(super) async fn list_selected<K>(api: &Api<K>, resource: &str, selectors: &ListParams) -> Result<Vec<K>>
 where
     K: Clone + Debug + DeserializeOwned,
 {
@@ -102,12 +37,14 @@ where
     loop {
         match pages(api, selectors.clone()).await {
             Err(Ok(error)) if code(&error) == Some(EXPIRED) && tries < TRIES => tries += 1,
-            outcome => return outcome,
+            outcome => return outcome.map_err(|outcome| Error::of(&format!("list {resource}"), outcome)),
         }
     }
 }
 
-async fn pages<K>(api: &Api<K>, selectors: ListParams) -> Result<Vec<K>, Result<kube::Error, Elapsed>>
+type Outcome<T> = std::result::Result<T, std::result::Result<kube::Error, Elapsed>>;
+
+async fn pages<K>(api: &Api<K>, selectors: ListParams) -> Outcome<Vec<K>>
 where
     K: Clone + Debug + DeserializeOwned,
 {

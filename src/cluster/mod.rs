@@ -24,10 +24,10 @@ pub mod token_review;
 pub mod volume_history;
 pub mod volume_zones;
 pub mod volumes;
+pub mod workload;
 
 pub use access::{Cluster, ConnectError};
 pub use error::Error;
-pub use list::ListError;
 
 /// The result of a call to the API server.
 pub type Result<T> = std::result::Result<T, Error>;

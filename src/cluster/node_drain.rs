@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 
 use super::access::ask;
 use super::follow::{WatchEvent, follow};
-use super::list::list_selected;
-use super::{Cluster, Error, Result};
+use super::list::list;
+use super::{Cluster, Result};
 use crate::model::DriverName;
 
 /// Taints of nodes that are drained or shut down: kubectl and Kubernetes, cluster autoscaler, Karpenter 1.x and 0.x.
@@ -63,8 +62,7 @@ fn is_drained(node: &Node) -> bool {
 pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -> Result<()> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
     let is_own = |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
-    let all = list_selected(&api, &ListParams::default()).await;
-    let all = all.map_err(|outcome| Error::of("list VolumeAttachments", outcome))?;
+    let all = list(&api, "VolumeAttachments").await?;
     let own = all.iter().filter(|one| is_own(one)).map(ResourceExt::name_any);
     let own: BTreeSet<String> = own.collect();
     tracing::info!(

@@ -5,12 +5,11 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim,
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
-use serde::de::DeserializeOwned;
 
 use super::access::ask;
-use super::list::list_selected;
+use super::list::{list, list_selected};
 use super::volume_zones::VolumeZones;
-use super::{Cluster, Error, Result};
+use super::{Cluster, Result};
 use crate::model::DriverName;
 
 /// Events of pods that concern volumes.
@@ -140,7 +139,7 @@ async fn of_volume(cluster: &Cluster, driver: &DriverName, volume: &str) -> Resu
     let found = match named {
         Some(found) => Some(found),
         None => {
-            let all = list("list PersistentVolumes", volumes, ListParams::default()).await?;
+            let all = list(&volumes, "persistentvolumes").await?;
             all.into_iter().find(|one| {
                 let csi = one.spec.as_ref().and_then(|spec| spec.csi.as_ref());
                 csi.is_some_and(|csi| csi.driver == driver.as_str() && csi.volume_handle == volume)
@@ -168,7 +167,7 @@ fn handle(volume: &PersistentVolume) -> Option<String> {
 
 async fn attachments(cluster: &Cluster, driver: &DriverName, name: &str) -> Result<Vec<VolumeAttachmentState>> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
-    let all = list("list VolumeAttachments", api, ListParams::default()).await?;
+    let all = list(&api, "volumeattachments").await?;
     let own = all.into_iter().filter(|one| {
         one.spec.attacher == driver.as_str() && one.spec.source.persistent_volume_name.as_deref() == Some(name)
     });
@@ -190,7 +189,7 @@ async fn attachments(cluster: &Cluster, driver: &DriverName, name: &str) -> Resu
 /// The pods that use the claim and have not terminated.
 async fn pods(cluster: &Cluster, namespace: &str, claim: &str) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(cluster.client(), namespace);
-    let all = list("list Pods", api, ListParams::default()).await?;
+    let all = list(&api, "pods").await?;
     let uses = |pod: &Pod| {
         let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_ref());
         volumes.into_iter().flatten().any(|volume| {
@@ -221,7 +220,7 @@ async fn events(cluster: &Cluster, namespace: Option<&str>, name: &str) -> Resul
         None => Api::all(cluster.client()),
     };
     let fields = ListParams::default().fields(&format!("involvedObject.name={name}"));
-    let events = list("list Events", api, fields).await?;
+    let events = list_selected(&api, "events", &fields).await?;
     Ok(events.into_iter().map(event).collect())
 }
 
@@ -244,13 +243,4 @@ fn event(event: Event) -> VolumeEvent {
         reason: event.reason.unwrap_or_default(),
         message: event.message.unwrap_or_default(),
     }
-}
-
-/// All objects that these parameters select.
-async fn list<K>(step: &str, api: Api<K>, selectors: ListParams) -> Result<Vec<K>>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let all = list_selected(&api, &selectors).await;
-    all.map_err(|outcome| Error::of(step, outcome))
 }

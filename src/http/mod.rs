@@ -23,7 +23,6 @@ pub(crate) use self::tls::Tls;
 use crate::base::Deadline;
 
 mod access;
-pub(crate) mod client;
 mod connections;
 mod disk_state;
 pub(crate) mod health;

@@ -28,12 +28,6 @@ const NOT_FOUND: &str = "not found; the pages are /healthz (liveness), /readyz (
 /// Key of the reason in the response for a volume without a history.
 const ERROR: &str = "error";
 
-/// Whether a response with the status 404 is one of this port.
-pub(super) fn is_not_found(text: &str) -> bool {
-    let reason = serde_json::from_str::<Value>(text).map(|page| page[ERROR].is_string());
-    text == NOT_FOUND || reason.unwrap_or(false)
-}
-
 /// The sources of the pages.
 #[derive(Debug)]
 pub(crate) struct Site {

@@ -44,6 +44,7 @@ pub mod stage;
 mod staged;
 pub mod stats;
 mod tool_slots;
+mod tool_versions;
 mod tools;
 pub mod unpublish;
 pub mod unstage;
@@ -67,6 +68,7 @@ pub use request::{
 };
 pub use resolve_error::ResolveError;
 pub use services::NodeServices;
+pub use tool_versions::tool_versions;
 pub use volume_inventory::StagedVolume;
 pub use volume_stats::{VolumeStats, VolumeUsage};
 

@@ -1,8 +1,14 @@
-//! The commands of operators. `explain` and `timeline` turn what was read into a typed report; `doctor` and `orphans`
-//! also read the cloud and Kubernetes, and change something only if asked to.
+//! The commands of operators, one folder each: its flags, what it reads, what it concludes, and the text. They change
+//! something only if asked to.
 
 pub mod bundle;
+mod cloud;
 pub mod doctor;
 pub mod explain;
+mod kubeconfig;
 pub mod orphans;
+mod process;
+mod process_client;
 pub mod timeline;
+
+pub use cloud::{CloudClient, Connect};

@@ -1,7 +1,7 @@
 //! `docs/reference/command-line.md` lists the flags of `--help`.
 
 use clap::{Arg, Command, CommandFactory};
-use diskplugin::cli::{Cli, OPERATOR_COMMANDS};
+use diskplugin::app::{Cli, OPERATOR_COMMANDS};
 
 use crate::page::{list_item, read};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Parser as _;
-use diskplugin::cli::{Cli, Role};
+use diskplugin::app::{Cli, Role};
 use serde_json::{Value, json};
 
 use crate::render::{Object, all, list, one, rendered, text, texts, variant};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::CommandFactory as _;
-use diskplugin::cli::{Cli, ControllerCli, NodeCli};
+use diskplugin::app::{Cli, ControllerCli, NodeCli};
 use diskplugin::model::instance_types::InstanceTypes;
 use serde_json::json;
 

@@ -14,10 +14,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("disk", &["ecs", "model", "base"]),
     ("node", &["linux", "model", "base"]),
     ("csi", &["disk", "node", "cluster", "model", "base"]),
-    // It explains classes with the parser of the driver, in csi.
-    ("ops", &["csi", "disk", "cluster", "model", "base"]),
     // Log lines, metrics, histories and traces, from the spans of calls in csi.
     ("telemetry", &["ecs", "csi", "model", "base"]),
+    // Settings are parsed into the types of those who need them.
+    ("cli", &["model", "base", "ecs", "csi", "telemetry"]),
+    // It explains classes with the parser of the driver, in csi. app passes the constructor of the cloud client.
+    ("ops", &["cli", "csi", "disk", "cluster", "ecs", "model", "base"]),
     // The pages, which show the state of all others.
     (
         "http",
@@ -51,10 +53,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "cli",
         ],
     ),
-    // Settings are parsed into the types of those who need them.
-    ("cli", &["model", "base", "ecs", "csi", "ops", "telemetry"]),
-    ("main", &["app", "cli"]),
-    ("bin", &["app", "cli"]),
+    ("main", &["app"]),
+    ("bin", &["app"]),
     ("lib", &[]),
 ];
 

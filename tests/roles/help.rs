@@ -1,88 +1,24 @@
 //! `--help` documents every flag.
 
-use crate::common::process::diskplugin;
+use clap::{Arg, Command, CommandFactory as _};
+use diskplugin::app::Cli;
 
-const SERVE: &str = "--driver-name --endpoint --drain-timeout --http-address --http-tls-cert-file --http-tls-key-file \
-    --log-format --log-level";
-const PLACE: &str = "--region --zone --metadata-endpoint --metadata-token-only";
-const CLOUD: &str = "--cluster-id";
-const ACCESS: &str = "--rate-limits --ecs-endpoint --network --signature --credentials \
-    --credentials-dir --oidc-role-arn --oidc-provider-arn --oidc-token-file --instance-role \
-    --assume-role-arn --assume-role-external-id --role-session-name --role-duration --sts-endpoint";
-const NODE: &str = "--node-id --max-volumes-per-node --instance-type --instance-types-file \
-    --instance-categories --tool-memory --kubelet-dir --state-dir \
-    --registration-dir --kubelet-socket";
-const KUBERNETES: &str = "--metrics-inventory-interval --list-volumes-published-nodes --status-page --http-authorization --http-kubeconfig --instance-types-config-map --events --startup-taint --metrics-orphans-interval --kubeconfig \
-    --leader-election --leader-election-identity --leader-election-lease-duration --leader-election-namespace \
-    --leader-election-renew-deadline --leader-election-retry-period --standby-socket";
-const EXPLAIN: &str = "--driver-name --size --live --output --log-format --log-level";
-const FAKE: &str = "--zones --nodes --seed --access-key-id --access-key-secret --create-delay \
-    --attach-delay --detach-delay --resize-delay --cut-delay --snapshot-delay --delete-delay \
-    --load-delay --latency --stale --stale-share --stale-jumping --throttle --out-of-stock --disk-quantity \
-    --never-attached --missing-is-error --parallel-attach --ram-role --metadata-token-required \
-    --back-with --device-dir --config";
+use crate::common::process::diskplugin;
 
 #[tokio::test]
 async fn the_help_of_a_role_documents_exactly_its_flags() {
-    let roles: [(&str, &[&str]); 11] = [
-        ("controller", &[SERVE, PLACE, ACCESS, CLOUD, KUBERNETES]),
-        ("node", &[SERVE, PLACE, NODE, "--device-dir --require-shared-mounts"]),
-        (
-            "all-in-one",
-            &[
-                SERVE,
-                PLACE,
-                ACCESS,
-                CLOUD,
-                NODE,
-                "--cloud --metrics-inventory-interval --list-volumes-published-nodes --status-page --http-authorization --http-kubeconfig",
-                FAKE,
-            ],
-        ),
-        ("explain", &[EXPLAIN, PLACE, ACCESS]),
-        (
-            "timeline",
-            &["--url --token-file --namespace --kubeconfig --context --driver-name --output --log-format --log-level"],
-        ),
-        (
-            "bundle",
-            &[
-                "--out --volume --since --url --token-file --namespace --kubeconfig --context --driver-name \
-                 --log-format --log-level",
-            ],
-        ),
-        (
-            "doctor",
-            &[
-                PLACE,
-                "--scope --output --driver-name --kubeconfig --context --kubelet-dir --state-dir --log-format --log-level",
-                ACCESS,
-            ],
-        ),
-        (
-            "orphans",
-            &[
-                PLACE,
-                ACCESS,
-                CLOUD,
-                "--driver-name --log-format --log-level --kubeconfig --context --min-age --class --output \
-                 --allow-unreferenced --delete --older-than --yes",
-            ],
-        ),
-        (
-            "pre-stop-hook",
-            &["--node-name --timeout --log-file --kubeconfig --driver-name --log-format --log-level"],
-        ),
-        ("mock-cloud", &["--listen --region --log-format --log-level", FAKE]),
-        ("demo", &["--fs-type --signature --keep --log-format --log-level"]),
-    ];
-    for (role, flags) in roles {
-        let ended = diskplugin([role, "--help"]).ended().await;
+    let command = Cli::command();
+    let of = |command: &Command| {
+        let names = command.get_arguments().filter_map(Arg::get_long);
+        names.map(|name| format!("--{name}")).collect::<Vec<_>>()
+    };
+    let everywhere = of(&command);
+    for role in command.get_subcommands() {
+        let ended = diskplugin([role.get_name(), "--help"]).ended().await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-        let mut wanted: Vec<_> = flags.iter().flat_map(|f| f.split_whitespace()).collect();
-        wanted.push("--help");
+        let mut wanted = [of(role), everywhere.clone(), vec!["--help".to_owned()]].concat();
         wanted.sort_unstable();
-        assert_eq!(shown(&ended.stdout), wanted, "{role}");
+        assert_eq!(shown(&ended.stdout), wanted, "{}", role.get_name());
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use diskplugin::cli::OPERATOR_COMMANDS;
+use diskplugin::app::OPERATOR_COMMANDS;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 

@@ -2,12 +2,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::app::cloud::CloudClient;
 use crate::app::controller::{disks, inventory, service};
 use crate::app::http;
-use crate::app::node::node;
+use crate::app::node::services;
 use crate::base::Tasks;
 use crate::cli;
 use crate::csi::node::Service;
@@ -18,7 +17,7 @@ use crate::http::health::{Health, NodeChecks};
 use crate::http::metrics::{ControllerGauges, Metrics, NodeGauges};
 use crate::http::status::StatusPage;
 use crate::http::{CloudDisks, Page, Site, serve};
-use crate::model::{Bytes, ClusterId, RegionId};
+use crate::model::{ClusterId, RegionId};
 use crate::node::NodeSettings;
 use crate::telemetry::Telemetry;
 
@@ -32,11 +31,8 @@ pub(crate) struct Driver {
     pub(crate) node: NodeSettings,
     pub(crate) telemetry: Telemetry,
     pub(crate) pages: cli::PageArgs,
-    /// How often volumes are counted for metrics.
-    pub(crate) metrics_inventory_interval: Option<Duration>,
-    pub(crate) list_volumes_published_nodes: bool,
-    /// Memory for filesystem tools; `None` derives it from the cgroup limit.
-    pub(crate) tool_memory: Option<Bytes>,
+    pub(crate) controller: cli::ControllerArgs,
+    pub(crate) node_args: cli::NodeArgs,
 }
 
 impl Driver {
@@ -51,10 +47,10 @@ impl Driver {
         let port = http::port(&http).await?;
         let authorizer = http::authorizer(&self.pages).await?;
         let zone = Some(self.node.zone.clone());
-        let node = node(self.node, driver_name.clone(), self.tool_memory);
+        let node = services(self.node, driver_name.clone(), &self.node_args);
         let tasks: Tasks = node.tasks().clone();
         let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
-        let interval = self.metrics_inventory_interval;
+        let interval = self.controller.metrics_inventory_interval.0;
         let access = self.cloud.access;
         let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
         let status = self.pages.status_page.then(|| -> Box<dyn Page> {
@@ -68,7 +64,7 @@ impl Driver {
         let controller_gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
         let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks)
-            .with_published_nodes(self.list_volumes_published_nodes);
+            .with_published_nodes(self.controller.list_volumes_published_nodes);
         let checks = NodeChecks {
             prerequisites: node.prerequisites.clone(),
             require_shared_mounts: false,

@@ -37,7 +37,7 @@ pub(super) async fn run(
         tracing::info!(endpoint, "fake cloud");
         let cluster = args.owner.cluster_id;
         let cloud = cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?;
-        cloud.access.rate_limiter.configure(cloud::limits(&args.cloud)?);
+        cloud.access.rate_limiter.configure(args.cloud.limits()?);
         let driver = Driver {
             server: args.server,
             cloud,
@@ -49,19 +49,18 @@ pub(super) async fn run(
                 id: own.id.parse()?,
                 zone: own.zone.parse()?,
                 max_volumes,
-                categories: args.node.instance_categories,
+                categories: args.node.instance_categories.clone(),
                 instance_types: InstanceTypeSource {
-                    file: args.node.instance_types_file,
-                    instance_type: args.node.instance_type,
+                    file: args.node.instance_types_file.clone(),
+                    instance_type: args.node.instance_type.clone(),
                 },
-                kubelet_dir: args.node.directories.kubelet_dir,
-                state_dir: args.node.directories.state_dir,
+                kubelet_dir: args.node.directories.kubelet_dir.clone(),
+                state_dir: args.node.directories.state_dir.clone(),
             },
             telemetry,
             pages: args.pages,
-            metrics_inventory_interval: args.metrics_inventory_interval.0,
-            list_volumes_published_nodes: args.list_volumes_published_nodes,
-            tool_memory: args.node.tool_memory,
+            controller: args.controller,
+            node_args: args.node,
         };
         driver.serve(stop).await
     };

@@ -3,11 +3,9 @@
 use std::future::Future;
 
 use self::driver::Driver;
-use super::controller::owner;
-use super::location::Location;
-use super::node::{MAX_VOLUMES, max_volumes, registration};
+use super::node::{MAX_VOLUMES, instance_types, max_volumes, registration};
 use super::{cloud, signal};
-use crate::cli::{self, CloudKind};
+use crate::cli::{self, CloudKind, Location};
 use crate::node::NodeSettings;
 use crate::telemetry::Telemetry;
 
@@ -32,11 +30,10 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
     let registration = location.checked(registration(&args.node, &args.server));
     let region = location.region(args.location.region.clone()).await;
     let zone = location.zone(args.location.zone.clone()).await;
-    let id = location.node(args.node.node_id).await;
-    let instance_types = location
-        .instance_type_source(args.node.instance_type, args.node.instance_types_file)
-        .await;
-    let cluster = owner(args.owner, &mut location);
+    let id = location.node(args.node.node_id.clone()).await;
+    let (instance_type, file) = (args.node.instance_type.clone(), args.node.instance_types_file.clone());
+    let instance_types = instance_types(&mut location, instance_type, file).await;
+    let cluster = args.owner.id(&mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
         return Err(location.into_error().into());
     };
@@ -53,17 +50,16 @@ async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Outpu
             id,
             zone,
             max_volumes,
-            categories: args.node.instance_categories,
+            categories: args.node.instance_categories.clone(),
             instance_types,
             device_dir: None,
-            kubelet_dir: args.node.directories.kubelet_dir,
-            state_dir: args.node.directories.state_dir,
+            kubelet_dir: args.node.directories.kubelet_dir.clone(),
+            state_dir: args.node.directories.state_dir.clone(),
         },
         telemetry,
         pages: args.pages,
-        metrics_inventory_interval: args.metrics_inventory_interval.0,
-        list_volumes_published_nodes: args.list_volumes_published_nodes,
-        tool_memory: args.node.tool_memory,
+        controller: args.controller,
+        node_args: args.node,
     };
     driver.serve(stop).await
 }

@@ -3,11 +3,10 @@
 mod select;
 
 use ecs::credential::Environment;
-use ecs::metadata::{Metadata, MetadataError};
+use ecs::metadata::Metadata;
 use ecs::{ServerClock, endpoint};
 
-use super::invalid_settings::InvalidSettings;
-use crate::cli;
+use crate::cli::{self, InvalidSettings, is_on, variable};
 use crate::model::RegionId;
 pub(crate) use select::Selected;
 use select::{AssumeRole, Oidc, SelectError, Sources, select};
@@ -57,22 +56,4 @@ pub(crate) fn selected(
         SelectError::Setting(problem) => InvalidSettings(vec![problem]).into(),
         error @ (SelectError::Sts(_) | SelectError::Metadata(_)) => error.into(),
     })
-}
-
-impl cli::LocationArgs {
-    pub(crate) fn metadata(&self) -> Result<Metadata, MetadataError> {
-        let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
-        Metadata::new(&self.metadata_endpoint, !token_only)
-    }
-}
-
-/// An environment variable; an empty value is `None`.
-fn variable(name: &str) -> Option<String> {
-    let value = std::env::var(name).ok()?;
-    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
-}
-
-/// Whether a switch of the vendor's SDKs is on: they accept only `true`.
-fn is_on(name: &str) -> bool {
-    variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }

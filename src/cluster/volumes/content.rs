@@ -5,9 +5,9 @@ use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 
 use super::object::{Content, ContentKind};
-use crate::cluster::Cluster;
-use crate::cluster::access::soon;
-use crate::cluster::list::{ListError, list};
+use crate::cluster::access::ask;
+use crate::cluster::list::list;
+use crate::cluster::{Cluster, Error, Result};
 
 /// A CRD of contents, and the fields that differ.
 struct Crd {
@@ -61,7 +61,7 @@ const CRDS: [Crd; 2] = [
 ];
 
 /// All contents with the names of their drivers.
-pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Content)>, ListError> {
+pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Content)>> {
     let mut contents = Vec::new();
     for crd in &CRDS {
         let resource = match served(cluster, crd).await? {
@@ -69,8 +69,12 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
             Served::NoGroup => continue,
             // As after an incomplete upgrade of the CRDs: the objects may exist.
             Served::NoResource => {
-                let (resource, group) = (crd.plural.to_owned(), crd.group);
-                return Err(ListError::NotServed { resource, group });
+                let step = format!(
+                    "list {}: the API server has the group {} without them",
+                    crd.plural, crd.group
+                );
+                let todo = "install or upgrade all CRDs of snapshots";
+                return Err(Error::Missing { step, advice: todo });
             }
         };
         let api: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);
@@ -81,7 +85,7 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
 }
 
 /// The CRDs that are installed.
-pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>, ListError> {
+pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>> {
     let mut names = Vec::new();
     for crd in &CRDS {
         if let Served::Resource(_) = served(cluster, crd).await? {
@@ -93,21 +97,16 @@ pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>, Li
 
 /// The resource in the preferred version of its group, or else in the first one that has it. A list that responds with
 /// 404 would not distinguish a CRD that is not installed from a wrong URL.
-async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served, ListError> {
+async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served> {
     let client = cluster.client();
-    let failed = |outcome| ListError::new("the API groups", outcome);
-    let groups = soon().bound(client.list_api_groups()).await;
-    let groups = groups.map_err(|late| failed(Err(late)))?;
-    let groups = groups.map_err(|error| failed(Ok(error)))?;
+    let groups = ask("list the API groups", client.list_api_groups()).await?;
     let mut groups = groups.groups.into_iter();
     let Some(group) = groups.find(|group| group.name == crd.group) else {
         return Ok(Served::NoGroup);
     };
     for version in group.preferred_version.into_iter().chain(group.versions) {
         let resources = client.list_api_group_resources(&version.group_version);
-        let resources = soon().bound(resources).await;
-        let resources = resources.map_err(|late| failed(Err(late)))?;
-        let resources = resources.map_err(|error| failed(Ok(error)))?;
+        let resources = ask("list the API groups", resources).await?;
         if resources.resources.iter().any(|one| one.name == crd.plural) {
             return Ok(Served::Resource(ApiResource {
                 group: crd.group.to_owned(),

@@ -7,7 +7,7 @@ use k8s_openapi::api::storage::v1::{CSINode, VolumeAttachment};
 use kube::Api;
 
 use super::list::list;
-use super::{Cluster, ListError};
+use super::{Cluster, Result};
 use crate::model::DriverName;
 
 mod content;
@@ -23,7 +23,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If any list fails or is incomplete. Snapshot CRDs may be missing.
-    pub async fn read_volumes(&self, driver: &DriverName) -> Result<Volumes, ListError> {
+    pub async fn read_volumes(&self, driver: &DriverName) -> Result<Volumes> {
         let driver = driver.as_str();
         let mut read = Volumes::default();
         for object in list::<PersistentVolume>(&self.all(), "persistentvolumes").await? {
@@ -60,7 +60,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If the API groups cannot be read.
-    pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>, ListError> {
+    pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>> {
         content::installed(self).await
     }
 

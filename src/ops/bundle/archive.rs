@@ -12,7 +12,7 @@ use super::manifest::{Manifest, Member, Missing};
 /// The directory of all members.
 const ROOT: &str = "diskplugin-bundle";
 
-pub struct Archive<W: Write> {
+pub(super) struct Archive<W: Write> {
     builder: tar::Builder<GzEncoder<W>>,
     manifest: Manifest,
 }
@@ -24,8 +24,7 @@ impl<W: Write> std::fmt::Debug for Archive<W> {
 }
 
 impl<W: Write> Archive<W> {
-    #[must_use]
-    pub fn new(writer: W, now: Timestamp) -> Self {
+    pub(super) fn new(writer: W, now: Timestamp) -> Self {
         Self {
             builder: tar::Builder::new(GzEncoder::new(writer, Compression::default())),
             manifest: Manifest {
@@ -37,9 +36,7 @@ impl<W: Write> Archive<W> {
         }
     }
 
-    /// # Errors
-    /// The archive cannot be written.
-    pub fn add(&mut self, name: &str, source: &str, content: &str) -> io::Result<()> {
+    pub(super) fn add(&mut self, name: &str, source: &str, content: &str) -> io::Result<()> {
         self.append(name, content)?;
         self.manifest.members.push(Member {
             name: name.to_owned(),
@@ -49,37 +46,29 @@ impl<W: Write> Archive<W> {
         Ok(())
     }
 
-    /// # Errors
-    /// The archive cannot be written.
-    pub fn add_json(&mut self, name: &str, source: &str, content: &Value) -> io::Result<()> {
+    pub(super) fn add_json(&mut self, name: &str, source: &str, content: &Value) -> io::Result<()> {
         self.add(name, source, &format!("{content:#}"))
     }
 
     /// Records a source that could not be read.
-    pub fn add_missing(&mut self, source: &str, reason: &str) {
+    pub(super) fn add_missing(&mut self, source: &str, reason: &str) {
         self.manifest.missing.push(Missing {
             source: source.to_owned(),
             reason: reason.to_owned(),
         });
     }
-
-    #[must_use]
-    pub fn members(&self) -> usize {
+    pub(super) fn members(&self) -> usize {
         self.manifest.members.len()
     }
 
     /// One line for each source that could not be read.
-    #[must_use]
-    pub fn missing(&self) -> Vec<String> {
+    pub(super) fn missing(&self) -> Vec<String> {
         let missing = self.manifest.missing.iter();
         missing.map(|one| format!("{}: {}", one.source, one.reason)).collect()
     }
 
     /// Writes the manifest and the end of the archive.
-    ///
-    /// # Errors
-    /// The archive cannot be written.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub(super) fn finish(mut self) -> io::Result<W> {
         let manifest = serde_json::to_string_pretty(&self.manifest)?;
         self.append("manifest.json", &manifest)?;
         self.builder.into_inner()?.finish()
@@ -97,8 +86,7 @@ impl<W: Write> Archive<W> {
 }
 
 /// A part of a member's name, from a name of something else.
-#[must_use]
-pub fn file_name(text: &str) -> String {
+pub(super) fn file_name(text: &str) -> String {
     let is_kept = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = text.chars().map(|c| if is_kept(c) { c } else { '_' }).collect();
     match name.trim_matches('.') {

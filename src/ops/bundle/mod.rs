@@ -1,10 +1,15 @@
 //! `diskplugin bundle`: one archive for a report of a defect. It contains only what is known to hold no secret.
 
 mod archive;
+mod collect;
+mod file;
+mod flags;
 mod manifest;
 mod object;
+mod pages;
 mod pod;
+mod run;
+mod settings;
 
-pub use archive::{Archive, file_name};
-pub use object::{event, included, is_of_driver, uses_volume};
-pub use pod::{Settings, is_of_chart, pod};
+pub use flags::Flags;
+pub use run::run;

@@ -6,143 +6,42 @@ use serde_json::{Map, Value};
 pub(super) const NOT_INCLUDED: &str = "[not included]";
 
 /// The fields that are included, of all kinds: paths with `~1` for a slash in a name, through each element of an array.
-const FIELDS: &[&str] = &[
-    "gitVersion",
-    "platform",
-    "metadata/name",
-    "metadata/namespace",
-    "metadata/uid",
-    "metadata/creationTimestamp",
-    "metadata/deletionTimestamp",
-    "metadata/finalizers",
-    "metadata/annotations/pv.kubernetes.io~1bind-completed",
-    "metadata/annotations/pv.kubernetes.io~1bound-by-controller",
-    "metadata/annotations/pv.kubernetes.io~1migrated-to",
-    "metadata/annotations/pv.kubernetes.io~1provisioned-by",
-    "metadata/annotations/snapshot.storage.kubernetes.io~1is-default-class",
-    "metadata/annotations/storageclass.kubernetes.io~1is-default-class",
-    "metadata/annotations/volume.beta.kubernetes.io~1storage-provisioner",
-    "metadata/annotations/volume.kubernetes.io~1selected-node",
-    "metadata/annotations/volume.kubernetes.io~1storage-provisioner",
-    "metadata/annotations/volume.kubernetes.io~1storage-resizer",
-    // Classes.
-    "provisioner",
-    "driver",
-    "driverName",
-    "parameters",
-    "mountOptions",
-    "reclaimPolicy",
-    "deletionPolicy",
-    "allowVolumeExpansion",
-    "volumeBindingMode",
-    "allowedTopologies",
-    // CSIDriver and CSINode.
-    "spec/attachRequired",
-    "spec/fsGroupPolicy",
-    "spec/nodeAllocatableUpdatePeriodSeconds",
-    "spec/podInfoOnMount",
-    "spec/requiresRepublish",
-    "spec/seLinuxMount",
-    "spec/storageCapacity",
-    "spec/volumeLifecycleModes",
-    "spec/drivers/name",
-    "spec/drivers/nodeID",
-    "spec/drivers/topologyKeys",
-    "spec/drivers/allocatable",
-    // PersistentVolume and PersistentVolumeClaim.
-    "spec/accessModes",
-    "spec/capacity",
-    "spec/claimRef/namespace",
-    "spec/claimRef/name",
-    "spec/claimRef/uid",
-    "spec/csi/driver",
-    "spec/csi/fsType",
-    "spec/csi/readOnly",
-    "spec/csi/volumeAttributes",
-    "spec/csi/volumeHandle",
-    "spec/dataSource",
-    "spec/dataSourceRef",
-    "spec/mountOptions",
-    "spec/nodeAffinity",
-    "spec/persistentVolumeReclaimPolicy",
-    "spec/resources",
-    "spec/selector",
-    "spec/storageClassName",
-    "spec/volumeAttributesClassName",
-    "spec/volumeMode",
-    "spec/volumeName",
-    "status/accessModes",
-    "status/allocatedResourceStatuses",
-    "status/allocatedResources",
-    "status/capacity",
-    "status/conditions",
-    "status/currentVolumeAttributesClassName",
-    "status/lastPhaseTransitionTime",
-    "status/message",
-    "status/modifyVolumeStatus",
-    "status/phase",
-    "status/reason",
-    // VolumeAttachment.
-    "spec/attacher",
-    "spec/nodeName",
-    "spec/source/persistentVolumeName",
-    "status/attached",
-    "status/attachError",
-    "status/attachmentMetadata",
-    "status/detachError",
-    // Event.
-    "action",
-    "count",
-    "eventTime",
-    "firstTimestamp",
-    "involvedObject/fieldPath",
-    "involvedObject/kind",
-    "involvedObject/name",
-    "involvedObject/namespace",
-    "lastTimestamp",
-    "message",
-    "reason",
-    "related",
-    "reportingComponent",
-    "reportingInstance",
-    "series",
-    "source",
-    "type",
-];
+const FIELDS: &str = "
+    gitVersion platform metadata/name metadata/namespace metadata/uid metadata/creationTimestamp
+    metadata/deletionTimestamp metadata/finalizers metadata/annotations/pv.kubernetes.io~1bind-completed
+    metadata/annotations/pv.kubernetes.io~1bound-by-controller metadata/annotations/pv.kubernetes.io~1migrated-to
+    metadata/annotations/pv.kubernetes.io~1provisioned-by
+    metadata/annotations/snapshot.storage.kubernetes.io~1is-default-class
+    metadata/annotations/storageclass.kubernetes.io~1is-default-class
+    metadata/annotations/volume.beta.kubernetes.io~1storage-provisioner
+    metadata/annotations/volume.kubernetes.io~1selected-node
+    metadata/annotations/volume.kubernetes.io~1storage-provisioner
+    metadata/annotations/volume.kubernetes.io~1storage-resizer provisioner driver driverName parameters mountOptions
+    reclaimPolicy deletionPolicy allowVolumeExpansion volumeBindingMode allowedTopologies spec/attachRequired
+    spec/fsGroupPolicy spec/nodeAllocatableUpdatePeriodSeconds spec/podInfoOnMount spec/requiresRepublish
+    spec/seLinuxMount spec/storageCapacity spec/volumeLifecycleModes spec/drivers/name spec/drivers/nodeID
+    spec/drivers/topologyKeys spec/drivers/allocatable spec/accessModes spec/capacity spec/claimRef/namespace
+    spec/claimRef/name spec/claimRef/uid spec/csi/driver spec/csi/fsType spec/csi/readOnly spec/csi/volumeAttributes
+    spec/csi/volumeHandle spec/dataSource spec/dataSourceRef spec/mountOptions spec/nodeAffinity
+    spec/persistentVolumeReclaimPolicy spec/resources spec/selector spec/storageClassName
+    spec/volumeAttributesClassName spec/volumeMode spec/volumeName status/accessModes
+    status/allocatedResourceStatuses status/allocatedResources status/capacity status/conditions
+    status/currentVolumeAttributesClassName status/lastPhaseTransitionTime status/message status/modifyVolumeStatus
+    status/phase status/reason spec/attacher spec/nodeName spec/source/persistentVolumeName status/attached
+    status/attachError status/attachmentMetadata status/detachError action count eventTime firstTimestamp
+    involvedObject/fieldPath involvedObject/kind involvedObject/name involvedObject/namespace lastTimestamp message
+    reason related reportingComponent reportingInstance series source type
+";
 
 /// Parameters of classes and attributes of volumes whose values are included; tags are not.
-const PARAMETERS: &[&str] = &[
-    "blockSize",
-    "burstingEnabled",
-    "bytesPerInode",
-    "csi.storage.k8s.io/fstype",
-    "deletionPolicy",
-    "discard",
-    "encrypted",
-    "fsck",
-    "fsType",
-    "inodeSize",
-    "kmsKeyId",
-    "label",
-    "mkfsOptions",
-    "multiAttach",
-    "partition",
-    "performanceLevel",
-    "projectQuota",
-    "provisionedIops",
-    "readOnly",
-    "regionId",
-    "resourceGroupId",
-    "retentionDays",
-    "storage.kubernetes.io/csiProvisionerIdentity",
-    "sysConfig",
-    "type",
-    "zoneId",
-];
+const PARAMETERS: &str = "
+    blockSize burstingEnabled bytesPerInode csi.storage.k8s.io/fstype deletionPolicy discard encrypted fsck fsType
+    inodeSize kmsKeyId label mkfsOptions multiAttach partition performanceLevel projectQuota provisionedIops readOnly
+    regionId resourceGroupId retentionDays storage.kubernetes.io/csiProvisionerIdentity sysConfig type zoneId
+";
 
 /// Whether a class, CSIDriver or CSINode is of the driver.
-#[must_use]
-pub fn is_of_driver(object: &Value, driver: &str) -> bool {
+pub(super) fn is_of_driver(object: &Value, driver: &str) -> bool {
     let direct = ["/provisioner", "/driver", "/metadata/name"];
     let is_named = |path: &&str| object.pointer(path).and_then(Value::as_str) == Some(driver);
     let rows = object.pointer("/spec/drivers").and_then(Value::as_array);
@@ -151,24 +50,25 @@ pub fn is_of_driver(object: &Value, driver: &str) -> bool {
 }
 
 /// Whether a VolumeAttachment is of this PersistentVolume.
-#[must_use]
-pub fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) -> bool {
+pub(super) fn uses_volume(attachment: &Value, driver: &str, persistent_volume: &str) -> bool {
     let spec = &attachment["spec"];
     spec["attacher"] == driver && spec["source"]["persistentVolumeName"] == persistent_volume
 }
 
 /// The object with the fields that hold no secret.
-#[must_use]
-pub fn included(object: &Value) -> Value {
+pub(super) fn included(object: &Value) -> Value {
     let mut chosen = Value::Object(Map::new());
-    for field in FIELDS {
+    for field in FIELDS.split_whitespace() {
         let path: Vec<String> = field.split('/').map(|name| name.replace("~1", "/")).collect();
         copy(object, &path, &mut chosen);
     }
     for pointer in ["/parameters", "/spec/csi/volumeAttributes"] {
         if let Some(Value::Object(parameters)) = chosen.pointer_mut(pointer) {
             for (name, value) in parameters {
-                if !PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                if !PARAMETERS
+                    .split_whitespace()
+                    .any(|known| known.eq_ignore_ascii_case(name))
+                {
                     *value = NOT_INCLUDED.into();
                 }
             }
@@ -179,8 +79,7 @@ pub fn included(object: &Value) -> Value {
 
 /// The event; its message only if it is about one of the pods, or about a workload, whose name begins those of its
 /// pods.
-#[must_use]
-pub fn event(object: &Value, pods: &[String]) -> Value {
+pub(super) fn event(object: &Value, pods: &[String]) -> Value {
     let mut event = included(object);
     let subject = object.pointer("/involvedObject/name").and_then(Value::as_str);
     let is_known = |subject: &str| pods.iter().any(|pod| pod.starts_with(subject));

@@ -27,12 +27,13 @@ const SIDECARS: &[&str] = &[
 
 /// Settings of the driver that hold no secret.
 #[derive(Debug, Default)]
-pub struct Settings {
+pub(super) struct Settings {
     /// The words that are neither flags nor their values, such as `controller`.
-    pub roles: BTreeSet<String>,
+    pub(super) roles: BTreeSet<String>,
     /// Flags that take a value, without `--`.
-    pub flags: BTreeSet<String>,
-    pub variables: BTreeSet<String>,
+    pub(super) flags: BTreeSet<String>,
+    /// Environment variables.
+    pub(super) variables: BTreeSet<String>,
 }
 
 impl Settings {
@@ -42,16 +43,12 @@ impl Settings {
 }
 
 /// Whether the container is one of the chart, whose flags and logs are included.
-#[must_use]
-pub fn is_of_chart(container: &str) -> bool {
+pub(super) fn is_of_chart(container: &str) -> bool {
     DRIVER.contains(&container) || SIDECARS.contains(&container)
 }
 
 /// The pod as it is included.
-///
-/// # Errors
-/// It cannot be serialized.
-pub fn pod(report: &PodReport, settings: &Settings) -> serde_json::Result<Value> {
+pub(super) fn pod(report: &PodReport, settings: &Settings) -> serde_json::Result<Value> {
     let mut report = report.clone();
     for container in &mut report.containers {
         restrict(container, settings);

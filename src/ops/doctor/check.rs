@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// Names in a text before it is truncated.
+const MOST_NAMES: usize = 5;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -65,21 +68,28 @@ impl Check {
     }
 }
 
+/// The first of these names, and how many more there are.
+pub(super) fn first(names: &[&str]) -> String {
+    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
+    match more.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// All checks, in the order in which they ran.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    pub checks: Vec<Check>,
+pub(super) struct Report {
+    pub(super) checks: Vec<Check>,
 }
 
 impl Report {
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.checks.iter().any(|check| check.status == Status::Failed)
     }
 
     /// The number of checks with this status.
-    #[must_use]
-    pub fn count(&self, status: Status) -> usize {
+    pub(super) fn count(&self, status: Status) -> usize {
         let checks = self.checks.iter();
         checks.filter(|check| check.status == status).count()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::check::{Check, Status};
+use super::check::{Check, Status, first};
 use crate::base::clock::describe_difference;
 use crate::base::{Deadline, error_chain};
 use crate::disk::{Access, ActionAccess, PermissionProbe};
@@ -22,22 +22,21 @@ const SKEW_FAILURE: SignedDuration = SignedDuration::from_secs(300);
 
 const DELETED_WITH_INSTANCE: &str = "cloud/delete-with-instance";
 
-/// Names in a text before it is truncated.
-const MOST_NAMES: usize = 5;
-
 /// Actions without which volumes still work.
-const OPTIONAL: [(&str, &str); 11] = [
+const OPTIONAL: [(&str, &str); 7] = [
     (
         "DescribeAvailableResource",
         "the stock is unknown, and disks are requested also where they are out of stock",
     ),
     ("DescribeDisksFullStatus", "the health of disks is not reported"),
-    ("CreateSnapshot", "snapshots and clones do not work"),
-    ("DeleteSnapshot", "snapshots and clones do not work"),
-    ("DescribeSnapshots", "snapshots and clones do not work"),
-    ("CreateSnapshotGroup", "group snapshots do not work"),
-    ("DeleteSnapshotGroup", "group snapshots do not work"),
-    ("DescribeSnapshotGroups", "group snapshots do not work"),
+    (
+        "CreateSnapshot DeleteSnapshot DescribeSnapshots",
+        "snapshots and clones do not work",
+    ),
+    (
+        "CreateSnapshotGroup DeleteSnapshotGroup DescribeSnapshotGroups",
+        "group snapshots do not work",
+    ),
     ("ModifyDiskSpec", "a VolumeAttributesClass cannot change disks"),
     (
         "ModifyDiskAttribute",
@@ -47,7 +46,7 @@ const OPTIONAL: [(&str, &str); 11] = [
 ];
 
 /// Calls the cloud and checks its responses, after `local_ahead` reads the difference of the clocks.
-pub async fn check(
+pub(super) async fn check(
     probe: &PermissionProbe,
     zone: Option<&ZoneId>,
     local_ahead: impl FnOnce() -> Option<SignedDuration>,
@@ -95,28 +94,22 @@ pub async fn check(
 }
 
 /// Judges the attached disks of clusters that are deleted with their instances.
-#[must_use]
-pub fn deleted_with_instance(disks: &[DiskId]) -> Check {
+pub(super) fn deleted_with_instance(disks: &[DiskId]) -> Check {
     if disks.is_empty() {
         let found = "no volume is deleted with the instance that it is attached to";
         return Check::ok(DELETED_WITH_INSTANCE, found);
     }
     let names: Vec<_> = disks.iter().map(DiskId::as_str).collect();
-    let (shown, more) = names.split_at(names.len().min(MOST_NAMES));
-    let mut found = format!(
+    let found = format!(
         "volumes that are deleted with the instance that they are attached to: {}",
-        shown.join(", ")
+        first(&names)
     );
-    if !more.is_empty() {
-        found += &format!(" and {} more", more.len());
-    }
     let advice = "disable the release of these disks with their instance in the console";
     Check::warning(DELETED_WITH_INSTANCE, found, advice)
 }
 
 /// Judges the difference between the clocks.
-#[must_use]
-pub fn clock(local_ahead: Option<SignedDuration>) -> Check {
+pub(super) fn clock(local_ahead: Option<SignedDuration>) -> Check {
     let name = "cloud/clock";
     let Some(ahead) = local_ahead else {
         return Check::skipped(name, "no response with a Date header");
@@ -146,7 +139,9 @@ fn permission(row: &ActionAccess) -> Check {
             ),
         ),
         Access::Denied(reason) => {
-            let optional = OPTIONAL.iter().find(|(action, _)| *action == row.action);
+            let optional = OPTIONAL
+                .iter()
+                .find(|(actions, _)| actions.split(' ').any(|one| one == row.action));
             let (status, effect) = match optional {
                 Some((_, effect)) => (Status::Warning, *effect),
                 None => (Status::Failed, "volumes do not work"),
@@ -161,8 +156,7 @@ fn permission(row: &ActionAccess) -> Check {
 }
 
 /// What the zones offer, and whether the requested one is among them.
-#[must_use]
-pub fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
+pub(super) fn stock(zones: &[ZoneStock], wanted: Option<&ZoneId>) -> Vec<Check> {
     let mut checks = Vec::new();
     if zones.is_empty() {
         let reason = "the cloud lists no zones";
@@ -261,7 +255,10 @@ mod tests {
         };
         let all = actions(include_str!("../../../deploy/ram-policies/controller.json"));
         let small = actions(include_str!("../../../deploy/ram-policies/volumes-only.json"));
-        let mut optional = std::collections::BTreeSet::from(OPTIONAL.map(|(action, _)| action));
+        let mut optional = OPTIONAL
+            .iter()
+            .flat_map(|(actions, _)| actions.split(' '))
+            .collect::<std::collections::BTreeSet<_>>();
         // Every cluster profits from them, but no call needs them.
         assert!(optional.remove("DescribeAvailableResource"));
         assert!(optional.remove("DescribeDisksFullStatus"));

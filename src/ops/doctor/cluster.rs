@@ -1,16 +1,13 @@
 //! Checks of Kubernetes: the objects of an installation, and what they miss.
 
-use super::check::Check;
-use crate::base::error_chain;
-use crate::cluster::Cluster;
-use crate::cluster::ListError;
-use crate::cluster::inspection::{CsiDriverSpec, DefaultClass, NodeRegistration, Workload};
+use super::check::{Check, first};
+use crate::cluster::driver_status::NodeStatus;
+use crate::cluster::inspection::{CsiDriverSpec, DefaultClass};
+use crate::cluster::workload::Workload;
+use crate::cluster::{Cluster, Error, Result};
 use crate::model::DriverName;
 
 const INSTALL: &str = "install the chart (docs/guides/install.md)";
-
-/// Names in a text before it is truncated.
-const MOST_NAMES: usize = 5;
 
 /// The cluster-wide rights of the controller's ServiceAccount that no value of the chart disables: API group, resource
 /// and verbs.
@@ -35,12 +32,12 @@ const RIGHTS: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// Reads the cluster and judges it. The rights are those of a ServiceAccount if this is a pod.
-pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
+pub(super) async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<Check> {
     let own = cluster.csi_driver(driver).await;
     if let Err(error) = &own
         && error.is_general()
     {
-        return vec![no_access(error_chain(error))];
+        return vec![no_access(error.for_user())];
     }
     let mut checks = vec![
         judged("cluster/csidriver", own, |spec| csi_driver(driver, spec.as_ref())),
@@ -48,11 +45,13 @@ pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<
             snapshot_crds(&crds)
         }),
     ];
-    match cluster.workloads(driver).await {
-        Ok(found) => checks.extend(workloads(driver, &found)),
-        Err(error) => checks.push(unread("cluster/workloads", &error)),
+    let deployments = Workload::deployments(cluster, driver, None).await;
+    let daemon_sets = Workload::daemon_sets(cluster, driver).await;
+    for (kind, found) in [("Deployment", deployments), ("DaemonSet", daemon_sets)] {
+        let name = format!("cluster/{}", kind.to_lowercase());
+        checks.push(judged(&name, found, |found| workload(driver, kind, &name, &found)));
     }
-    match cluster.registrations(driver).await {
+    match NodeStatus::list(cluster, driver).await {
         Ok(nodes) => checks.extend(registrations(driver, &nodes)),
         Err(error) => checks.push(unread("cluster/nodes", &error)),
     }
@@ -66,21 +65,20 @@ pub async fn check(cluster: &Cluster, driver: &DriverName, is_pod: bool) -> Vec<
 }
 
 /// The result if nothing of the cluster can be read.
-#[must_use]
-pub fn no_access(reason: String) -> Check {
+pub(super) fn no_access(reason: String) -> Check {
     let advice = "correct the kubeconfig, or name another with --kubeconfig or --context";
     Check::failed("cluster/access", reason, advice)
 }
 
-fn judged<T>(name: &str, read: Result<T, ListError>, judge: impl FnOnce(T) -> Check) -> Check {
+fn judged<T>(name: &str, read: Result<T>, judge: impl FnOnce(T) -> Check) -> Check {
     match read {
         Ok(found) => judge(found),
         Err(error) => unread(name, &error),
     }
 }
 
-fn unread(name: &str, error: &ListError) -> Check {
-    Check::skipped(name, error_chain(error))
+fn unread(name: &str, error: &Error) -> Check {
+    Check::skipped(name, error.for_user())
 }
 
 fn csi_driver(driver: &DriverName, spec: Option<&CsiDriverSpec>) -> Check {
@@ -115,30 +113,24 @@ fn snapshot_crds(crds: &[&str]) -> Check {
     }
 }
 
-/// The workloads, their images, and drivers of the same name.
-fn workloads(driver: &DriverName, found: &[Workload]) -> Vec<Check> {
-    ["Deployment", "DaemonSet"]
-        .into_iter()
-        .map(|kind| {
-            let name = format!("cluster/{}", kind.to_lowercase());
-            let of_kind: Vec<_> = found.iter().filter(|one| one.kind == kind).collect();
-            match of_kind.as_slice() {
-                [] => Check::failed(name, format!("no {kind} has --driver-name={driver}"), INSTALL),
-                [one] => Check::ok(name, format!("{}: {}", one.name, one.images.join(", "))),
-                several => {
-                    let names: Vec<_> = several.iter().map(|one| one.name.as_str()).collect();
-                    Check::failed(
-                        name,
-                        format!("several {kind}s have --driver-name={driver}: {}", names.join(", ")),
-                        "remove one, or give it another driver name and cluster ID",
-                    )
-                }
-            }
-        })
-        .collect()
+/// The workload, its images, and drivers of the same name.
+fn workload(driver: &DriverName, kind: &str, name: &str, found: &[Workload]) -> Check {
+    let names: Vec<_> = found
+        .iter()
+        .map(|one| format!("{}/{}", one.namespace, one.name))
+        .collect();
+    match found {
+        [] => Check::failed(name, format!("no {kind} has --driver-name={driver}"), INSTALL),
+        [one] => Check::ok(name, format!("{}: {}", names.join(""), one.images.join(", "))),
+        _ => Check::failed(
+            name,
+            format!("several {kind}s have --driver-name={driver}: {}", names.join(", ")),
+            "remove one, or give it another driver name and cluster ID",
+        ),
+    }
 }
 
-fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> {
+fn registrations(driver: &DriverName, nodes: &[NodeStatus]) -> Vec<Check> {
     let all = nodes.len();
     let missing = names(nodes, |node| !node.is_registered);
     let registered = match missing.as_str() {
@@ -152,7 +144,7 @@ fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> 
             "pods with volumes do not start there: check the node plugin's pod on these nodes",
         ),
     };
-    let unlabelled = names(nodes, |node| !node.has_zone);
+    let unlabelled = names(nodes, |node| node.zone.is_none());
     let zones = match unlabelled.as_str() {
         "" => Check::ok("cluster/zones", format!("all {all} nodes have the label of their zone")),
         unlabelled => Check::warning(
@@ -164,13 +156,10 @@ fn registrations(driver: &DriverName, nodes: &[NodeRegistration]) -> Vec<Check> 
     vec![registered, zones]
 }
 
-fn names(nodes: &[NodeRegistration], is_meant: impl Fn(&NodeRegistration) -> bool) -> String {
-    let meant: Vec<_> = nodes.iter().filter(|node| is_meant(node)).collect();
-    let shown: Vec<_> = meant.iter().take(MOST_NAMES).map(|node| node.name.as_str()).collect();
-    match meant.len().saturating_sub(MOST_NAMES) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+fn names(nodes: &[NodeStatus], is_meant: impl Fn(&NodeStatus) -> bool) -> String {
+    let meant = nodes.iter().filter(|node| is_meant(node));
+    let names: Vec<_> = meant.map(|node| node.name.as_str()).collect();
+    first(&names)
 }
 
 fn default_class(driver: &DriverName, classes: &[DefaultClass]) -> Check {
@@ -257,10 +246,11 @@ mod tests {
     #[test]
     fn long_lists_of_nodes_are_truncated() {
         let nodes: Vec<_> = (0..7)
-            .map(|number| NodeRegistration {
+            .map(|number| NodeStatus {
                 name: format!("node-{number}"),
                 is_registered: false,
-                has_zone: true,
+                not_ready: None,
+                zone: None,
             })
             .collect();
         let text = names(&nodes, |node| !node.is_registered);

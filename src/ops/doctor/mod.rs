@@ -1,9 +1,15 @@
-//! What will not work, and why: checks of cloud, node and cluster that change nothing.
+//! `diskplugin doctor`: what will not work, and why: checks of cloud, node and cluster that change nothing.
 
+mod access;
 mod check;
-pub mod cloud;
-pub mod cluster;
+mod cloud;
+mod cluster;
+mod flags;
+pub mod node;
+mod proxy;
 mod render;
+mod run;
 
-pub use check::{Check, Report, Status};
-pub use render::{json, table};
+pub use check::Check;
+pub use flags::{Flags, NodeFlags};
+pub use run::{run, run_on_node};

@@ -8,8 +8,7 @@ use super::check::{Report, Status};
 const ALL: [Status; 4] = [Status::Ok, Status::Warning, Status::Failed, Status::Skipped];
 
 /// One line per check, then what to do about each that has advice.
-#[must_use]
-pub fn table(report: &Report) -> String {
+pub(super) fn table(report: &Report) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -34,8 +33,7 @@ pub fn table(report: &Report) -> String {
 }
 
 /// The stable JSON document.
-#[must_use]
-pub fn json(report: &Report) -> Value {
+pub(super) fn json(report: &Report) -> Value {
     let counts = ALL.map(|status| (status.to_string(), json!(report.count(status))));
     let counts: serde_json::Map<_, _> = counts.into_iter().collect();
     json!({"checks": report.checks, "counts": counts, "failed": report.has_failed()})

@@ -3,54 +3,26 @@
 use super::manifest::AttributesClass;
 use super::parameters;
 use super::report::{DiskChange, Explained};
-use super::{Owner, Settings};
+use super::settings::Settings;
 use crate::csi::param::mutable;
 use crate::disk::check_change;
 use crate::model::{Category, Change, Disk, DiskKind, DiskStatus, Gib, Performance, Tags};
 
 pub(super) fn explain(class: &AttributesClass, settings: &Settings, mut to: Explained) -> Explained {
-    let owner = settings.owner(&class.driver_name);
-    if owner == Owner::Other {
-        return to.skip(settings.other_driver("driverName", &class.driver_name));
+    if let Some(why) = settings.other_driver("driverName", &class.driver_name) {
+        return to.skip(why);
     }
     let mut map = parameters::strings(class.parameters.as_ref(), &mut to);
     if let Some(change) = parameters::parse_all(&mut map, &mut to, mutable::read) {
-        add_settings(&change, &mut to);
         let size = settings.size.gib_ceil().unwrap_or(Gib(u32::MAX));
         if changes_disk(&change) {
             let categories = Category::CONVERTIBLE.iter();
             to.changes = categories.map(|of| changed(of, size, &change)).collect();
-            add_notes(&change, &mut to);
         } else if change.is_empty() && to.problems.is_empty() {
             to.note("the class changes nothing: it has no parameters");
         }
     }
-    if owner == Owner::Vendor {
-        settings.note_vendor("driverName", &mut to);
-    }
     to
-}
-
-fn add_settings(change: &Change, to: &mut Explained) {
-    if let Some(category) = &change.category {
-        let effect = "a task of minutes to hours, during which the disk remains usable";
-        to.set_with("type", category.as_str(), effect);
-    }
-    if let Some(level) = change.level {
-        let effect = format!("of a cloud_essd of at least {}", level.sizes().start());
-        to.set_with("performanceLevel", level.as_str(), effect);
-    }
-    if let Some(iops) = change.provisioned_iops {
-        let effect = "in addition to the baseline of a cloud_auto";
-        to.set_with("provisionedIops", iops.to_string(), effect);
-    }
-    if let Some(bursting) = change.bursting {
-        let effect = "of a cloud_auto above 3 GiB";
-        to.set_with("burstingEnabled", bursting.to_string(), effect);
-    }
-    for (key, value) in &change.tags {
-        to.set_with("tag", format!("{key}={value}"), "set on disks of every category");
-    }
 }
 
 /// Whether it changes more than tags.
@@ -125,22 +97,4 @@ fn disk() -> Disk {
         attached: None,
         detached: None,
     }
-}
-
-fn add_notes(change: &Change, to: &mut Explained) {
-    if change.category.is_some() {
-        to.note(
-            "the cloud enforces a cooling period between changes of the category (DiskInCoolingPeriod), whose length \
-             it does not document",
-        );
-        to.note("parameters that only the previous category has, such as its level, are lost");
-    }
-    let other = Category::KNOWN.iter();
-    let other = other.filter(|category| !Category::CONVERTIBLE.contains(category));
-    let other: Vec<_> = other.map(Category::as_str).collect();
-    to.note(format!(
-        "rejected for disks of other categories ({}), for which a class can change only tags",
-        other.join(", ")
-    ));
-    to.note("rejected for disks with multiAttach, for which a class can change only tags");
 }

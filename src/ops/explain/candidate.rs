@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::manifest::TopologyTerm;
 use super::report::{Candidate, Explained, Figures};
-use super::{Settings, request};
+use super::request;
+use super::settings::Settings;
 use crate::disk::candidates::RegionStock;
 use crate::disk::{NewDisk, candidates};
 use crate::model::{Performance, Throughput, ZoneId, topology};
@@ -55,15 +56,6 @@ pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
         })
         .collect();
     add_size_notes(new, to);
-    let zones = to.candidates.iter().filter_map(|of| of.zone.as_deref());
-    if !unknown_zones(zones, &settings.stock).is_empty() {
-        return;
-    }
-    if to.candidates.iter().any(|of| of.in_stock == Some(false))
-        && to.candidates.iter().all(|of| of.in_stock == Some(false))
-    {
-        to.note("every candidate is out of stock now: CreateVolume fails with OUT_OF_STOCK and is retried");
-    }
 }
 
 /// Names the zones of class and settings that the region does not have. `alone` is the disk of the class in any zone.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The file is not YAML, or has no object.
 #[derive(Debug, thiserror::Error)]
-pub enum InvalidFile {
+pub(super) enum InvalidFile {
     #[error("{file} is not valid YAML")]
     Yaml {
         file: String,
@@ -26,22 +26,14 @@ pub enum InvalidFile {
 
 /// An object of a file.
 #[derive(Debug, Clone)]
-pub struct Manifest {
-    pub kind: String,
-    pub name: String,
-    pub object: Object,
-    /// Fields that Kubernetes does not know, such as a misspelled `reclaimPolicy`, and the known ones.
-    pub unknown: Vec<UnknownField>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownField {
-    pub field: String,
-    pub allowed: String,
+pub(super) struct Manifest {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) object: Object,
 }
 
 #[derive(Debug, Clone)]
-pub enum Object {
+pub(super) enum Object {
     StorageClass(StorageClass),
     Claim(Box<Claim>),
     AttributesClass(AttributesClass),
@@ -57,10 +49,10 @@ pub(super) type Parameters = BTreeMap<String, Value>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    pub name: String,
-    pub namespace: Option<String>,
-    pub annotations: Option<BTreeMap<String, String>>,
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Metadata {
@@ -71,87 +63,76 @@ impl Metadata {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct StorageClass {
-    pub metadata: Metadata,
-    pub provisioner: String,
-    pub parameters: Option<Parameters>,
-    pub reclaim_policy: Option<String>,
-    pub volume_binding_mode: Option<String>,
-    pub allow_volume_expansion: Option<bool>,
-    pub mount_options: Option<Vec<String>>,
-    pub allowed_topologies: Option<Vec<TopologyTerm>>,
+pub(super) struct StorageClass {
+    pub(super) metadata: Metadata,
+    pub(super) provisioner: String,
+    pub(super) parameters: Option<Parameters>,
+    pub(super) mount_options: Option<Vec<String>>,
+    pub(super) allowed_topologies: Option<Vec<TopologyTerm>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TopologyTerm {
-    pub match_label_expressions: Vec<LabelExpression>,
+pub(super) struct TopologyTerm {
+    pub(super) match_label_expressions: Vec<LabelExpression>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct LabelExpression {
-    pub key: String,
-    pub values: Vec<String>,
+pub(super) struct LabelExpression {
+    pub(super) key: String,
+    pub(super) values: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct AttributesClass {
-    pub driver_name: String,
-    pub parameters: Option<Parameters>,
+pub(super) struct AttributesClass {
+    pub(super) driver_name: String,
+    pub(super) parameters: Option<Parameters>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SnapshotClass {
-    pub driver: String,
-    pub parameters: Option<Parameters>,
-    pub deletion_policy: Option<String>,
+pub(super) struct SnapshotClass {
+    pub(super) driver: String,
+    pub(super) parameters: Option<Parameters>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Claim {
-    pub metadata: Metadata,
-    pub spec: ClaimSpec,
+pub(super) struct Claim {
+    pub(super) metadata: Metadata,
+    pub(super) spec: ClaimSpec,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ClaimSpec {
-    pub storage_class_name: Option<String>,
-    pub volume_attributes_class_name: Option<String>,
-    pub access_modes: Option<Vec<String>>,
-    pub volume_mode: Option<String>,
-    pub volume_name: Option<String>,
-    pub resources: Resources,
-    pub selector: Option<Value>,
-    pub data_source: Option<DataSource>,
-    pub data_source_ref: Option<DataSource>,
+pub(super) struct ClaimSpec {
+    pub(super) storage_class_name: Option<String>,
+    pub(super) volume_attributes_class_name: Option<String>,
+    pub(super) access_modes: Option<Vec<String>>,
+    pub(super) volume_mode: Option<String>,
+    pub(super) volume_name: Option<String>,
+    pub(super) resources: Resources,
+    pub(super) data_source: Option<DataSource>,
+    pub(super) data_source_ref: Option<DataSource>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Resources {
-    pub requests: Option<BTreeMap<String, Value>>,
-    pub limits: Option<BTreeMap<String, Value>>,
+pub(super) struct Resources {
+    pub(super) requests: Option<BTreeMap<String, Value>>,
+    pub(super) limits: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct DataSource {
-    pub api_group: Option<String>,
-    pub kind: String,
-    pub name: String,
-    pub namespace: Option<String>,
+pub(super) struct DataSource {
+    pub(super) kind: String,
 }
 
 /// Reads the objects of a file; those in a List become objects of their own.
-///
-/// # Errors
-/// If the text is not YAML, or a document is not an object of Kubernetes.
-pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
         file: file.to_owned(),
         source: Box::new(source),
@@ -202,87 +183,8 @@ fn expand(document: &Value, manifests: &mut Vec<Manifest>) -> Result<(), &'stati
         (None, Object::Other) => String::new(),
         (None, _) => return Err("it has no metadata.name"),
     };
-    manifests.push(Manifest {
-        unknown: unknown_fields(&kind, group, document),
-        kind,
-        name,
-        object,
-    });
+    manifests.push(Manifest { kind, name, object });
     Ok(())
-}
-
-/// The fields of objects, without those of all objects, by group and kind; below `spec` those of a claim
-/// (Kubernetes API reference, v1.34).
-const FIELDS: [(&str, &str, &str, &[&str]); 6] = [
-    (
-        "storage.k8s.io",
-        "StorageClass",
-        "",
-        &[
-            "allowVolumeExpansion",
-            "allowedTopologies",
-            "mountOptions",
-            "parameters",
-            "provisioner",
-            "reclaimPolicy",
-            "volumeBindingMode",
-        ],
-    ),
-    (
-        "storage.k8s.io",
-        "VolumeAttributesClass",
-        "",
-        &["driverName", "parameters"],
-    ),
-    (
-        "snapshot.storage.k8s.io",
-        "VolumeSnapshotClass",
-        "",
-        &["deletionPolicy", "driver", "parameters"],
-    ),
-    (
-        "groupsnapshot.storage.k8s.io",
-        "VolumeGroupSnapshotClass",
-        "",
-        &["deletionPolicy", "driver", "parameters"],
-    ),
-    ("", "PersistentVolumeClaim", "", &["spec", "status"]),
-    (
-        "",
-        "PersistentVolumeClaim",
-        "/spec",
-        &[
-            "accessModes",
-            "dataSource",
-            "dataSourceRef",
-            "resources",
-            "selector",
-            "storageClassName",
-            "volumeAttributesClassName",
-            "volumeMode",
-            "volumeName",
-        ],
-    ),
-];
-
-const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-fn unknown_fields(kind: &str, group: &str, document: &Value) -> Vec<UnknownField> {
-    let known = FIELDS
-        .iter()
-        .filter(|(of_group, of_kind, ..)| *of_group == group && *of_kind == kind);
-    known
-        .flat_map(|(_, _, place, allowed)| {
-            let fields = document.pointer(place).and_then(Value::as_object);
-            let names = fields.into_iter().flat_map(serde_json::Map::keys);
-            let is_common = |name: &str| place.is_empty() && COMMON.contains(&name);
-            let unknown = names.filter(move |name| !allowed.contains(&name.as_str()) && !is_common(name.as_str()));
-            unknown.map(move |name| UnknownField {
-                field: format!("{place}/{name}")[1..].replace('/', "."),
-                allowed: allowed.join(", "),
-            })
-        })
-        .collect()
 }
 
 fn typed<T: DeserializeOwned>(document: Value, object: impl FnOnce(T) -> Object) -> Object {

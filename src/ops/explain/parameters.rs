@@ -14,6 +14,9 @@ pub(super) type Map = HashMap<String, String>;
 /// The field of the zones of a class.
 pub(super) const ZONE_ID: &str = "parameters.zoneId";
 
+/// Prefix of parameters for the sidecars.
+pub(super) const SIDECARS: &str = "csi.storage.k8s.io/";
+
 /// The parameters as strings. Kubernetes rejects other values.
 pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
     let mut map = Map::new();
@@ -22,15 +25,26 @@ pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
             Value::String(text) => drop(map.insert(key.clone(), text.clone())),
             Value::Null => drop(map.insert(key.clone(), String::new())),
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                let text = format!(
-                    "parameter {key:?} has value {value}, which is not a string: Kubernetes rejects the object; quote \
-                     the value"
-                );
+                let text = format!("parameter {key:?} has value {value}, which is not a string: quote the value");
                 to.reject(format!("parameters.{key}"), &text);
             }
         }
     }
     map
+}
+
+/// Reports what the sidecar rejects: parameters with its prefix except these, and references to Secrets.
+pub(super) fn check_prefixed(given: Option<&Parameters>, allowed: &[&str], to: &mut Explained) {
+    for key in given.into_iter().flatten().map(|(key, _)| key) {
+        let Some(name) = key.strip_prefix(SIDECARS) else {
+            continue;
+        };
+        let is_secret = name.ends_with("secret-name") || name.ends_with("secret-namespace");
+        if !is_secret && !allowed.contains(&name) {
+            let text = format!("the sidecar rejects {key:?}: unknown after {SIDECARS} (exact case)");
+            to.reject(format!("parameters.{key}"), &text);
+        }
+    }
 }
 
 /// Parses the parameters until they are accepted or the error names none of them. Rejected ones are removed and

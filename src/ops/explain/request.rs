@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Settings;
 use super::manifest::{LabelExpression, TopologyTerm};
-use super::parameters::Map;
+use super::parameters::{Map, SIDECARS};
+use super::settings::Settings;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
@@ -15,8 +15,6 @@ use crate::csi::request;
 use crate::disk::NewDisk;
 use crate::model::{Bytes, RegionId, SizeRange, ZoneId, topology};
 
-/// Prefix of parameters for the sidecars, which they remove.
-const SIDECARS: &str = "csi.storage.k8s.io/";
 /// The filesystem of a volume, for external-provisioner.
 pub(super) const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
 
@@ -38,7 +36,7 @@ pub(super) enum Source {
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
     pub(super) claim: String,
-    pub(super) namespace: String,
+    pub(super) namespace: Option<String>,
     pub(super) size: SizeRange,
     pub(super) modes: Vec<Mode>,
     pub(super) block: bool,
@@ -55,7 +53,7 @@ impl Draft {
     pub(super) fn of(size: Bytes) -> Self {
         Self {
             claim: "claim".to_owned(),
-            namespace: "default".to_owned(),
+            namespace: None,
             size: SizeRange {
                 required: Some(size),
                 limit: None,
@@ -89,7 +87,7 @@ impl Draft {
         let mut parameters = class.clone();
         for (key, value) in [
             ("pvc/name", &*self.claim),
-            ("pvc/namespace", &*self.namespace),
+            ("pvc/namespace", self.namespace.as_deref().unwrap_or("default")),
             ("pv/name", VOLUME),
         ] {
             parameters.insert(format!("{SIDECARS}{key}"), value.to_owned());

@@ -2,14 +2,13 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::report::{Candidate, DiskChange, Explained, Explanation, Outcome, Setting};
+use super::report::{Candidate, DiskChange, Explained, Explanation, Outcome};
 
 /// Width of lines: a terminal may not be attached.
 const WIDTH: u16 = 120;
 
 /// The explanation for a person.
-#[must_use]
-pub fn render(explanation: &Explanation) -> String {
+pub(super) fn render(explanation: &Explanation) -> String {
     let objects = explanation.objects.iter().map(object);
     objects.collect::<Vec<_>>().join("\n")
 }
@@ -27,7 +26,6 @@ fn object(object: &Explained) -> String {
     for problem in &object.problems {
         text += &wrapped("  problem: ", &problem.message);
     }
-    text += &settings(&object.settings);
     text += &candidates(&object.candidates, object.result);
     for excluded in &object.excluded {
         text += &wrapped("  not tried: ", excluded);
@@ -37,20 +35,6 @@ fn object(object: &Explained) -> String {
         text += &wrapped("  note: ", note);
     }
     text
-}
-
-fn settings(settings: &[Setting]) -> String {
-    let names = settings.iter().map(|setting| setting.name.len());
-    let width = names.max().unwrap_or_default();
-    let lines = settings.iter().map(|setting| {
-        let value = match &setting.effect {
-            None => setting.value.clone(),
-            Some(effect) => format!("{} ({effect})", setting.value),
-        };
-        let name = setting.name;
-        wrapped(&format!("  {name:width$}  "), &value)
-    });
-    lines.collect()
 }
 
 /// The text after a prefix, wrapped at spaces; words that are too long for a line are not split.

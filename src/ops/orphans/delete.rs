@@ -93,18 +93,17 @@ impl Serialize for Refusal {
 
 /// The current state of a named resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Current {
-    pub tags: Tags,
+pub(super) struct Current {
+    pub(super) tags: Tags,
     /// The group of a snapshot.
-    pub group: Option<SnapshotGroupId>,
-    pub created: Option<Timestamp>,
-    pub holders: Vec<InstanceId>,
-    pub is_owned: bool,
+    pub(super) group: Option<SnapshotGroupId>,
+    pub(super) created: Option<Timestamp>,
+    pub(super) holders: Vec<InstanceId>,
+    pub(super) is_owned: bool,
 }
 
 /// The reason not to delete the resource, if there is one.
-#[must_use]
-pub fn refusal(
+pub(super) fn refusal(
     id: &ResourceId,
     current: &Current,
     volumes: &Volumes,

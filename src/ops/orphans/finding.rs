@@ -64,20 +64,11 @@ impl fmt::Display for ResourceId {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     Disk,
     Snapshot,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Disk => "disk",
-            Self::Snapshot => "snapshot",
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -97,16 +88,21 @@ pub enum Class {
     Missing,
 }
 
+/// The name of a value, as in the JSON report.
+fn fmt_value(value: &impl clap::ValueEnum, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let name = value.to_possible_value().expect("no value is hidden");
+    f.write_str(name.get_name())
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Leaked => "leaked",
-            Self::Released => "released",
-            Self::AttachedWithoutVa => "attached-without-va",
-            Self::DeletedWithInstance => "deleted-with-instance",
-            Self::Foreign => "foreign",
-            Self::Missing => "missing",
-        })
+        fmt_value(self, f)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_value(self, f)
     }
 }
 

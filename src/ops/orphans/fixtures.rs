@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Observed, Rules};
+use super::classify::Rules;
+use super::observe::Observed;
 use crate::cluster::volumes::{Content, ContentKind, Volume, Volumes};
 use crate::model::{Category, Disk, DiskKind, DiskStatus, Gib, Snapshot, SnapshotStatus, Tags, tag};
 

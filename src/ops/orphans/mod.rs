@@ -5,11 +5,13 @@ mod delete;
 mod finding;
 #[cfg(test)]
 mod fixtures;
+mod flags;
 mod observe;
 mod render;
+mod run;
 
-pub use classify::{Rules, UnrelatedCluster, classify};
-pub use delete::{Current, Deletion, Outcome, Refusal, refusal};
-pub use finding::{Class, Finding, InvalidResourceId, Kind, Report, ResourceId};
-pub use observe::{ObserveError, Observed, Observer, Presence};
-pub use render::{deletions_table, json, table};
+pub use classify::{Rules, classify};
+pub use finding::Report;
+pub use flags::Flags;
+pub use observe::Observer;
+pub use run::run;

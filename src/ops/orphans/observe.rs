@@ -10,9 +10,8 @@ use tokio::time::sleep;
 
 use super::finding::ResourceId;
 use crate::base::{Clock, Deadline, join_all};
-use crate::cluster::Cluster;
-use crate::cluster::ListError;
 use crate::cluster::volumes::{ContentKind, Volumes};
+use crate::cluster::{self, Cluster};
 use crate::disk::{self, DiskServices, READ_LAG};
 use crate::model::{Disk, DriverName, Snapshot, tag};
 
@@ -56,7 +55,7 @@ pub enum Presence {
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     #[error("the volumes could not be listed completely from Kubernetes, so no disk is reported as unused")]
-    Kubernetes(#[from] ListError),
+    Kubernetes(#[from] cluster::Error),
     #[error("the disks and snapshots could not be listed completely from the cloud")]
     Cloud(#[from] disk::Error),
 }
@@ -102,7 +101,7 @@ impl Observer {
     ///
     /// # Errors
     /// If a list fails.
-    pub async fn volumes(&self) -> Result<Volumes, ListError> {
+    pub async fn volumes(&self) -> cluster::Result<Volumes> {
         self.cluster.read_volumes(&self.driver).await
     }
 

@@ -13,8 +13,7 @@ use crate::model::InstanceId;
 const DAY: u64 = 24 * 3600;
 
 /// The report with one line per finding, and its notes.
-#[must_use]
-pub fn table(report: &Report) -> String {
+pub(super) fn table(report: &Report) -> String {
     let mut lines = Vec::new();
     if report.findings.is_empty() {
         lines.push(format!("No orphans of cluster ID {}.", report.cluster));
@@ -62,8 +61,7 @@ fn findings(report: &Report) -> String {
 }
 
 /// The results of deletions.
-#[must_use]
-pub fn deletions_table(deletions: &[Deletion]) -> String {
+pub(super) fn deletions_table(deletions: &[Deletion]) -> String {
     let mut table = new_table(&["ID", "RESULT", "REASON"]);
     for deletion in deletions {
         let (result, reason) = words(&deletion.outcome);
@@ -73,8 +71,7 @@ pub fn deletions_table(deletions: &[Deletion]) -> String {
 }
 
 /// The stable JSON document. `deletions` is there only if a deletion was requested.
-#[must_use]
-pub fn json(report: &Report, deletions: Option<&[Deletion]>) -> Value {
+pub(super) fn json(report: &Report, deletions: Option<&[Deletion]>) -> Value {
     let items: Vec<_> = report
         .findings
         .iter()

@@ -37,6 +37,9 @@ pub(super) fn for_step(step: &str) -> Option<&'static str> {
     })
 }
 
+const OTHER_ZONE: &str = "The pod can run only in the zone of its disk. Add a node there, or check the node selector and \
+                          the other volumes of the pod.";
+
 /// Parts of messages of kube-scheduler, and what they mean for a volume.
 const SCHEDULING: [(&str, &str); 6] = [
     (
@@ -50,16 +53,8 @@ const SCHEDULING: [(&str, &str); 6] = [
         "The nodes have reached their limits of attached disks. Add a node, or move pods with volumes \
          (docs/guides/capacity.md).",
     ),
-    (
-        "didn't match PersistentVolume's node affinity",
-        "The pod can run only in the zone of its disk. Add a node there, or check the node selector and the other volumes \
-         of the pod.",
-    ),
-    (
-        "volume node affinity conflict",
-        "The pod can run only in the zone of its disk. Add a node there, or check the node selector and the other volumes \
-         of the pod.",
-    ),
+    ("didn't match PersistentVolume's node affinity", OTHER_ZONE),
+    ("volume node affinity conflict", OTHER_ZONE),
     (
         "didn't find available persistent volumes to bind",
         "`allowedTopologies` of the StorageClass excludes the zones of these nodes.",

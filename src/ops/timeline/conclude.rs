@@ -32,8 +32,7 @@ pub fn describe(step: &str) -> String {
 
 impl Timeline {
     /// The conclusion for the operator, one sentence or more per line. The cause is first.
-    #[must_use]
-    pub fn conclusion(&self) -> String {
+    pub(super) fn conclusion(&self) -> String {
         let mut lines = self.obstacles.clone();
         lines.extend(self.unhealthy());
         lines.extend(self.pending());

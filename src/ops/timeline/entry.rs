@@ -5,37 +5,36 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::history::{Call, DiskState, History};
-use crate::base::error_chain;
 use crate::cluster;
 use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
 use crate::cluster::volume_zones::VolumeZones;
 
 /// What is known about a volume.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Timeline {
+pub(super) struct Timeline {
     /// What the user asked for.
-    pub volume: String,
-    pub disk: Option<String>,
-    pub persistent_volume: Option<String>,
-    /// `NAMESPACE/NAME` of the PersistentVolumeClaim.
-    pub claim: Option<String>,
+    pub(super) volume: String,
+    pub(super) disk: Option<String>,
+    pub(super) persistent_volume: Option<String>,
+    /// Namespace and name.
+    pub(super) claim: Option<String>,
     /// The disk in the cloud, as a controller has just read it.
-    pub cloud: Option<DiskState>,
-    /// What happened, the oldest first.
-    pub entries: Vec<Entry>,
+    pub(super) cloud: Option<DiskState>,
+    /// The oldest first.
+    pub(super) entries: Vec<Entry>,
     /// Conditions under which no call for the volume can succeed, as sentences with advice.
-    pub obstacles: Vec<String>,
+    pub(super) obstacles: Vec<String>,
     /// Where the disk is or can be, if that is restricted.
-    pub zones: Option<VolumeZones>,
+    pub(super) zones: Option<VolumeZones>,
     /// The nodes of the pods that use the claim.
-    pub pod_nodes: Vec<String>,
+    pub(super) pod_nodes: Vec<String>,
     /// What could not be read, and why.
-    pub unavailable: Vec<String>,
-    pub now: Timestamp,
+    pub(super) unavailable: Vec<String>,
+    pub(super) now: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
+pub(super) enum Entry {
     Call {
         source: String,
         call: Call,
@@ -49,8 +48,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    #[must_use]
-    pub fn time(&self) -> Option<Timestamp> {
+    pub(super) fn time(&self) -> Option<Timestamp> {
         match self {
             Self::Call { call, .. } => Some(call.started),
             Self::Event(event) => event.time,
@@ -60,8 +58,7 @@ impl Entry {
 }
 
 impl Timeline {
-    #[must_use]
-    pub fn new(volume: &str, now: Timestamp) -> Self {
+    pub(super) fn new(volume: &str, now: Timestamp) -> Self {
         Self {
             volume: volume.to_owned(),
             now,
@@ -70,7 +67,7 @@ impl Timeline {
     }
 
     /// Adds what Kubernetes has recorded.
-    pub fn add_kubernetes(&mut self, history: &VolumeHistory) {
+    pub(super) fn add_kubernetes(&mut self, history: &VolumeHistory) {
         self.disk = self.disk.take().or_else(|| history.disk.clone());
         self.persistent_volume.clone_from(&history.persistent_volume);
         self.zones.clone_from(&history.zones);
@@ -99,13 +96,13 @@ impl Timeline {
     }
 
     /// The value, or nothing and the error among the unavailable sources.
-    pub fn available<T>(&mut self, value: cluster::Result<T>) -> Option<T> {
-        let failed = |error| self.unavailable.push(error_chain(&error));
+    pub(super) fn available<T>(&mut self, value: cluster::Result<T>) -> Option<T> {
+        let failed = |error: cluster::Error| self.unavailable.push(error.for_user());
         value.map_err(failed).ok()
     }
 
     /// Adds the history that a process of the driver has.
-    pub fn add_driver(&mut self, source: &str, history: History) {
+    pub(super) fn add_driver(&mut self, source: &str, history: History) {
         if history.volume.starts_with("d-") {
             self.disk = Some(history.volume);
         }
@@ -119,8 +116,7 @@ impl Timeline {
     }
 
     /// The nodes that the volume is attached to, and those of the pods that use its claim.
-    #[must_use]
-    pub fn nodes(&self) -> BTreeSet<String> {
+    pub(super) fn nodes(&self) -> BTreeSet<String> {
         let attached = self.entries.iter().filter_map(|entry| match entry {
             Entry::Attachment { node, .. } => Some(node),
             Entry::Call { .. } | Entry::Event(_) => None,
@@ -129,8 +125,7 @@ impl Timeline {
     }
 
     /// The IDs under which processes of the driver may know the volume.
-    #[must_use]
-    pub fn keys(&self) -> Vec<String> {
+    pub(super) fn keys(&self) -> Vec<String> {
         let given = (!self.volume.contains('/')).then(|| self.volume.clone());
         let mut keys: Vec<String> = [self.disk.clone(), self.persistent_volume.clone(), given]
             .into_iter()

@@ -4,19 +4,19 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct History {
-    pub volume: String,
-    pub names: Vec<String>,
-    pub calls: Vec<Call>,
+pub(super) struct History {
+    pub(super) volume: String,
+    pub(super) names: Vec<String>,
+    pub(super) calls: Vec<Call>,
     /// The disk in the cloud, if the process calls it.
     #[serde(default)]
-    pub disk: Option<DiskState>,
+    pub(super) disk: Option<DiskState>,
 }
 
 /// The state of the disk in the cloud when the page was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum DiskState {
+pub(super) enum DiskState {
     Error {
         error: String,
     },
@@ -31,58 +31,54 @@ pub enum DiskState {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Call {
-    pub method: String,
-    pub started: Timestamp,
+pub(super) struct Call {
+    pub(super) method: String,
+    pub(super) started: Timestamp,
     /// `None` while the call is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
+    pub(super) seconds: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub(super) code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub(super) message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
+    pub(super) node: Option<String>,
     #[serde(default)]
-    pub repeated: u32,
+    pub(super) repeated: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_started: Option<Timestamp>,
+    pub(super) first_started: Option<Timestamp>,
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     #[serde(default)]
-    pub omitted_steps: u32,
+    pub(super) omitted_steps: u32,
     #[serde(default)]
-    pub notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    pub name: String,
+pub(super) struct Step {
+    pub(super) name: String,
     /// Seconds after the start of the call.
-    pub after: f64,
+    pub(super) after: f64,
     /// `None` while the step is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
+    pub(super) seconds: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub(super) code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub(super) request_id: Option<String>,
 }
 
 impl Call {
-    #[must_use]
-    pub fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.seconds.is_none()
     }
-
-    #[must_use]
-    pub fn failed(&self) -> bool {
+    pub(super) fn failed(&self) -> bool {
         self.code.as_deref().is_some_and(|code| code != "OK")
     }
 
     /// The step that a running call waits for.
-    #[must_use]
-    pub fn current_step(&self) -> Option<&Step> {
+    pub(super) fn current_step(&self) -> Option<&Step> {
         self.steps.iter().rfind(|step| step.seconds.is_none())
     }
 }

@@ -3,16 +3,16 @@
 mod advice;
 mod conclude;
 mod entry;
+mod flags;
 mod history;
 mod obstacle;
 mod render;
+mod run;
 mod unresolved;
 
 #[cfg(test)]
 mod tests;
 
 pub use conclude::describe;
-pub use entry::{Entry, Timeline};
-pub use history::{Call, History, Step};
-pub use obstacle::{no_controller, no_node_in_zone, node_obstacle};
-pub use render::{json, text};
+pub use flags::Flags;
+pub use run::run;

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::driver_status::{ControllerDeployment, NodeStatus, PodStatus};
+use crate::cluster::driver_status::{NodeStatus, PodStatus};
 use crate::cluster::volume_zones::VolumeZones;
+use crate::cluster::workload::Workload;
 
 /// What a controller does for a volume.
 const TASKS: &str = "create, attach, detach, expand or delete the volume";
 
 /// If no controller is ready.
-#[must_use]
-pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -> Option<String> {
+pub(super) fn no_controller(pods: &[PodStatus], deployments: &[Workload]) -> Option<String> {
     if pods.iter().any(|pod| pod.is_ready) {
         return None;
     }
@@ -21,21 +21,22 @@ pub fn no_controller(pods: &[PodStatus], deployments: &[ControllerDeployment]) -
         ));
     }
     Some(match deployments.first() {
-        Some(ControllerDeployment {
+        Some(Workload {
             namespace,
             name,
             replicas: 0,
+            ..
         }) => format!(
             "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} is scaled to 0 replicas. Run \
              `kubectl -n {namespace} scale deployment {name} --replicas=2`."
         ),
-        Some(ControllerDeployment { namespace, name, .. }) => format!(
+        Some(Workload { namespace, name, .. }) => format!(
             "No controller of the driver runs to {TASKS}: the Deployment {namespace}/{name} has no pod. Run \
              `kubectl -n {namespace} describe replicasets`."
         ),
         None => format!(
-            "No controller of the driver runs to {TASKS}: no Deployment has the labels of the chart. Check with `helm list \
-             --all-namespaces` whether the driver is installed, and --namespace."
+            "No controller of the driver runs to {TASKS}: no Deployment has its --driver-name. Check with `helm list \
+             --all-namespaces` whether the driver is installed, and --namespace and --driver-name."
         ),
     })
 }
@@ -47,16 +48,14 @@ fn not_ready(pod: &PodStatus) -> String {
     format!("the pod {namespace}/{name} is not ready{reason}. Run `kubectl -n {namespace} describe pod {name}`.")
 }
 
-/// If volumes cannot be attached to this node, or mounted or unmounted there.
-#[must_use]
-pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String> {
-    let name = &node.name;
-    if !node.exists {
+/// If volumes cannot be attached to the node of this name, or mounted or unmounted there.
+pub(super) fn node_obstacle(name: &str, nodes: &[NodeStatus], plugins: &[PodStatus]) -> Option<String> {
+    let Some(node) = nodes.iter().find(|node| node.name == name) else {
         return Some(format!(
             "The node {name} does not exist any more. The VolumeAttachment to it remains until the disk is detached: see \
              docs/guides/stuck-volume.md."
         ));
-    }
+    };
     if let Some(reason) = &node.not_ready {
         return Some(format!(
             "The node {name} is not ready ({}), so nothing is mounted or unmounted there, and its disks stay attached. \
@@ -65,7 +64,7 @@ pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String>
         ));
     }
     // During an update, the node has two pods.
-    let plugins = plugins.iter().filter(|pod| pod.node.as_ref() == Some(name));
+    let plugins = plugins.iter().filter(|pod| pod.node.as_deref() == Some(name));
     let plugin = plugins.max_by_key(|pod| pod.is_ready);
     match plugin {
         Some(plugin) if !plugin.is_ready => Some(format!(
@@ -87,12 +86,14 @@ pub fn node_obstacle(node: &NodeStatus, plugins: &[PodStatus]) -> Option<String>
 }
 
 /// If no node is in a zone that the volume can be in.
-#[must_use]
-pub fn no_node_in_zone(volume: &VolumeZones, nodes: &BTreeSet<String>) -> Option<String> {
-    if nodes.is_empty() || volume.zones.iter().any(|zone| nodes.contains(zone)) {
+pub(super) fn no_node_in_zone(volume: &VolumeZones, nodes: &[NodeStatus]) -> Option<String> {
+    // A node without a zone may be in any.
+    let nodes = nodes.iter().map(|node| node.zone.as_deref());
+    let nodes: BTreeSet<_> = nodes.collect::<Option<_>>()?;
+    if nodes.is_empty() || volume.zones.iter().any(|zone| nodes.contains(zone.as_str())) {
         return None;
     }
-    let nodes: Vec<_> = nodes.iter().map(String::as_str).collect();
+    let nodes: Vec<_> = nodes.into_iter().collect();
     Some(format!(
         "No node is in a zone of the volume: the {} allows {}, and the nodes are in {}. Add a node in {}, or create the \
          volume with a class that allows a zone of the nodes.",
@@ -122,11 +123,21 @@ mod tests {
         }
     }
 
-    fn deployment(replicas: i32) -> ControllerDeployment {
-        ControllerDeployment {
+    fn deployment(replicas: i32) -> Workload {
+        Workload {
             namespace: "storage".to_owned(),
             name: "controller".to_owned(),
+            images: Vec::new(),
             replicas,
+        }
+    }
+
+    fn node(zone: Option<&str>) -> NodeStatus {
+        NodeStatus {
+            name: "worker-1".to_owned(),
+            not_ready: None,
+            is_registered: true,
+            zone: zone.map(str::to_owned),
         }
     }
 
@@ -146,7 +157,7 @@ mod tests {
                 "`kubectl -n storage scale deployment controller --replicas=2`",
             ),
             (&[], vec![deployment(2)], "the Deployment storage/controller has no pod"),
-            (&[], vec![], "no Deployment has the labels of the chart"),
+            (&[], vec![], "no Deployment has its --driver-name"),
         ] {
             let message = no_controller(pods, &deployments).unwrap();
             assert!(message.contains(expected), "{message}");
@@ -155,16 +166,12 @@ mod tests {
 
     #[test]
     fn a_node_that_cannot_mount_is_an_obstacle() {
-        let node = NodeStatus {
-            name: "worker-1".to_owned(),
-            exists: true,
-            not_ready: None,
-            is_registered: true,
-        };
+        let node = node(None);
+        let obstacle = |node: &NodeStatus, plugins: &_| node_obstacle("worker-1", std::slice::from_ref(node), plugins);
         let plugin = [pod("n-1", None)];
-        assert_eq!(node_obstacle(&node, &plugin), None);
+        assert_eq!(obstacle(&node, &plugin[..]), None);
         // Its plugin may be in a namespace that is not read.
-        assert_eq!(node_obstacle(&node, &[]), None);
+        assert_eq!(obstacle(&node, &[]), None);
         let unregistered = NodeStatus {
             is_registered: false,
             ..node.clone()
@@ -173,13 +180,13 @@ mod tests {
             not_ready: Some("Kubelet stopped posting node status.".to_owned()),
             ..node.clone()
         };
-        let removed = NodeStatus {
-            exists: false,
+        let other = NodeStatus {
+            name: "worker-2".to_owned(),
             ..node.clone()
         };
         let failing = [pod("n-1", Some("container diskplugin: CrashLoopBackOff"))];
         for (node, plugins, expected) in [
-            (&removed, &plugin[..], "does not exist any more"),
+            (&other, &plugin[..], "does not exist any more"),
             (
                 &not_ready,
                 &plugin,
@@ -193,20 +200,21 @@ mod tests {
                 "storage/n-1 is not ready (container diskplugin: CrashLoopBackOff)",
             ),
         ] {
-            let message = node_obstacle(node, plugins).unwrap();
+            let message = obstacle(node, plugins).unwrap();
             assert!(message.contains(expected), "{message}");
         }
     }
 
     #[test]
     fn zones_without_nodes_are_an_obstacle() {
-        let zones = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let zones = |names: &[&str]| names.iter().map(|name| node(Some(name))).collect::<Vec<_>>();
         let volume = VolumeZones {
             object: "StorageClass disk".to_owned(),
             zones: vec!["a".to_owned(), "b".to_owned()],
         };
         assert_eq!(no_node_in_zone(&volume, &zones(&["b", "c"])), None);
-        assert_eq!(no_node_in_zone(&volume, &BTreeSet::new()), None);
+        assert_eq!(no_node_in_zone(&volume, &[]), None);
+        assert_eq!(no_node_in_zone(&volume, &[node(Some("c")), node(None)]), None);
         assert_eq!(
             no_node_in_zone(&volume, &zones(&["c"])).unwrap(),
             "No node is in a zone of the volume: the StorageClass disk allows a, b, and the nodes are in c. Add a node in a \

@@ -9,8 +9,7 @@ use super::history::{Call, DiskState, Step};
 use super::obstacle::one_line;
 
 /// The timeline for a terminal. The conclusion is the last paragraph.
-#[must_use]
-pub fn text(timeline: &Timeline) -> String {
+pub(super) fn text(timeline: &Timeline) -> String {
     let mut text = String::new();
     let unknown = || "unknown".to_owned();
     line(
@@ -130,8 +129,7 @@ fn step_line(step: &Step) -> String {
 }
 
 /// The timeline as one JSON object.
-#[must_use]
-pub fn json(timeline: &Timeline) -> Value {
+pub(super) fn json(timeline: &Timeline) -> Value {
     let entries = timeline.entries.iter().map(|entry| match entry {
         Entry::Call { source, call } => json!({"type": "call", "source": source, "call": call}),
         Entry::Event(event) => json!({

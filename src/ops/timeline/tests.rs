@@ -1,6 +1,8 @@
 use jiff::Timestamp;
 
-use super::*;
+use super::entry::Timeline;
+use super::history::{Call, History, Step};
+use super::render::{json, text};
 use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
 
 fn at(second: i64) -> Timestamp {

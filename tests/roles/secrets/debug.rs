@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use clap::Parser;
+use diskplugin::app::Cli;
 use diskplugin::base::SystemClock;
-use diskplugin::cli::Cli;
 use ecs::credential::{
     AssumedRole, Cache, CredentialProvider, Credentials, Directory, Environment, OidcRole, RoleSession, Sts,
 };

@@ -31,13 +31,13 @@ const TOPOLOGIES: &str =
 #[test]
 fn the_zone_of_the_node_must_be_one_of_the_class() {
     let in_b = with(Some("b"), &[]);
-    let found = of(&class("zoneId: 'a,b'", ""), &in_b);
-    assert_eq!((fields(&found), setting(&found, "zones")), (vec![], "b"));
+    let found = of(&class("type: cloud_essd, zoneId: 'a,b'", ""), &in_b);
+    assert_eq!((fields(&found), zones(&found)), (vec![], vec!["b"]));
     let found = of(&class("zoneId: a", ""), &in_b);
     assert_eq!(fields(&found), ["parameters.zoneId"]);
     assert!(found.problems[0].message.contains("no common zone"));
-    let found = of(&class("", TOPOLOGIES), &in_b);
-    assert_eq!((fields(&found), setting(&found, "zones")), (vec![], "b"));
+    let found = of(&class("type: cloud_essd", TOPOLOGIES), &in_b);
+    assert_eq!((fields(&found), zones(&found)), (vec![], vec!["b"]));
     let found = of(&class("", TOPOLOGIES), &with(Some("c"), &[]));
     assert_eq!(fields(&found), ["allowedTopologies"]);
 }

@@ -1,0 +1,70 @@
+//! `diskplugin bundle`: one archive for a report of a defect.
+
+use std::io::{BufWriter, Write};
+
+use anyhow::{Context, bail};
+use clap::Command;
+use serde_json::json;
+
+use super::archive::{Archive, file_name};
+use super::collect::collect;
+use super::file::NewFile;
+use super::flags::Flags;
+use super::pages::pages;
+use super::settings::settings;
+use crate::base::{Clock, SystemClock};
+use crate::ops::process_client;
+
+/// Writes the archive. `program` has all flags of the driver. A signal drops the collection, which removes the partial
+/// file.
+///
+/// # Errors
+/// No source could be read, or the archive cannot be written.
+pub async fn run(args: Flags, program: Command, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+    tokio::select! {
+        outcome = write(&args, &program) => outcome,
+        () = stopped => bail!("stopped by a signal; no archive was written"),
+    }
+}
+
+async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
+    let token = args.processes.token()?;
+    let (new, file) = NewFile::create(&args.out)?;
+    let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
+    let outcome = match args.processes.url.is_empty() {
+        true => collect(args, &settings(program), &mut archive).await,
+        false => read_urls(args, token.as_deref(), &mut archive).await,
+    };
+    outcome?;
+    let (members, missing) = (archive.members(), archive.missing());
+    if members == 0 {
+        bail!("no source could be read:\n  {}", missing.join("\n  "));
+    }
+    let own = json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
+    let written = archive.add_json("diskplugin.json", "this program", &own);
+    let finished = written.and_then(|()| archive.finish());
+    let finished = finished.context("cannot write the archive")?;
+    let file = finished.into_inner().context("cannot write the archive")?;
+    new.keep(&file)?;
+    let mut text = format!("{}: {members} members\n", args.out.display());
+    for one in missing {
+        text.push_str(&format!("not included: {one}\n"));
+    }
+    write!(std::io::stdout(), "{text}").context("cannot print")
+}
+
+async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
+    for authority in &args.processes.url {
+        let folder = file_name(authority);
+        for (path, name, is_optional) in pages(&args.volume) {
+            let source = format!("http://{authority}{path}");
+            match process_client::get(authority, &path, token).await {
+                Ok(Some(text)) => archive.add(&format!("{folder}/{name}"), &source, &text)?,
+                Ok(None) if is_optional => {}
+                Ok(None) => archive.add_missing(&source, "it does not exist"),
+                Err(error) => archive.add_missing(&source, &format!("{error:#}")),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! The settings of the driver that hold no secret: all of its flags but few.
+
+use clap::Command;
+
+use super::pod::Settings;
+
+/// Of the fake cloud.
+const SECRET: &[&str] = &["access-key-id", "access-key-secret"];
+
+/// The settings of all roles.
+pub(super) fn settings(program: &Command) -> Settings {
+    let mut settings = Settings::default();
+    for command in program.get_subcommands() {
+        settings.roles.insert(command.get_name().to_owned());
+        add(command, &mut settings);
+    }
+    add(program, &mut settings);
+    settings
+}
+
+fn add(command: &Command, settings: &mut Settings) {
+    for flag in command.get_arguments() {
+        let name = flag.get_long().unwrap_or_default();
+        if SECRET.contains(&name) {
+            continue;
+        }
+        // A word after a switch is not its value.
+        if flag.get_action().takes_values() {
+            settings.flags.insert(name.to_owned());
+        }
+        let variable = flag.get_env().and_then(|name| name.to_str());
+        settings.variables.extend(variable.map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::app::Cli;
+
+    #[test]
+    fn flags_with_secrets_are_missing() {
+        let settings = settings(&Cli::command());
+        for name in ["zone", "log-level", "rate-limits"] {
+            assert!(settings.flags.contains(name), "{name}");
+        }
+        assert!(settings.roles.contains("controller"));
+        assert!(settings.variables.contains("DISKPLUGIN_ZONE"));
+        // A new flag or variable with such a name is either a secret or an exception here.
+        let exceptions = [
+            "credentials",
+            "credentials-dir",
+            "http-tls-key-file",
+            "metadata-token-only",
+            "oidc-token-file",
+            "token-file",
+        ];
+        let is_secret = |name: &&String| {
+            let name = name.trim_start_matches("DISKPLUGIN_").to_lowercase().replace('_', "-");
+            let words = ["secret", "password", "key", "token", "credential", "header"];
+            words.iter().any(|word| name.contains(word)) && !exceptions.contains(&&*name)
+        };
+        assert_eq!(settings.flags.iter().find(is_secret), None);
+        assert_eq!(settings.variables.iter().find(is_secret), None);
+    }
+}

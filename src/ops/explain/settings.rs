@@ -1,0 +1,27 @@
+//! What an explanation depends on besides the files.
+
+use crate::disk::candidates::RegionStock;
+use crate::model::{Bytes, DriverName, RegionId, ZoneId};
+
+/// Name of the vendor's driver, whose classes are explained before their migration.
+const VENDOR: &str = "diskplugin.csi.alibabacloud.com";
+
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) driver: DriverName,
+    /// Size of volumes of classes without a claim.
+    pub(super) size: Bytes,
+    pub(super) region: Option<RegionId>,
+    /// Zone of the node.
+    pub(super) zone: Option<ZoneId>,
+    pub(super) stock: RegionStock,
+}
+
+impl Settings {
+    /// Why a class is skipped; none if its driver is this one.
+    pub(super) fn other_driver(&self, field: &str, driver: &str) -> Option<String> {
+        let is_own = driver == self.driver.as_str() || driver == VENDOR;
+        let name = &self.driver;
+        (!is_own).then(|| format!("its {field} is {driver:?}, not {name}; --driver-name sets another name"))
+    }
+}

@@ -1,0 +1,120 @@
+//! `diskplugin orphans`: reports disks and snapshots that Kubernetes does not use, and deletes named ones.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::classify::{Rules, classify};
+use super::delete::{Deletion, Outcome};
+use super::finding::{Finding, Report, ResourceId};
+use super::flags::Flags;
+use super::observe::Observer;
+use super::render::{deletions_table, json, table};
+use crate::base::{SystemClock, Tasks};
+use crate::cli::{InvalidSettings, Location, OutputFormat};
+use crate::disk::DiskServices;
+use crate::model::ClusterId;
+use crate::ops::Connect;
+
+/// Something was found, or a named resource was not deleted.
+const FOUND: u8 = 1;
+
+/// Reports, and deletes what is named.
+///
+/// # Errors
+/// Cloud or Kubernetes cannot be read.
+pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
+    if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
+        let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
+        return Err(InvalidSettings(vec![problem.to_owned()]).into());
+    }
+    let mut location = Location::new(&args.location);
+    let metadata = args.location.metadata()?;
+    let region = location.region(args.location.region.clone()).await;
+    let cluster_id = args.owner.id(&mut location);
+    let (Some(region), Some(cluster_id)) = (region, cluster_id) else {
+        return Err(location.into_error().into());
+    };
+    let cluster = args.kubernetes.require().await?;
+    let client = connect(args.cloud, metadata, &region)?;
+    let disks = DiskServices::new(client.ecs, cluster_id.clone(), &Tasks::default());
+    let observer = Observer {
+        cluster,
+        disks: Arc::new(disks),
+        driver: args.driver.driver_name,
+        clock: Arc::new(SystemClock),
+    };
+    let rules = Rules {
+        cluster: cluster_id.clone(),
+        min_age: args.min_age,
+        allow_unreferenced: args.allow_unreferenced,
+    };
+    let observed = observer.observe().await?;
+    let report = classify(&observed, &rules)?;
+    let mut shown = report.clone();
+    if !args.class.is_empty() {
+        let is_shown = |finding: &Finding| args.class.contains(&finding.class);
+        shown.findings.retain(is_shown);
+    }
+    let is_json = args.output == OutputFormat::Json;
+    let Some(older_than) = args.older_than else {
+        let text = match is_json {
+            true => json(&shown, None).to_string(),
+            false => table(&shown),
+        };
+        print(&text)?;
+        return Ok(exit_code(!shown.findings.is_empty()));
+    };
+    if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
+        print("Nothing was deleted.")?;
+        return Ok(ExitCode::from(FOUND));
+    }
+    let deletions = delete(&observer, &args.delete, &report, older_than).await;
+    print(&match is_json {
+        true => json(&shown, Some(&deletions)).to_string(),
+        false => deletions_table(&deletions),
+    })?;
+    let is_deleted = |one: &Deletion| matches!(one.outcome, Outcome::Deleted);
+    Ok(exit_code(!deletions.iter().all(is_deleted)))
+}
+
+fn exit_code(is_found: bool) -> ExitCode {
+    match is_found {
+        true => ExitCode::from(FOUND),
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// One after the other, each once.
+async fn delete(observer: &Observer, ids: &[ResourceId], report: &Report, older_than: Duration) -> Vec<Deletion> {
+    let mut deletions: Vec<Deletion> = Vec::new();
+    for id in ids {
+        if !deletions.iter().any(|one| one.id == *id) {
+            deletions.push(observer.delete(id, report, older_than).await);
+        }
+    }
+    deletions
+}
+
+/// Asks on standard error, so that standard output has only results.
+fn is_confirmed(ids: &[ResourceId], cluster: &ClusterId) -> anyhow::Result<bool> {
+    let names: Vec<_> = ids.iter().map(ResourceId::as_str).collect();
+    let mut terminal = std::io::stderr();
+    write!(
+        terminal,
+        "Delete {} of cluster ID {cluster}, with all data? Type yes: ",
+        names.join(", ")
+    )?;
+    terminal.flush()?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.context("cannot read the confirmation")?;
+    Ok(line.trim() == "yes")
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("cannot print")
+}

@@ -1,0 +1,172 @@
+//! `diskplugin timeline`: what happened to a volume, and what it waits for.
+
+use std::io::Write;
+
+use anyhow::Context;
+
+use super::entry::Timeline;
+use super::flags::Flags;
+use super::history::History;
+use super::obstacle::{no_controller, no_node_in_zone, node_obstacle};
+use super::render::{json, text};
+use crate::base::{Clock, SystemClock, join_all};
+use crate::cli::{InvalidSettings, OutputFormat};
+use crate::cluster::Cluster;
+use crate::cluster::driver_pods::DriverPod;
+use crate::cluster::driver_status::{CONTROLLER, DriverStatus, NODE, NodeStatus};
+use crate::cluster::volume_history::VolumeHistory;
+use crate::cluster::workload::Workload;
+use crate::ops::{process, process_client};
+
+/// Most pods of nodes that are read, if it is unknown where the volume is attached.
+const MAX_NODES: usize = 50;
+
+/// Prints what happened to a volume.
+///
+/// # Errors
+/// No source could be read.
+pub async fn run(args: Flags) -> anyhow::Result<()> {
+    if !args.processes.url.is_empty() && args.volume.contains('/') {
+        let problem = "a claim is found through Kubernetes, which --url does not read; with --url, name the disk ID or \
+                       the PersistentVolume";
+        return Err(InvalidSettings(vec![problem.to_owned()]).into());
+    }
+    let mut parts = args.volume.split('/');
+    if parts.clone().count() > 2 || parts.any(str::is_empty) {
+        let problem = format!(
+            "VOLUME is {:?}; allowed: a disk ID, the name of a PersistentVolume, or NAMESPACE/NAME of a PersistentVolumeClaim",
+            args.volume
+        );
+        return Err(InvalidSettings(vec![problem]).into());
+    }
+    let mut timeline = Timeline::new(&args.volume, SystemClock.now());
+    if args.processes.url.is_empty() {
+        read_cluster(&args, &mut timeline).await?;
+    } else {
+        read_urls(&args, &mut timeline).await?;
+    }
+    let text = match args.output {
+        OutputFormat::Table => text(&timeline),
+        OutputFormat::Json => format!("{}\n", json(&timeline)),
+    };
+    write!(std::io::stdout(), "{text}").context("cannot print")?;
+    if timeline.entries.is_empty() && !timeline.unavailable.is_empty() {
+        anyhow::bail!("no source could be read");
+    }
+    Ok(())
+}
+
+async fn read_urls(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> {
+    let token = args.processes.token()?;
+    let path = process::history(&args.volume);
+    for authority in &args.processes.url {
+        match process_client::get(authority, &path, token.as_deref()).await {
+            Ok(Some(page)) => add(timeline, authority, &page),
+            Ok(None) => {}
+            Err(error) => timeline
+                .unavailable
+                .push(format!("http://{authority}{path}: {error:#}")),
+        }
+    }
+    Ok(())
+}
+
+async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> {
+    let cluster = args.processes.cluster.require().await?;
+    let recorded = VolumeHistory::read(&cluster, &args.processes.driver.driver_name, &args.volume).await;
+    match recorded {
+        Ok(history) => timeline.add_kubernetes(&history),
+        Err(error) => timeline.unavailable.push(error.for_user()),
+    }
+    let driver = match DriverStatus::read(&cluster, args.processes.namespace.as_deref()).await {
+        Ok(driver) => driver,
+        Err(error) => {
+            timeline.unavailable.push(error.for_user());
+            return Ok(());
+        }
+    };
+    find_obstacles(&cluster, args, &driver, timeline).await;
+    if driver.pods.is_empty() {
+        let problem = "no pod has the label app.kubernetes.io/name=diskplugin and the flag --http-address";
+        timeline.unavailable.push(problem.to_owned());
+    }
+    let pods = driver.pods;
+    let pods = relevant(pods, timeline);
+    let keys = timeline.keys();
+    let pages = join_all(pods.iter().map(|pod| read_pod(&cluster, pod, &keys))).await;
+    for (pod, page) in pods.iter().zip(pages) {
+        let source = match &pod.node {
+            Some(node) if pod.component == NODE => format!("node {node}"),
+            _ => format!("{} {}", pod.component, pod.name),
+        };
+        match page {
+            Ok(Some(page)) => add(timeline, &source, &page),
+            Ok(None) => {}
+            Err(problem) => timeline.unavailable.push(problem),
+        }
+    }
+    Ok(())
+}
+
+/// Finds out why no call for the volume can succeed, or none is made.
+async fn find_obstacles(cluster: &Cluster, args: &Flags, driver: &DriverStatus, timeline: &mut Timeline) {
+    let mut obstacles = Vec::new();
+    let name = &args.processes.driver.driver_name;
+    if !driver.controllers.iter().any(|pod| pod.is_ready) {
+        let namespace = args.processes.namespace.as_deref();
+        let deployments = Workload::deployments(cluster, name, namespace).await;
+        let deployments = timeline.available(deployments).unwrap_or_default();
+        obstacles.extend(no_controller(&driver.controllers, &deployments));
+    }
+    let own = timeline.nodes();
+    if own.is_empty() && timeline.zones.is_none() {
+        timeline.obstacles.extend(obstacles);
+        return;
+    }
+    if let Some(nodes) = timeline.available(NodeStatus::list(cluster, name).await) {
+        obstacles.extend(
+            own.iter()
+                .filter_map(|node| node_obstacle(node, &nodes, &driver.node_plugins)),
+        );
+        let zones = timeline.zones.as_ref();
+        obstacles.extend(zones.and_then(|zones| no_node_in_zone(zones, &nodes)));
+    }
+    timeline.obstacles.extend(obstacles);
+}
+
+/// The controllers, and the nodes of the volume, or some if these are unknown.
+fn relevant(pods: Vec<DriverPod>, timeline: &Timeline) -> Vec<DriverPod> {
+    let own = timeline.nodes();
+    let is_own = |pod: &DriverPod| {
+        let node = pod.node.as_ref();
+        node.is_some_and(|node| own.contains(node))
+    };
+    let (controllers, nodes): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.component == CONTROLLER);
+    let nodes = nodes
+        .into_iter()
+        .filter(|pod| own.is_empty() || is_own(pod))
+        .take(MAX_NODES);
+    controllers.into_iter().chain(nodes).collect()
+}
+
+/// The page of the first key for which the pod has a history.
+async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result<Option<String>, String> {
+    for key in keys {
+        let page = pod.page(cluster, &process::history(key)).await;
+        match page {
+            Ok(Some(text)) => return Ok(Some(text)),
+            Ok(None) => {}
+            Err(error) => return Err(error.for_user()),
+        }
+    }
+    Ok(None)
+}
+
+fn add(timeline: &mut Timeline, source: &str, page: &str) {
+    match serde_json::from_str::<History>(page) {
+        Ok(history) => timeline.add_driver(source, history),
+        Err(error) => timeline
+            .unavailable
+            .push(format!("the history of {source} is unreadable: {error}")),
+    }
+}
