@@ -1,4 +1,5 @@
-//! The GroupController service, crash-consistent snapshots of several volumes: CreateVolumeGroupSnapshot, DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
+//! The GroupController service, crash-consistent snapshots of several volumes: CreateVolumeGroupSnapshot,
+//! DeleteVolumeGroupSnapshot and GetVolumeGroupSnapshot.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

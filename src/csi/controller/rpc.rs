@@ -1,5 +1,5 @@
-//! The RPCs of the Controller and GroupController services: how each request is parsed, and what handles it. The services
-//! share locks, tasks and listings.
+//! The RPCs of the Controller and GroupController services: how each request is parsed, and what handles it. The
+//! services share locks, tasks and listings.
 
 use tonic::{Request, Response, Status};
 

@@ -1,8 +1,8 @@
 //! Attaching disks to nodes, detaching them, and publishing them with an access mode.
 //!
 //! Promise: a disk is never taken from a node that uses it, and no call reports an attachment or its end that is not
-//! proven: by a row read after the request, or by an error code that no read contradicts. A repeated call continues with
-//! what an earlier one has requested.
+//! proven: by a row read after the request, or by an error code that no read contradicts. A repeated call continues
+//! with what an earlier one has requested.
 //!
 //! A request for an instance passes these states:
 //!
