@@ -9,7 +9,7 @@ use super::archive::{Archive, file_name};
 use super::flags::Flags;
 use super::object::{event, included, is_of_driver, uses_volume};
 use super::pages::pages;
-use super::pod::{self, Settings};
+use super::pod::{self, KnownSettings};
 use crate::base::join_all;
 use crate::cluster::pod_report::PodReport;
 use crate::cluster::volume_history::VolumeHistory;
@@ -28,7 +28,7 @@ type Read = (String, String, Result<String, String>);
 
 pub(super) async fn collect(
     args: &Flags,
-    settings: &Settings,
+    settings: &KnownSettings,
     archive: &mut Archive<impl Write>,
 ) -> anyhow::Result<()> {
     let cluster = args.processes.cluster.require().await?;
@@ -188,7 +188,13 @@ fn folder(volume: &str) -> String {
     format!("volumes/{}", file_name(volume))
 }
 
-async fn read_pod(args: &Flags, cluster: &Cluster, pod: &PodReport, keys: &[String], settings: &Settings) -> Vec<Read> {
+async fn read_pod(
+    args: &Flags,
+    cluster: &Cluster,
+    pod: &PodReport,
+    keys: &[String],
+    settings: &KnownSettings,
+) -> Vec<Read> {
     let folder = format!("pods/{}/{}", pod.namespace, pod.name);
     let source = format!("pod {}/{}", pod.namespace, pod.name);
     let report = pod::pod(pod, settings);

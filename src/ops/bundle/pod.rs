@@ -27,7 +27,7 @@ const SIDECARS: &[&str] = &[
 
 /// Settings of the driver that hold no secret.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct KnownSettings {
     /// The words that are neither flags nor their values, such as `controller`.
     pub(super) roles: BTreeSet<String>,
     /// Flags that take a value, without `--`.
@@ -36,7 +36,7 @@ pub(super) struct Settings {
     pub(super) variables: BTreeSet<String>,
 }
 
-impl Settings {
+impl KnownSettings {
     fn is_role_or_program(&self, word: &str) -> bool {
         self.roles.contains(word) || PROGRAMS.contains(&word)
     }
@@ -48,7 +48,7 @@ pub(super) fn is_of_chart(container: &str) -> bool {
 }
 
 /// The pod as it is included.
-pub(super) fn pod(report: &PodReport, settings: &Settings) -> serde_json::Result<Value> {
+pub(super) fn pod(report: &PodReport, settings: &KnownSettings) -> serde_json::Result<Value> {
     let mut report = report.clone();
     for container in &mut report.containers {
         restrict(container, settings);
@@ -56,7 +56,7 @@ pub(super) fn pod(report: &PodReport, settings: &Settings) -> serde_json::Result
     serde_json::to_value(&report)
 }
 
-fn restrict(container: &mut ContainerReport, settings: &Settings) {
+fn restrict(container: &mut ContainerReport, settings: &KnownSettings) {
     let is_driver = DRIVER.contains(&&*container.name);
     for (name, value) in &mut container.env {
         let is_known = is_driver && settings.variables.contains(name);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn only_known_settings_of_the_driver_are_included() {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let settings = Settings {
+        let settings = KnownSettings {
             roles: set(&["controller"]),
             flags: set(&["zone", "endpoint"]),
             variables: set(&["ZONE"]),

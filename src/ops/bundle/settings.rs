@@ -2,14 +2,14 @@
 
 use clap::Command;
 
-use super::pod::Settings;
+use super::pod::KnownSettings;
 
 /// Of the fake cloud.
 const SECRET: &[&str] = &["access-key-id", "access-key-secret"];
 
 /// The settings of all roles.
-pub(super) fn settings(program: &Command) -> Settings {
-    let mut settings = Settings::default();
+pub(super) fn settings(program: &Command) -> KnownSettings {
+    let mut settings = KnownSettings::default();
     for command in program.get_subcommands() {
         settings.roles.insert(command.get_name().to_owned());
         add(command, &mut settings);
@@ -18,7 +18,7 @@ pub(super) fn settings(program: &Command) -> Settings {
     settings
 }
 
-fn add(command: &Command, settings: &mut Settings) {
+fn add(command: &Command, settings: &mut KnownSettings) {
     for flag in command.get_arguments() {
         let name = flag.get_long().unwrap_or_default();
         if SECRET.contains(&name) {

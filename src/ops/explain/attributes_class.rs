@@ -3,12 +3,12 @@
 use super::manifest::AttributesClass;
 use super::parameters;
 use super::report::{DiskChange, Explained};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use crate::csi::param::mutable;
 use crate::disk::check_change;
 use crate::model::{Category, Change, Disk, DiskKind, DiskStatus, Gib, Performance, Tags};
 
-pub(super) fn explain(class: &AttributesClass, settings: &Settings, mut to: Explained) -> Explained {
+pub(super) fn explain(class: &AttributesClass, settings: &ExplainSettings, mut to: Explained) -> Explained {
     if let Some(why) = settings.other_driver("driverName", &class.driver_name) {
         return to.skip(why);
     }

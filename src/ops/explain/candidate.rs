@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::manifest::TopologyTerm;
 use super::report::{Candidate, Explained, Figures};
 use super::request;
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use crate::disk::candidates::RegionStock;
 use crate::disk::{NewDisk, candidates};
 use crate::model::{Performance, Throughput, ZoneId, topology};
@@ -14,7 +14,7 @@ use crate::model::{Performance, Throughput, ZoneId, topology};
 pub(super) const SIZE: &str = "size";
 
 /// Adds the candidates of the disk, or the reason why it has none.
-pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
+pub(super) fn add(new: &NewDisk, settings: &ExplainSettings, to: &mut Explained) {
     let selection = match candidates::select_candidates(new) {
         Ok(selection) => selection,
         Err(error) => return to.reject(SIZE, &error),
@@ -59,7 +59,12 @@ pub(super) fn add(new: &NewDisk, settings: &Settings, to: &mut Explained) {
 }
 
 /// Names the zones of class and settings that the region does not have. `alone` is the disk of the class in any zone.
-pub(super) fn add_unknown_zones(alone: &NewDisk, topologies: &[TopologyTerm], settings: &Settings, to: &mut Explained) {
+pub(super) fn add_unknown_zones(
+    alone: &NewDisk,
+    topologies: &[TopologyTerm],
+    settings: &ExplainSettings,
+    to: &mut Explained,
+) {
     let selected = request::selected_node();
     let of_class = alone.zones.iter().map(|allowed| &allowed.zone);
     let of_class = of_class.filter(|zone| **zone != selected);

@@ -8,7 +8,7 @@ use super::manifest::{Claim, ClaimSpec, Manifest, Object, StorageClass};
 use super::parameters::{self, Map};
 use super::report::{Explained, Outcome};
 use super::request::{Draft, Source};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use super::storage_class;
 use crate::csi::param::mutable;
 use crate::csi::proto::volume_capability::access_mode::Mode;
@@ -25,7 +25,12 @@ const MODES: [(&str, Mode); 4] = [
     ("ReadWriteMany", Mode::MultiNodeMultiWriter),
 ];
 
-pub(super) fn explain(claim: &Claim, manifests: &[Manifest], settings: &Settings, mut to: Explained) -> Explained {
+pub(super) fn explain(
+    claim: &Claim,
+    manifests: &[Manifest],
+    settings: &ExplainSettings,
+    mut to: Explained,
+) -> Explained {
     let spec = &claim.spec;
     if spec.volume_name.as_deref().is_some_and(|name| !name.is_empty()) {
         return to.skip("it names a PersistentVolume (volumeName), so nothing is created for it");
@@ -88,7 +93,7 @@ fn source(spec: &ClaimSpec) -> Option<Source> {
 }
 
 /// The requested size. Kubernetes rejects a claim without one.
-fn size(spec: &ClaimSpec, settings: &Settings, to: &mut Explained) -> SizeRange {
+fn size(spec: &ClaimSpec, settings: &ExplainSettings, to: &mut Explained) -> SizeRange {
     let required = requested(spec.resources.requests.as_ref(), "requests", to);
     let limit = requested(spec.resources.limits.as_ref(), "limits", to);
     SizeRange {
@@ -134,7 +139,7 @@ fn attributes(spec: &ClaimSpec, storage_class: &StorageClass, manifests: &[Manif
 }
 
 /// The access modes that the driver accepts, each checked alone. Kubernetes rejects others.
-fn modes(spec: &ClaimSpec, draft: &Draft, class: &Map, settings: &Settings, to: &mut Explained) -> Vec<Mode> {
+fn modes(spec: &ClaimSpec, draft: &Draft, class: &Map, settings: &ExplainSettings, to: &mut Explained) -> Vec<Mode> {
     let given = spec.access_modes.as_deref().unwrap_or_default();
     let mut accepted = Vec::new();
     for (n, name) in given.iter().enumerate() {

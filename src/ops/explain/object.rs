@@ -2,11 +2,11 @@
 
 use super::manifest::{Manifest, Object};
 use super::report::{Explained, Explanation};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use super::{attributes_class, claim, snapshot_class, storage_class};
 
 /// Explains the objects, in their order.
-pub(super) fn explain(manifests: &[Manifest], settings: &Settings) -> Explanation {
+pub(super) fn explain(manifests: &[Manifest], settings: &ExplainSettings) -> Explanation {
     let objects = manifests.iter().map(|manifest| {
         let mut to = Explained::of(&manifest.kind, &manifest.name);
         match &manifest.object {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::manifest::{LabelExpression, TopologyTerm};
 use super::parameters::{Map, SIDECARS};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
@@ -124,7 +124,7 @@ impl Draft {
     }
 
     /// The disk that the driver would create.
-    pub(super) fn new_disk(&self, class: &Map, settings: &Settings) -> Result<NewDisk, request::error::Error> {
+    pub(super) fn new_disk(&self, class: &Map, settings: &ExplainSettings) -> Result<NewDisk, request::error::Error> {
         let region = || settings.region.clone().or_else(|| own_region(class));
         let driver = request::DriverLocation {
             region: region().unwrap_or_else(|| known(UNKNOWN_REGION)),
@@ -151,7 +151,7 @@ fn own_region(class: &Map) -> Option<RegionId> {
 }
 
 /// The zones in which nodes can be: that of `--zone`, or those with known stock.
-pub(super) fn node_zones(settings: &Settings) -> Vec<ZoneId> {
+pub(super) fn node_zones(settings: &ExplainSettings) -> Vec<ZoneId> {
     if let Some(zone) = &settings.zone {
         return vec![zone.clone()];
     }

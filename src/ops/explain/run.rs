@@ -10,7 +10,7 @@ use super::flags::Flags;
 use super::manifest::{Manifest, read};
 use super::object::explain;
 use super::report::{Explained, Explanation, Outcome};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use super::text::render;
 use crate::base::{Deadline, error_chain};
 use crate::cli::{InvalidSettings, Location, OutputFormat};
@@ -26,7 +26,7 @@ const LIVE: Duration = Duration::from_secs(30);
 /// A file or the stock cannot be read, or an object would be rejected.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     let manifests = read_all(&args.files)?;
-    let mut settings = Settings {
+    let mut settings = ExplainSettings {
         driver: args.driver_name,
         size: args.size,
         region: args.location.region.clone(),

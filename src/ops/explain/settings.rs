@@ -7,7 +7,7 @@ use crate::model::{Bytes, DriverName, RegionId, ZoneId};
 const VENDOR: &str = "diskplugin.csi.alibabacloud.com";
 
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct ExplainSettings {
     pub(super) driver: DriverName,
     /// Size of volumes of classes without a claim.
     pub(super) size: Bytes,
@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) stock: RegionStock,
 }
 
-impl Settings {
+impl ExplainSettings {
     /// Why a class is skipped; none if its driver is this one.
     pub(super) fn other_driver(&self, field: &str, driver: &str) -> Option<String> {
         let is_own = driver == self.driver.as_str() || driver == VENDOR;

@@ -3,10 +3,10 @@
 use super::manifest::SnapshotClass as Object;
 use super::parameters;
 use super::report::Explained;
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use crate::csi::param::snapshot::SnapshotClass;
 
-pub(super) fn explain(class: &Object, is_group: bool, settings: &Settings, mut to: Explained) -> Explained {
+pub(super) fn explain(class: &Object, is_group: bool, settings: &ExplainSettings, mut to: Explained) -> Explained {
     if let Some(why) = settings.other_driver("driver", &class.driver) {
         return to.skip(why);
     }

@@ -5,9 +5,9 @@ use super::manifest::StorageClass;
 use super::parameters::{self, Map};
 use super::report::Explained;
 use super::request::{self, Draft, FS_TYPE};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 
-pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explained) -> Explained {
+pub(super) fn explain(class: &StorageClass, settings: &ExplainSettings, mut to: Explained) -> Explained {
     if let Some(why) = settings.other_driver("provisioner", &class.provisioner) {
         return to.skip(why);
     }
@@ -17,7 +17,7 @@ pub(super) fn explain(class: &StorageClass, settings: &Settings, mut to: Explain
 }
 
 /// Adds the volume of the class that the draft requests, and all problems of the class.
-pub(super) fn add_volume(class: &StorageClass, draft: &Draft, settings: &Settings, to: &mut Explained) {
+pub(super) fn add_volume(class: &StorageClass, draft: &Draft, settings: &ExplainSettings, to: &mut Explained) {
     let mut parameters = parameters::strings(class.parameters.as_ref(), to);
     let mut complete = Draft {
         mutable: Map::new(),
@@ -71,7 +71,7 @@ fn check_sidecar(class: &StorageClass, to: &mut Explained) {
 }
 
 /// Whether claims of the class are rejected, whatever their size.
-pub(super) fn is_rejected(class: &StorageClass, settings: &Settings) -> bool {
+pub(super) fn is_rejected(class: &StorageClass, settings: &ExplainSettings) -> bool {
     let checked = explain(class, settings, Explained::default());
     let mut problems = checked.problems.iter();
     problems.any(|problem| problem.field != candidate::SIZE)

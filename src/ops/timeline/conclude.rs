@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::entry::{Entry, Timeline};
-use super::history::{Call, Step};
+use super::history::{CallRecord, StepRecord};
 use super::obstacle::one_line;
 use crate::base::Phase;
 use crate::cluster::volume_history::VolumeEvent;
@@ -43,7 +43,7 @@ impl Timeline {
     }
 
     /// The calls with their sources, the oldest first.
-    pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &Call)> {
+    pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &CallRecord)> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Call { source, call } => Some((source.as_str(), call)),
             Entry::Event(_) | Entry::Attachment { .. } => None,
@@ -62,7 +62,7 @@ impl Timeline {
         lines
     }
 
-    fn running(&self, source: &str, call: &Call) -> String {
+    fn running(&self, source: &str, call: &CallRecord) -> String {
         let seconds = self.now.duration_since(call.started).as_secs().max(0);
         let method = &call.method;
         let Some(step) = call.current_step() else {
@@ -135,7 +135,7 @@ impl Timeline {
 }
 
 /// The last call of the cloud that changes something.
-fn last_action(call: &Call) -> Option<&Step> {
+fn last_action(call: &CallRecord) -> Option<&StepRecord> {
     let is_phase = |name: &str| Phase::ALL.iter().any(|phase| phase.as_str() == name);
     call.steps
         .iter()
@@ -151,7 +151,7 @@ fn reported(event: &VolumeEvent) -> String {
     format!("Kubernetes reports {reason} for {object}: {message}.{advice}")
 }
 
-fn failed(source: &str, call: &Call) -> String {
+fn failed(source: &str, call: &CallRecord) -> String {
     let code = call.code.as_deref().unwrap_or_default();
     let message = one_line(call.message.as_deref().unwrap_or("without a message"));
     let times = match call.first_started {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::history::{Call, DiskState, History};
+use super::history::{CallRecord, DiskState, History};
 use crate::cluster;
 use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
 use crate::cluster::volume_zones::VolumeZones;
@@ -37,7 +37,7 @@ pub(super) struct Timeline {
 pub(super) enum Entry {
     Call {
         source: String,
-        call: Call,
+        call: CallRecord,
     },
     Event(VolumeEvent),
     Attachment {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct History {
     pub(super) volume: String,
     pub(super) names: Vec<String>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<CallRecord>,
     /// The disk in the cloud, if the process calls it.
     #[serde(default)]
     pub(super) disk: Option<DiskState>,
@@ -31,7 +31,7 @@ pub(super) enum DiskState {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Call {
+pub(super) struct CallRecord {
     pub(super) method: String,
     pub(super) started: Timestamp,
     /// `None` while the call is running.
@@ -48,7 +48,7 @@ pub(super) struct Call {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first_started: Option<Timestamp>,
     #[serde(default)]
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<StepRecord>,
     #[serde(default)]
     pub(super) omitted_steps: u32,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(super) struct Call {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct StepRecord {
     pub(super) name: String,
     /// Seconds after the start of the call.
     pub(super) after: f64,
@@ -69,7 +69,7 @@ pub(super) struct Step {
     pub(super) request_id: Option<String>,
 }
 
-impl Call {
+impl CallRecord {
     pub(super) fn is_running(&self) -> bool {
         self.seconds.is_none()
     }
@@ -78,7 +78,7 @@ impl Call {
     }
 
     /// The step that a running call waits for.
-    pub(super) fn current_step(&self) -> Option<&Step> {
+    pub(super) fn current_step(&self) -> Option<&StepRecord> {
         self.steps.iter().rfind(|step| step.seconds.is_none())
     }
 }

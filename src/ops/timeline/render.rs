@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Timeline};
-use super::history::{Call, DiskState, Step};
+use super::history::{CallRecord, DiskState, StepRecord};
 use super::obstacle::one_line;
 
 /// The timeline for a terminal. The conclusion is the last paragraph.
@@ -86,7 +86,7 @@ fn cloud(disk: &DiskState) -> String {
     }
 }
 
-fn summary(call: &Call) -> String {
+fn summary(call: &CallRecord) -> String {
     let node = call.node.as_deref();
     let node = node.map(|node| format!(" on {node}")).unwrap_or_default();
     let duration = match call.seconds {
@@ -104,7 +104,7 @@ fn summary(call: &Call) -> String {
     format!("{}{node}  {duration}  {code}{repeated}{message}", call.method)
 }
 
-fn steps(text: &mut String, call: &Call) {
+fn steps(text: &mut String, call: &CallRecord) {
     for step in &call.steps {
         line(text, &format!("    {}", step_line(step)));
     }
@@ -116,7 +116,7 @@ fn steps(text: &mut String, call: &Call) {
     }
 }
 
-fn step_line(step: &Step) -> String {
+fn step_line(step: &StepRecord) -> String {
     let duration = match step.seconds {
         Some(seconds) => format!("{seconds:.3} s"),
         None => "running".to_owned(),

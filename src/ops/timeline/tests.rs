@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 
 use super::entry::Timeline;
-use super::history::{Call, History, Step};
+use super::history::{CallRecord, History, StepRecord};
 use super::render::{json, text};
 use crate::cluster::volume_history::{VolumeEvent, VolumeHistory};
 
@@ -9,8 +9,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn call(second: i64, method: &str, code: Option<&str>, message: Option<&str>) -> Call {
-    Call {
+fn call(second: i64, method: &str, code: Option<&str>, message: Option<&str>) -> CallRecord {
+    CallRecord {
         method: method.to_owned(),
         started: at(second),
         seconds: code.map(|_| 1.5),
@@ -25,8 +25,8 @@ fn call(second: i64, method: &str, code: Option<&str>, message: Option<&str>) ->
     }
 }
 
-fn step(name: &str, seconds: Option<f64>, code: Option<&str>) -> Step {
-    Step {
+fn step(name: &str, seconds: Option<f64>, code: Option<&str>) -> StepRecord {
+    StepRecord {
         name: name.to_owned(),
         after: 0.1,
         seconds,
@@ -54,7 +54,7 @@ fn recorded(events: Vec<VolumeEvent>) -> VolumeHistory {
     }
 }
 
-fn timeline(calls: Vec<Call>) -> Timeline {
+fn timeline(calls: Vec<CallRecord>) -> Timeline {
     let mut timeline = Timeline::new("pvc-1", at(100));
     let history = History {
         volume: "d-1".to_owned(),
@@ -226,7 +226,7 @@ fn a_claim_that_does_not_exist_is_named() {
     );
 }
 
-fn at_node(mut call: Call, node: &str) -> Call {
+fn at_node(mut call: CallRecord, node: &str) -> CallRecord {
     call.node = Some(node.to_owned());
     call
 }

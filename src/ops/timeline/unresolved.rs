@@ -3,14 +3,14 @@
 use jiff::SignedDuration;
 
 use super::entry::Timeline;
-use super::history::Call;
+use super::history::CallRecord;
 
 /// Sidecars and kubelet retry a call after at most 5 minutes. A call that failed longer ago, with other calls since, is
 /// not made anymore.
 const RETRIED: SignedDuration = SignedDuration::from_mins(15);
 
 /// A call with its source.
-type Sourced<'a> = (&'a str, &'a Call);
+type Sourced<'a> = (&'a str, &'a CallRecord);
 
 impl Timeline {
     /// The last failure of each call that is still made, the newest first.
@@ -36,7 +36,7 @@ fn is_same(a: &Sourced<'_>, b: &Sourced<'_>) -> bool {
     a.1.method == b.1.method && a.1.node == b.1.node && (!is_of_node(a.1) || a.0 == b.0)
 }
 
-fn is_of_node(call: &Call) -> bool {
+fn is_of_node(call: &CallRecord) -> bool {
     call.method.starts_with("Node")
 }
 

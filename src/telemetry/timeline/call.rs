@@ -33,7 +33,7 @@ const ROUTINE: [&str; 6] = [
 const NEGLIGIBLE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct RecordedCall {
     began: Instant,
     record: Mutex<Record>,
 }
@@ -57,7 +57,7 @@ struct Record {
     repeated: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_started: Option<Timestamp>,
-    steps: Vec<Step>,
+    steps: Vec<RecordedStep>,
     #[serde(skip_serializing_if = "is_zero")]
     omitted_steps: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +72,7 @@ struct Record {
 
 /// A phase, or a cloud call.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Step {
+pub(crate) struct RecordedStep {
     #[serde(skip)]
     index: usize,
     /// A phase such as `device_wait`, or an action of the cloud such as `AttachDisk`.
@@ -97,7 +97,7 @@ pub(in crate::telemetry) struct Ended {
     request_id: Option<String>,
 }
 
-impl Step {
+impl RecordedStep {
     pub(in crate::telemetry) fn ended(elapsed: Duration, code: Option<String>, request_id: Option<String>) -> Ended {
         Ended {
             elapsed,
@@ -112,13 +112,13 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Serialize for Call {
+impl Serialize for RecordedCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.lock().serialize(serializer)
     }
 }
 
-impl Call {
+impl RecordedCall {
     pub(super) fn new(method: &str, started: Timestamp) -> Self {
         Self {
             began: Instant::now(),
@@ -218,7 +218,7 @@ impl Call {
             record.omitted_steps += 1;
         }
         let after = self.began.elapsed().as_secs_f64();
-        record.steps.push(Step {
+        record.steps.push(RecordedStep {
             index,
             name: name.to_owned(),
             after,

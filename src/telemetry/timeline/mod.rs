@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-pub(super) use self::call::{Call, Step};
+pub(super) use self::call::{RecordedCall, RecordedStep};
 pub(crate) use self::summary::Summary;
 use crate::base::Clock;
 
@@ -26,7 +26,7 @@ pub(crate) struct Timelines {
 #[derive(Debug, Default)]
 struct Volumes {
     /// The calls of each volume by disk ID, or by name until the disk is known; the oldest first.
-    calls: HashMap<String, VecDeque<Arc<Call>>>,
+    calls: HashMap<String, VecDeque<Arc<RecordedCall>>>,
     /// Disk IDs by volume name.
     disks: HashMap<String, String>,
     /// The keys of all calls, in the order of the calls.
@@ -42,10 +42,10 @@ pub(crate) struct History {
     pub(crate) names: Vec<String>,
     /// The oldest first.
     #[serde(serialize_with = "each")]
-    pub(crate) calls: Vec<Arc<Call>>,
+    pub(crate) calls: Vec<Arc<RecordedCall>>,
 }
 
-fn each<S: Serializer>(calls: &[Arc<Call>], serializer: S) -> Result<S::Ok, S::Error> {
+fn each<S: Serializer>(calls: &[Arc<RecordedCall>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(calls.iter().map(AsRef::as_ref))
 }
 
@@ -58,12 +58,12 @@ impl Timelines {
     }
 
     /// Starts a call. It is in no history until it is assigned to a volume.
-    pub(super) fn start(&self, method: &str) -> Arc<Call> {
-        Arc::new(Call::new(method, self.clock.now()))
+    pub(super) fn start(&self, method: &str) -> Arc<RecordedCall> {
+        Arc::new(RecordedCall::new(method, self.clock.now()))
     }
 
     /// Assigns the call to the volume with this name, or to the disk that was last created under it.
-    pub(super) fn assign_name(&self, call: &Arc<Call>, name: &str) {
+    pub(super) fn assign_name(&self, call: &Arc<RecordedCall>, name: &str) {
         if call.key().is_none() {
             call.set_name(name);
             self.lock().push(name, call);
@@ -71,7 +71,7 @@ impl Timelines {
     }
 
     /// Assigns the call to a disk. If it has a name, the history of the name becomes that of the disk.
-    pub(super) fn assign_disk(&self, call: &Arc<Call>, disk: &str) {
+    pub(super) fn assign_disk(&self, call: &Arc<RecordedCall>, disk: &str) {
         let mut volumes = self.lock();
         match (call.key(), call.name()) {
             (None, _) => volumes.push(disk, call),
@@ -88,7 +88,7 @@ impl Timelines {
         }
     }
 
-    pub(super) fn end(&self, call: &Arc<Call>, code: &str, message: Option<String>, elapsed: Duration) {
+    pub(super) fn end(&self, call: &Arc<RecordedCall>, code: &str, message: Option<String>, elapsed: Duration) {
         call.end(code, message, elapsed);
         let Some(key) = call.key() else { return };
         let mut volumes = self.lock();
@@ -116,7 +116,7 @@ impl Timelines {
     }
 
     /// All volumes with a history, with the last call of each.
-    pub(crate) fn last_calls(&self) -> Vec<(String, Arc<Call>)> {
+    pub(crate) fn last_calls(&self) -> Vec<(String, Arc<RecordedCall>)> {
         let volumes = self.lock();
         let last = volumes
             .calls
@@ -142,7 +142,7 @@ impl Timelines {
 }
 
 impl Volumes {
-    fn push(&mut self, key: &str, call: &Arc<Call>) {
+    fn push(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let key = self.disks.get(key).cloned().unwrap_or_else(|| key.to_owned());
         call.assign_to(&key);
         let calls = self.calls.entry(key.clone()).or_default();
@@ -171,7 +171,7 @@ impl Volumes {
     }
 
     /// Removes a call from a history.
-    fn remove(&mut self, key: &str, call: &Arc<Call>) {
+    fn remove(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let Some(calls) = self.calls.get_mut(key) else {
             return;
         };
@@ -183,7 +183,7 @@ impl Volumes {
     }
 
     /// Removes the failures of a routine call that succeeds now: the caller has what it asked for.
-    fn remove_recovered(&mut self, key: &str, call: &Arc<Call>) {
+    fn remove_recovered(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let calls = self.calls.get(key).into_iter().flatten();
         let recovered: Vec<_> = calls.filter(|failed| call.recovers(failed)).cloned().collect();
         for failed in recovered {
@@ -223,7 +223,7 @@ impl Volumes {
     }
 
     /// Merges a call into the one before it if both failed alike: sidecars and kubelet retry.
-    fn merge_repeated(&mut self, key: &str, call: &Arc<Call>) {
+    fn merge_repeated(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let Some(calls) = self.calls.get_mut(key) else {
             return;
         };

@@ -90,10 +90,10 @@ async fn histories_are_bounded_per_volume_and_in_total() {
 
 #[tokio::test(start_paused = true)]
 async fn many_steps_keep_the_first_and_the_last() {
-    let call = Call::new("CreateVolume", Timestamp::UNIX_EPOCH);
+    let call = RecordedCall::new("CreateVolume", Timestamp::UNIX_EPOCH);
     for number in 0..200 {
         let step = call.start_step(&format!("step-{number}")).unwrap();
-        call.end_step(step, Step::ended(Duration::from_secs(1), None, None));
+        call.end_step(step, RecordedStep::ended(Duration::from_secs(1), None, None));
     }
     let shown = serde_json::to_value(&call).unwrap();
     let steps = shown["steps"].as_array().unwrap();

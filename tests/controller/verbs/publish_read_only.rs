@@ -1,5 +1,5 @@
 //! Read-only ControllerPublishVolume: the tag of the disk that records the node, and conflicts with writers.
-//! `src/node/plan/tests.rs` covers read-only volumes on the node.
+//! `src/node/plan/tests/mod.rs` covers read-only volumes on the node.
 
 use serde_json::json;
 

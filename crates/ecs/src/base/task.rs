@@ -3,7 +3,6 @@
 
 use std::future::Future;
 
-use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -39,14 +38,6 @@ impl Tasks {
         F: Future<Output = ()> + Send + 'static,
     {
         self.tracker.spawn(future.in_current_span());
-    }
-
-    /// Starts a future without side effects, which the handle aborts.
-    pub fn spawn_abortable<F>(&self, future: F) -> AbortHandle
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.tracker.spawn(future.in_current_span()).abort_handle()
     }
 
     /// Starts work that several calls share, outside of the current span.

@@ -14,7 +14,7 @@ const REJECTIONS: usize = 64;
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A call of the cloud with the first parameter.
-pub(super) type Call<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
+pub(super) type DescribePage<P, T> = Box<dyn Fn(P, Deadline) -> BoxFuture<T> + Send + Sync>;
 
 /// The shortest and the longest time between two observations of [`super::waiter::PollMode::Change`].
 pub(super) type Interval = (Duration, Duration);
@@ -31,7 +31,7 @@ pub(super) struct Source<K, V> {
     /// call can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
     /// Describes these ids.
-    pub(super) page: Call<Vec<K>, Result<Page<V>>>,
+    pub(super) page: DescribePage<Vec<K>, Result<Page<V>>>,
     /// Whether the row must be visible to every access key of this cluster.
     pub(super) is_canary: Box<dyn Fn(&V) -> bool + Send + Sync>,
     /// A number that changes with the access key.

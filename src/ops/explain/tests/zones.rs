@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn with(zone: Option<&str>, stock: &[&str]) -> Settings {
+fn with(zone: Option<&str>, stock: &[&str]) -> ExplainSettings {
     let zonal = stock.iter().map(|name| ZoneStock {
         zone: name.parse().ok(),
         categories: vec![Stock {
@@ -11,7 +11,7 @@ fn with(zone: Option<&str>, stock: &[&str]) -> Settings {
         }],
     });
     let zonal: Vec<_> = zonal.collect();
-    Settings {
+    ExplainSettings {
         zone: zone.map(|zone| zone.parse().unwrap()),
         stock: RegionStock {
             zonal: (!zonal.is_empty()).then_some(zonal),
@@ -21,7 +21,7 @@ fn with(zone: Option<&str>, stock: &[&str]) -> Settings {
     }
 }
 
-fn of(text: &str, settings: &Settings) -> Explained {
+fn of(text: &str, settings: &ExplainSettings) -> Explained {
     explain(&read("file", text).unwrap(), settings).objects.remove(0)
 }
 

@@ -3,7 +3,7 @@
 use super::manifest::read;
 use super::object::explain;
 use super::report::{Explained, Explanation, Outcome};
-use super::settings::Settings;
+use super::settings::ExplainSettings;
 use super::text::render;
 use crate::disk::candidates::RegionStock;
 use crate::model::{Bytes, Category, DriverName, Stock, ZoneStock};
@@ -11,8 +11,8 @@ use crate::model::{Bytes, Category, DriverName, Stock, ZoneStock};
 mod admission;
 mod zones;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> ExplainSettings {
+    ExplainSettings {
         driver: DriverName::default(),
         size: Bytes(40 << 30),
         region: None,
@@ -82,7 +82,7 @@ fn too_many_tags_are_one_problem() {
 fn an_own_region_is_compared_only_with_a_known_one() {
     let text = class("regionId: cn-beijing", "");
     assert_eq!(explained(&text)[0].result, Outcome::Accepted);
-    let elsewhere = Settings {
+    let elsewhere = ExplainSettings {
         region: Some("cn-hangzhou".parse().unwrap()),
         ..settings()
     };
@@ -191,7 +191,7 @@ fn the_order_follows_the_stock_of_all_zones() {
         zone("b", Category::CloudEssd, true),
         zone("a", Category::CloudEssd, false),
     ];
-    let live = Settings {
+    let live = ExplainSettings {
         stock: RegionStock {
             zonal: Some(stock),
             regional: None,
@@ -211,7 +211,7 @@ fn the_order_follows_the_stock_of_all_zones() {
         objects: vec![found],
     });
     assert!(text.contains("out of stock"), "{text}");
-    let elsewhere = Settings {
+    let elsewhere = ExplainSettings {
         zone: Some("cn-x".parse().unwrap()),
         ..live
     };

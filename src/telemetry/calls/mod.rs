@@ -12,7 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::Fields;
 use super::metrics::{CallMetrics, Exemplar};
-use super::timeline::{Call, Step, Timelines};
+use super::timeline::{RecordedCall, RecordedStep, Timelines};
 use crate::csi::layer as rpc;
 
 /// The code of a cloud call that ended without a response.
@@ -38,7 +38,7 @@ enum State {
 struct Rpc {
     method: String,
     began: Instant,
-    call: Arc<Call>,
+    call: Arc<RecordedCall>,
     message: Option<String>,
     trace_id: Option<String>,
     ended: bool,
@@ -52,7 +52,7 @@ struct Running {
     is_cloud_call: bool,
     began: Instant,
     /// The call that it is part of, and its method.
-    call: Option<(Arc<Call>, String)>,
+    call: Option<(Arc<RecordedCall>, String)>,
     trace_id: Option<String>,
     step: Option<usize>,
     code: Option<String>,
@@ -127,7 +127,7 @@ impl CallLayer {
             let cancelled = step.is_cloud_call.then(|| CANCELLED.to_owned());
             let code = step.code.clone().or(cancelled);
             let failure = code.filter(|code| code != span::OK);
-            let ended = Step::ended(elapsed, failure, step.request_id.clone());
+            let ended = RecordedStep::ended(elapsed, failure, step.request_id.clone());
             call.end_step(index, ended);
         }
     }

@@ -62,7 +62,7 @@ struct Cached {
 }
 
 /// The next step of a caller.
-enum Step {
+enum NextStep {
     Use(Credentials),
     Wait(watch::Receiver<()>),
     Fail(Arc<CredentialError>),
@@ -81,7 +81,7 @@ impl Cache {
         }
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> NextStep {
         let now = self.shared.clock.now();
         let mut state = self.shared.state();
         let may_begin = state.may_begin();
@@ -91,14 +91,14 @@ impl Cache {
             if cached.due.is_some_and(|due| due <= now) && may_begin {
                 self.begin(&mut state);
             }
-            return Step::Use(credentials);
+            return NextStep::Use(credentials);
         }
         if let Some(running) = state.running() {
-            return Step::Wait(running);
+            return NextStep::Wait(running);
         }
         match &state.failure {
-            Some(failure) if !may_begin => Step::Fail(Arc::clone(failure)),
-            _ => Step::Wait(self.begin(&mut state)),
+            Some(failure) if !may_begin => NextStep::Fail(Arc::clone(failure)),
+            _ => NextStep::Wait(self.begin(&mut state)),
         }
     }
 
@@ -122,10 +122,10 @@ impl CredentialProvider for Cache {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         loop {
             match self.step() {
-                Step::Use(credentials) => return Ok(credentials),
-                Step::Fail(failure) => return Err(CredentialError::Shared(failure)),
+                NextStep::Use(credentials) => return Ok(credentials),
+                NextStep::Fail(failure) => return Err(CredentialError::Shared(failure)),
                 // The value never changes: an error means that the renewal has ended.
-                Step::Wait(mut running) => while running.changed().await.is_ok() {},
+                NextStep::Wait(mut running) => while running.changed().await.is_ok() {},
             }
         }
     }
