@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-/// One run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -72,7 +71,6 @@ pub(crate) struct Required {
 /// Whether other rows run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// None.
     Alone,
     /// One of the others that are `Long` or `Idle`.
     Long,
@@ -130,7 +128,6 @@ const fn quota(calls: u32, seconds: u64, aligned: bool) -> Option<Quota> {
     })
 }
 
-/// All rows.
 pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "burst60",

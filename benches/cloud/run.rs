@@ -18,7 +18,6 @@ use crate::outcome::Outcome;
 use crate::row::Row;
 use crate::timing::Timings;
 
-/// What is run.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) driver: PathBuf,

@@ -27,7 +27,7 @@ struct Told(Arc<Mutex<BTreeMap<String, Step>>>);
 enum Step {
     /// On its old node, or not created.
     Begun,
-    /// On no node.
+    /// A disk without a node.
     Detached(String),
     Attached(String),
 }

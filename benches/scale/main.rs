@@ -32,7 +32,6 @@ mod times;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// What is run.
 #[derive(Debug, Parser)]
 struct Args {
     /// fleet, reschedule, outage, leader, day; all, unless named.

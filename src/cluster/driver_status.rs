@@ -43,7 +43,7 @@ pub struct NodeStatus {
     pub not_ready: Option<String>,
     /// Whether its CSINode has the driver.
     pub is_registered: bool,
-    /// Its label.
+    /// The value of the zone label of the node.
     pub zone: Option<String>,
 }
 

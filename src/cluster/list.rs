@@ -20,7 +20,6 @@ const TRIES: usize = 3;
 /// HTTP status of a page whose version the API server no longer has.
 const EXPIRED: u16 = 410;
 
-/// All objects.
 pub(super) async fn list<K>(api: &Api<K>, resource: &str) -> Result<Vec<K>>
 where
     K: Clone + Debug + DeserializeOwned,

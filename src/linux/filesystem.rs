@@ -21,7 +21,7 @@ pub enum CheckResult {
 /// mkfs, with the arguments of [`crate::model::Tuning::mkfs_arguments`]. It never uses the force option: the commands
 /// then reject a device that is in use, and those of xfs and btrfs also a device with content. mkfs.ext3 and mkfs.ext4
 /// ask for confirmation instead, but only on a terminal. The caller must therefore prove with [`super::Host::content`]
-/// immediately before that the device is blank.
+/// immediately before that the device is blank. It has no timeout (`node/tools.rs`): a disk of many TiB takes minutes.
 #[must_use]
 pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Command {
     Command::new(format!("mkfs.{filesystem}")).args(arguments).arg(device)

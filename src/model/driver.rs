@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The default name.
+/// The name of the driver unless `--driver-name` is set.
 pub const DRIVER: &str = "diskplugin.csi.example";
 
 /// The name under which a driver is registered, and which its classes name: in the notation of domain names, at most 63

@@ -7,7 +7,7 @@ pub mod driver;
 pub mod failure;
 pub mod filesystem;
 pub mod instance_types;
-pub mod mount_flags;
+pub mod mount_options;
 pub mod performance;
 pub mod quantity;
 mod size_range;
@@ -26,7 +26,7 @@ pub use ecs::model::{
 };
 pub use failure::{Failure, FailureKind};
 pub use filesystem::{Filesystem, UnknownFilesystem};
-pub use mount_flags::{InvalidMountFlag, MountFlags};
+pub use mount_options::{InvalidMountFlag, MountFlags};
 pub use performance::{Performance, Throughput};
 pub use quantity::InvalidQuantity;
 pub use size_range::SizeRange;

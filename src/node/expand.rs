@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::grow_partition::check_grown;
 use super::io_watch::IoWatch;
 use super::observe::{CallContext, Observer, mounts_of, quick};

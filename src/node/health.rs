@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::health_issue::{HealthIssue, Recovery};
 use super::health_log::HealthLog;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};

@@ -16,7 +16,7 @@ mod device_not_found;
 pub mod error;
 pub mod expand;
 mod failure;
-pub mod find;
+pub mod find_device;
 mod format;
 mod format_record;
 mod grow_partition;

@@ -1,7 +1,7 @@
 //! Publish: bind-mounts a staged volume at a pod's target path.
 
 use super::Result;
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
 use super::plan::{self, PublishObservation};
 use super::request::{Access, PublishRequest};

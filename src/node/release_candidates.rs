@@ -3,7 +3,7 @@
 //! as the absence of the disk, which would be detached while its filesystem is mounted.
 
 use super::Result;
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::observe::{CallContext, quick};
 use super::plan::Identity;
 use super::staged::StagedRecords;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::NodeSettings;
 use super::attach_limits::InstanceTypeLimits;
 use super::expand::Expander;
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::format::Formatter;
 use super::format_record::FormatRecords;
 use super::health::HealthReporter;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Result;
 use super::block_settings;
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::format_record::{FormatRecord, FormatRecords};
 use super::in_use::in_use;
 use super::mounted::{MountIdentifier, OwnedMount};

@@ -6,7 +6,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::find::DeviceFinder;
+use super::find_device::DeviceFinder;
 use super::format::Formatter;
 use super::health_log::HealthLog;
 use super::mounted::{MountIdentifier, OwnedMount};

@@ -133,7 +133,7 @@ impl Plane {
         assert_eq!(ended.code, Some(0), "kubectl apply {args:?}: {}", ended.stderr);
     }
 
-    /// The administrator's.
+    /// The kubeconfig of the administrator.
     pub(crate) fn kubeconfig(&self) -> String {
         self.keys.path(&format!("{ADMIN}.kubeconfig"))
     }

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 6;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// Its namespace.
+    /// The namespace of the scenario.
     pub(crate) short: &'static str,
     pub(crate) play: Play,
 }

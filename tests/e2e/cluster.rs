@@ -22,10 +22,9 @@ use crate::worker::{self, Worker};
 pub(crate) const INSTANCE: &str = "i-worker";
 /// That of a second one.
 pub(crate) const SECOND_INSTANCE: &str = "i-second";
-/// Their type.
 pub(crate) const TYPE: &str = "ecs.g8i.large";
 
-/// Where both are.
+/// The zone of both nodes.
 const ZONE: &str = "cn-beijing-b";
 
 /// A cluster with the driver in it. Dropping it ends everything that is not a container.

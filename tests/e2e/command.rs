@@ -2,7 +2,6 @@
 
 use crate::common::process::Start;
 
-/// Runs one.
 pub(crate) async fn run(program: &str, args: &[&str]) {
     succeed(Start::with_pdeathsig(program).args(args)).await;
 }

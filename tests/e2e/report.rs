@@ -11,7 +11,7 @@ use crate::upstream::Plan;
 
 /// The page whose end is what [`list`] writes.
 const PAGE: &str = "docs/reference/upstream-suite.md";
-/// Where that begins.
+/// The heading of the list of skipped specs.
 const BEGINNING: &str = "## Skipped specs\n";
 
 /// A run's specs, and whatever was around them.
@@ -20,7 +20,6 @@ pub(crate) struct Report {
     specs: Vec<Spec>,
 }
 
-/// One of them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct Spec {

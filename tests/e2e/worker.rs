@@ -27,7 +27,7 @@ pub(crate) const HIDDEN: [&str; 3] = ["/var/lib/cni", "/var/lib/kubelet", "/var/
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) name: &'static str,
-    /// The cluster's.
+    /// The directory with the state of the cluster.
     pub(crate) directory: PathBuf,
     containerd: Mutex<Process>,
     kubelet: Mutex<Process>,

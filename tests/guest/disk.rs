@@ -30,7 +30,6 @@ pub(crate) enum Kind {
 /// What a disk does to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// What it should.
     Well,
     /// It fails each read and write.
     Fails,

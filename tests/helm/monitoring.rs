@@ -192,7 +192,7 @@ fn only_the_controller_reviews_tokens() {
 fn the_rule_and_the_dashboards_are_the_files_of_the_chart() {
     let files = "deploy/helm/diskplugin/files";
     let Some(objects) = rendered("monitoring") else { return };
-    let rules = read(format!("{files}/rules.yaml"));
+    let rules = read(format!("{files}/alerts.yaml"));
     let url = "https://git.example.com/diskplugin/blob/main";
     let rules = rules.replace("runbook_url: ", &format!("runbook_url: {url}/"));
     let rules = crate::render::yaml(&rules).remove(0);

@@ -16,7 +16,7 @@ const CHART: &str = "deploy/helm/diskplugin";
 struct Row {
     /// The heading `## ...` that begins a section with this value.
     heading: Option<String>,
-    /// Dotted.
+    /// Dotted, such as `controller.replicas`.
     path: String,
     /// The comment lines above it, joined.
     comment: String,

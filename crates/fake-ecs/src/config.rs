@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk_quota::Quotas;
 use super::distribution::DurationDistribution;
 use super::duration_text;
 use super::fault::Fault;
@@ -219,18 +220,6 @@ pub struct Holds {
     pub locked: Vec<String>,
     /// Archived: creating a disk returns `InvalidSnapshotId.NotReady`.
     pub archived: Vec<String>,
-}
-
-/// Quotas of the account.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(default, deny_unknown_fields)]
-pub struct Quotas {
-    /// GiB of one category in one zone (`QuotaExceed.DiskCapacity`).
-    pub zone_category_gib: Option<u64>,
-    /// GiB of all disks (`QuotaExceeded.PostpaidDataDiskCapacity`).
-    pub total_gib: Option<u64>,
-    /// The account has no balance (`InvalidAccountStatus.NotEnoughBalance`).
-    pub no_balance: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

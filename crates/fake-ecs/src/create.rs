@@ -3,8 +3,7 @@
 use super::action::Action;
 use super::api_error::ApiError;
 use super::client_token;
-use super::config::Quotas;
-use super::disk::{DiskRow, Disks, Phase};
+use super::disk::{DiskRow, Phase};
 use super::encryption;
 use super::event_queue::Event;
 use super::name;
@@ -53,7 +52,10 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
     (order.encrypted, order.kms_key) = encryption::encryption(&world.config.keys, order.encrypted, key)?;
     let size = resolve_size(world, params, &order)?;
     check_performance(&order, size)?;
-    check_quota(&world.config.limits, &world.disks, &order, size)?;
+    world
+        .config
+        .limits
+        .check(&world.disks, &order.zone, &order.category, size)?;
 
     let serial = world.rng.body();
     let id = format!("d-{serial}");
@@ -185,24 +187,6 @@ fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32
         (403, "InvalidDataDiskSize.ValueNotSupported"),
         (400, "InvalidSize.ValueNotSupported"),
     ]))
-}
-
-fn check_quota(limits: &Quotas, disks: &Disks, order: &Order, size: u32) -> Result<(), ApiError> {
-    if limits.no_balance {
-        return Err(ApiError::new(403, "InvalidAccountStatus.NotEnoughBalance"));
-    }
-    let total = |matches: &dyn Fn(&DiskRow) -> bool| -> u64 {
-        let rows = disks.rows().values().filter(|row| matches(row));
-        rows.map(|row| u64::from(row.size)).sum::<u64>() + u64::from(size)
-    };
-    let same = |row: &DiskRow| row.zone == order.zone && row.category == order.category;
-    if limits.zone_category_gib.is_some_and(|most| total(&same) > most) {
-        return Err(ApiError::new(400, "QuotaExceed.DiskCapacity"));
-    }
-    if limits.total_gib.is_some_and(|most| total(&|_| true) > most) {
-        return Err(ApiError::new(403, "QuotaExceeded.PostpaidDataDiskCapacity"));
-    }
-    Ok(())
 }
 
 /// Checks the fields that depend on the size, which may be the snapshot's.

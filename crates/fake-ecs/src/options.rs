@@ -277,7 +277,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Quota;
+    use crate::call_quota::Quota;
 
     #[test]
     fn flags_become_configuration() {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::api_error::ApiError;
+use super::call_quota::Quota;
 use super::distribution::until;
-use super::quota::Quota;
 
 /// Call quotas. Unset means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,6 @@ use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
 use crate::model::Filesystem;
 
-/// The clients.
 #[derive(Debug)]
 pub(super) struct Life {
     controller: ControllerSide,

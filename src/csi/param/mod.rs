@@ -1,13 +1,13 @@
 //! Parameters of the classes. Names are case-insensitive. Unknown names and invalid values are errors that name the
 //! parameter, its value and the allowed values.
 
-mod class;
 mod kind;
 pub mod mutable;
 pub mod snapshot;
+mod storage_class;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use class::Class;
+pub use storage_class::Class;
 pub(super) use value::SIDECARS;

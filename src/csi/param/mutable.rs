@@ -1,8 +1,8 @@
 //! Mutable parameters, from a VolumeAttributesClass. In CreateVolume they override the StorageClass;
 //! ControllerModifyVolume applies them to an existing disk.
 
-use super::class::TAGS;
 use super::kind::{check_categories, names};
+use super::storage_class::TAGS;
 use super::value::{Map, Result, boolean, entries, invalid_value, iops, parse};
 use crate::csi::request::error::Error;
 use crate::model::{Category, Change};

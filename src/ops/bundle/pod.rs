@@ -32,7 +32,6 @@ pub(super) struct KnownSettings {
     pub(super) roles: BTreeSet<String>,
     /// Flags that take a value, without `--`.
     pub(super) flags: BTreeSet<String>,
-    /// Environment variables.
     pub(super) variables: BTreeSet<String>,
 }
 

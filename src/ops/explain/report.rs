@@ -53,7 +53,6 @@ pub(super) struct Explained {
 pub(super) struct Problem {
     /// The field of the object, such as `parameters.type`.
     pub(super) field: String,
-    /// The error.
     pub(super) message: String,
 }
 

@@ -59,7 +59,7 @@ pub(super) fn add_volume(class: &StorageClass, draft: &Draft, settings: &Explain
     }
 }
 
-/// What csi-provisioner rejects.
+/// Reports what csi-provisioner rejects before it calls the driver.
 fn check_sidecar(class: &StorageClass, to: &mut Explained) {
     parameters::check_prefixed(class.parameters.as_ref(), &["fstype"], to);
     let keys = || class.parameters.iter().flatten().map(|(key, _)| key);

@@ -128,7 +128,6 @@ pub(crate) fn method(name: &str) -> MethodDescriptor {
     methods.find(|method| method.name() == name).expect("an RPC")
 }
 
-/// Its request.
 pub(crate) fn request(name: &str) -> MessageDescriptor {
     method(name).input()
 }

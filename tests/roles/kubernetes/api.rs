@@ -108,7 +108,6 @@ impl Api {
         }
     }
 
-    /// Comes back.
     pub(crate) fn again(&mut self) {
         self.serve(TcpListener::bind(self.address).unwrap());
     }

@@ -53,7 +53,7 @@ impl Kit {
         start.args([kubeconfig]).args(flags)
     }
 
-    /// One that answers.
+    /// An API server that responds.
     pub(crate) async fn ready(&self, flags: &[&str]) -> (Process, Channel) {
         self.start(flags).ready(&socket(&self.dir)).await
     }

@@ -57,7 +57,7 @@ pub(crate) fn files_in(folder: &str, ending: &str) -> Vec<PathBuf> {
 }
 
 pub(crate) fn rules_path() -> PathBuf {
-    root().join("deploy/helm/diskplugin/files/rules.yaml")
+    root().join("deploy/helm/diskplugin/files/alerts.yaml")
 }
 
 pub(crate) fn alerts() -> Vec<Alert> {

@@ -4,11 +4,13 @@
 
 mod canaries;
 mod durations;
+mod learned;
 mod observation;
 mod operation;
 mod overdue;
 mod poller;
 mod polling;
+mod prior;
 mod schedule;
 mod source;
 mod sources;
@@ -20,6 +22,4 @@ pub use observation::{MissingProof, Observation, WaitError};
 pub use operation::{Operation, OperationKind};
 pub use overdue::{OVERDUE, RunningOperations};
 pub use poller::Poller;
-
-/// Ids that one describe call accepts (ECS API, `DiskIds` and `SnapshotIds`).
-pub const MAX_IDS_PER_CALL: usize = 100;
+pub use sources::MAX_IDS_PER_CALL;

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::Observation;
 use super::canaries::Canaries;
-use super::operation::Learned;
+use super::learned::Learned;
 use super::schedule::{self, Calibration};
 use super::source::Source;
 use super::waiter::Waiter;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Poller;
 use super::source::{INTERVAL, Interval, Source};
-use super::{MAX_IDS_PER_CALL, Poller};
 use crate::Client;
 use crate::action::{DescribeDisks, DescribeInstances, DescribeSnapshotGroups, DescribeSnapshots, DescribeTasks};
 use crate::base::Tasks;
@@ -12,7 +12,10 @@ use crate::model::{
     Disk, DiskHealth, DiskId, Instance, InstanceId, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, Task, TaskId,
 };
 
-/// Ids that one `DescribeSnapshotGroups` call accepts.
+/// IDs that one describe call accepts (ECS API, `DiskIds` and `SnapshotIds`).
+pub const MAX_IDS_PER_CALL: usize = 100;
+
+/// IDs that one `DescribeSnapshotGroups` call accepts.
 const MAX_GROUPS_PER_CALL: usize = 10;
 
 /// Tasks take minutes to hours.

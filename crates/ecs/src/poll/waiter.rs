@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Observation;
-use super::operation::{Learned, OperationKind};
+use super::learned::Learned;
+use super::operation::OperationKind;
 use super::schedule::Wait;
 use super::source::Interval;
 use crate::Error;

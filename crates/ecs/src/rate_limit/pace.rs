@@ -11,7 +11,6 @@ const MAX_WAIT: f64 = 3600.0;
 pub(super) struct Pace {
     /// Calls per second.
     pub(super) rate: f64,
-    /// The capacity.
     burst: f64,
     /// Tokens that the bucket lacked after the last call. Negative: so many further calls may be sent at once.
     debt: f64,

@@ -1,0 +1,66 @@
+//! The durations that operations of the cloud have had.
+
+use std::collections::BTreeMap;
+
+use super::durations::Durations;
+use super::operation::{Operation, OperationKind};
+use super::prior::prior;
+
+/// The learned durations of each operation and category.
+#[derive(Debug, Default)]
+pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
+
+impl Learned {
+    /// A category starts with the durations of another category, and detaching with those of attaching.
+    pub(super) fn get_or_start(&mut self, kind: &OperationKind) -> &mut Durations {
+        let similar = match kind.operation() {
+            Operation::Detach => [Operation::Detach, Operation::Attach],
+            operation => [operation; 2],
+        };
+        let density = if self.0.contains_key(kind) {
+            None
+        } else {
+            let mut known = self.0.iter_mut();
+            let known = known.find(|(known, _)| similar.contains(&known.operation()));
+            known.map(|(_, durations)| durations.density())
+        };
+        let durations = self.0.entry(kind.clone());
+        durations.or_insert_with(|| Durations::new(density.unwrap_or_else(|| prior(kind.operation()))))
+    }
+
+    pub(super) fn get(&self, kind: &OperationKind) -> Option<&Durations> {
+        self.0.get(kind)
+    }
+
+    /// Estimates the distributions that have new samples.
+    pub(super) fn refresh(&mut self) {
+        self.0.values_mut().for_each(Durations::refresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Category;
+
+    #[test]
+    fn a_category_starts_with_the_durations_of_another_category() {
+        let mut learned = Learned::default();
+        let (slow, fast) = (
+            Operation::Create.for_category(&Category::CloudEssd),
+            Operation::Create.for_category(&Category::CloudAuto),
+        );
+        for _ in 0..16 {
+            learned.get_or_start(&slow).add(7.9, 8.0);
+        }
+        learned.refresh();
+        assert!(learned.get_or_start(&fast).survival(4.0) > 0.9);
+        for _ in 0..16 {
+            learned.get_or_start(&fast).add(0.9, 1.0);
+        }
+        learned.refresh();
+        let survival = |kind| learned.get(kind).unwrap().survival(4.0);
+        assert!(survival(&fast) < 0.1, "{}", survival(&fast));
+        assert!(survival(&slow) > 0.9, "{}", survival(&slow));
+    }
+}
