@@ -8,8 +8,7 @@ mod common;
 
 mod disk;
 mod hung;
-mod kill;
-mod model;
+#[expect(dead_code, reason = "tests/node_kill and tests/node_model use the rest")]
 mod mounts;
 mod service;
 mod stage;

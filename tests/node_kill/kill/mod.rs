@@ -1,7 +1,7 @@
 //! Kills the node plugin repeatedly at random times while its caller retries, on real loop devices. The mount table and
 //! the disks are checked after every kill and at the end.
 //!
-//! `NODE_KILL_SEED=7 cargo test --test node kill::` selects other times, `NODE_KILLS=50` fewer kills.
+//! `NODE_KILL_SEED=7 cargo test --test node_kill` selects other times, `NODE_KILLS=50` fewer kills.
 
 mod disk;
 mod interrupted;

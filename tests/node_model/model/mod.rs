@@ -1,7 +1,7 @@
 //! Compares the node with a model on a real kernel. Random calls and external events run against both; after each step,
 //! the mount table, the content of the disks and the outcome must match the model.
 //!
-//! `NODE_MODEL_SEED=7 cargo test --test node model::` generates other steps, `NODE_MODEL_CASES=10` runs fewer cases.
+//! `NODE_MODEL_SEED=7 cargo test --test node_model` generates other steps, `NODE_MODEL_CASES=10` runs fewer cases.
 
 mod call;
 mod machine;
