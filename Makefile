@@ -78,7 +78,7 @@ ci: ## Run lint and test-all
 define lanes
 	scripts/setup demo
 	@mkdir -p target; set -o pipefail; code=0; \
-	$(MAKE) --no-print-directory --jobs NEEDS=$(1) $(2) 2>&1 | tee target/test.log || code=$$?; \
+	$(MAKE) $(filter -n,$(firstword -$(MAKEFLAGS))) --no-print-directory --jobs NEEDS=$(1) $(2) 2>&1 | tee target/test.log || code=$$?; \
 	scripts/no-secrets target/test.log && exit $$code
 endef
 

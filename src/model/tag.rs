@@ -90,10 +90,11 @@ pub fn group_of(snapshot: &Snapshot) -> Option<SnapshotGroupId> {
     group_id(&snapshot.tags, snapshot.group.as_ref()).and_then(|id| id.parse().ok())
 }
 
-/// The ID of the group of a snapshot with these tags and this group in its row.
+/// The ID of the group of a snapshot with these tags and this group in its row. A tag that is not an ID does not count.
 #[must_use]
 pub fn group_id<'a>(tags: &'a Tags, row: Option<&'a SnapshotGroupId>) -> Option<&'a str> {
     let tagged = tags.get(GROUP).map(String::as_str);
+    let tagged = tagged.filter(|id| id.parse::<SnapshotGroupId>().is_ok());
     tagged.or(row.map(SnapshotGroupId::as_str))
 }
 
@@ -104,10 +105,12 @@ mod tests {
     #[test]
     fn the_tag_of_a_group_takes_precedence_over_the_row() {
         let row: SnapshotGroupId = "ssg-2".parse().unwrap();
-        let tags = Tags::from([(GROUP.to_owned(), "ssg-1".to_owned())]);
-        assert_eq!(group_id(&tags, Some(&row)), Some("ssg-1"));
-        assert_eq!(group_id(&Tags::new(), Some(&row)), Some("ssg-2"));
-        assert_eq!(group_id(&Tags::new(), None), None);
+        let tagged = |id: &str| Tags::from([(GROUP.to_owned(), id.to_owned())]);
+        assert_eq!(group_id(&tagged("ssg-1"), Some(&row)), Some("ssg-1"));
+        for tags in [tagged(""), tagged("none"), Tags::new()] {
+            assert_eq!(group_id(&tags, Some(&row)), Some("ssg-2"), "{tags:?}");
+            assert_eq!(group_id(&tags, None), None);
+        }
     }
 
     #[test]

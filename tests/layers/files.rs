@@ -34,6 +34,21 @@ pub(crate) struct Text {
     content: String,
 }
 
+impl Text {
+    pub(crate) fn is_below(&self, folder: &str) -> bool {
+        self.path.starts_with(folder)
+    }
+
+    /// The lines that contain one of these words.
+    pub(crate) fn lines_with(&self, words: &[&str]) -> Vec<String> {
+        let lines = self.content.lines().enumerate();
+        let found = lines.filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+        found
+            .map(|(index, line)| format!("{}:{}: {}", self.path, index + 1, line.trim()))
+            .collect()
+    }
+}
+
 /// The complaint about a file that is too long.
 pub(crate) fn too_long(file: &Source) -> Option<String> {
     let lines = file.plain_lines;

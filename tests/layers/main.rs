@@ -69,6 +69,13 @@ fn the_client_and_the_fake_cloud_depend_on_no_crate_of_this_project() {
 }
 
 #[test]
+fn the_client_names_nothing_of_its_callers() {
+    let texts = files::texts();
+    let own = texts.iter().filter(|text| text.is_below("crates/ecs/src/"));
+    report(own.flat_map(|text| text.lines_with(&["CSI", "Kubernetes", "kubelet", "PersistentVolume", "the driver"])));
+}
+
+#[test]
 fn codes_of_the_cloud_are_judged_in_one_place() {
     let sources = Source::of_all_crates();
     let known = codes::known(&sources);

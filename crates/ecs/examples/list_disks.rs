@@ -20,7 +20,9 @@ use wiremock::MockServer;
 async fn main() -> Result<(), Box<dyn Error>> {
     let environment = Environment::read(|name| std::env::var(name).ok());
     if environment.is_set() {
-        let region: RegionId = std::env::var("REGION")?.parse()?;
+        let region =
+            std::env::var("REGION").map_err(|_| "set REGION, or unset the access key to use the fake cloud")?;
+        let region: RegionId = region.parse()?;
         let client = Client::new(Settings {
             server: ecs_url(&region, Network::Public).parse()?,
             region,

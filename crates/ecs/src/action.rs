@@ -97,7 +97,7 @@ pub struct ModifyDiskSpec {
     pub dry_run: bool,
 }
 
-/// `ModifyDiskAttribute`, limited to the attributes that the driver changes.
+/// `ModifyDiskAttribute`, limited to some attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyDiskAttribute {
     pub disk: DiskId,

@@ -147,7 +147,10 @@ impl Error {
 
     /// Whether the region, which every call has, is unknown or does not offer disks.
     pub fn is_about_region(&self) -> bool {
-        self.condition() == Condition::UnknownRegion
+        matches!(
+            self.condition(),
+            Condition::UnknownRegion | Condition::RegionUnsupported
+        )
     }
 
     /// Whether the code reports an invalid value in the request other than the region.
@@ -216,6 +219,15 @@ mod tests {
         ] {
             assert_eq!(Error::from_response("X", status, code).kind(), kind, "{code}");
         }
+    }
+
+    #[test]
+    fn a_region_without_disks_is_about_the_region_and_not_about_a_value() {
+        for code in ["InvalidRegionId.NotFound", "InvalidRegion.NotSupport"] {
+            let error = Error::from_response("DescribeDisks", 400, code);
+            assert!(error.is_about_region() && !error.is_about_value(), "{code}");
+        }
+        assert!(Error::from_response("DescribeDisks", 400, "InvalidDiskIds.ValueNotSupported").is_about_value());
     }
 
     #[test]

@@ -48,8 +48,11 @@ impl Response {
 
     /// Whether the cloud rejected the time of the request, which then had no effect.
     pub(super) fn rejects_time(&self) -> bool {
-        let body = serde_json::from_slice::<ErrorBody>(&self.body);
-        !self.is_success() && body.is_ok_and(|body| body.error("", self.status).condition() == Condition::ClockSkew)
+        let Ok(body) = serde_json::from_slice::<ErrorBody>(&self.body) else {
+            return false;
+        };
+        let condition = body.error("", self.status).condition();
+        !self.is_success() && matches!(condition, Condition::ClockSkew | Condition::ClockFormat)
     }
 
     /// Parses the body.
@@ -200,6 +203,24 @@ mod tests {
             };
             let error = response.error("DeleteDisk", &secrets());
             assert_eq!((error.kind(), error.status()), (kind, Some(404)), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_skewed_or_malformed_is_rejected() {
+        for (code, expected) in [
+            ("InvalidTimeStamp.Expired", true),
+            ("InvalidTimeStamp.Format", true),
+            ("IllegalTimestamp", true),
+            ("InvalidDiskId.NotFound", false),
+        ] {
+            let response = Response {
+                headers: HeaderMap::new(),
+                status: 400,
+                retry_after: None,
+                body: Bytes::from(format!(r#"{{"Code":"{code}"}}"#)),
+            };
+            assert_eq!(response.rejects_time(), expected, "{code}");
         }
     }
 

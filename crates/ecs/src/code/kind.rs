@@ -28,7 +28,7 @@ pub enum Kind {
     /// The temporary credentials are expired, or the key is unknown and may have been replaced:
     /// renew them and sign again.
     Expired,
-    /// The request is malformed or uses an unknown action: an error in this driver.
+    /// The request is malformed or uses an unknown action: an error in the caller.
     Bug,
     /// The credentials are wrong, expired or not permitted.
     Denied,

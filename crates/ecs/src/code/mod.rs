@@ -32,7 +32,7 @@ fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
         },
         // Not an earlier call with the token, but another order on the disk, such as a change of the category.
         ("ResizeDisk" | "ModifyDiskSpec", "LastOrderProcessing") => Condition::Conflict,
-        // The driver alone sets these filters.
+        // The client sets these filters.
         ("DescribeDisksFullStatus", "InvalidParameter") => Condition::Bug,
         ("DescribeDisks" | "DescribeDisksFullStatus", code) => match code {
             "InvalidParameter.MultiAttach" => Condition::Bug,

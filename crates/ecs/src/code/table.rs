@@ -4,11 +4,10 @@
 //!
 //! The kind depends on the remedy. Transient errors are [`Kind::Conflict`], [`Kind::OperationPending`],
 //! [`Kind::Throttled`] or [`Kind::Ambiguous`]. If another zone or category may work, it is [`Kind::OutOfStock`]. If the
-//! disk, node, key or account must be changed, it is [`Kind::Precondition`]; for the PersistentVolumeClaim or its
-//! class,
-//! [`Kind::OutOfRange`] or [`Kind::Invalid`]. An error that only a defect of this driver causes is [`Kind::Bug`]. Only
-//! the disk, snapshot, group or instance of the call itself is [`Kind::NotFound`]: deletion treats that as success,
-//! which would be wrong for a missing key or zone.
+//! disk, node, key or account must be changed, it is [`Kind::Precondition`]; for the request, [`Kind::OutOfRange`] or
+//! [`Kind::Invalid`]. An error that only a defect of the caller causes is [`Kind::Bug`]. Only the disk, snapshot, group
+//! or instance of the call itself is [`Kind::NotFound`]: deletion treats that as success, which would be wrong for a
+//! missing key or zone.
 
 use super::kind::Kind;
 
@@ -179,7 +178,7 @@ conditions! {
         "OperationDenied.PerformanceLevelNotMatch InvalidPerformanceLevel.TooLow
          InvalidProvisionedIops.LimitExceed InvalidBurstingEnabled.DiskSizeTooSmall";
 
-    // The PersistentVolumeClaim, its class or its tags are invalid.
+    // The parameters or tags of the request are invalid.
     Invalid Invalid
         "InvalidParameter InvalidParameter.Conflict InvalidDiskName.Malformed
          InvalidSnapshotName.Malformed InvalidDescription.Malformed InvalidRetentionDays.Malformed
@@ -206,7 +205,7 @@ conditions! {
         "InvalidParameter.RoleArn InvalidParameter.RoleSessionName InvalidParameter.DurationSeconds
          InvalidParameter.OIDCProviderArn";
 
-    // Requests that the driver never sends.
+    // Requests that a correct caller never sends.
     Bug Bug
         "IncompleteSignature IncompleteParamter InvalidParamter InvalidSignatureMethod
          ParameterConflict.DiskIdAndDiskIds Param.Conflict InvalidParam.Type

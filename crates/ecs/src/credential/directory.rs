@@ -12,8 +12,8 @@ use super::{CredentialError, CredentialProvider, Credentials, from_parts};
 const PAIRS: [(&str, &str); 2] = [("access-key-id", "access-key-secret"), ("id", "secret")];
 const TOKEN: &str = "security-token";
 
-/// A directory that kubelet updates. Its version is checked for every signature, so that the next call uses a rotated
-/// key. Kubelet writes each version into a separate directory, which never changes.
+/// A directory that may be updated, such as a mounted Secret. Its version is checked for every signature, so that the
+/// next call uses a rotated key. Kubelet writes each version into a separate directory, which never changes.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,

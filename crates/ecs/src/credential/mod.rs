@@ -71,7 +71,7 @@ impl Credentials {
         self.access_key_id.expose_secret() == other.access_key_id.expose_secret()
     }
 
-    /// Whether key, secret and token are equal. Not in constant time: both sides are the driver's own.
+    /// Whether key, secret and token are equal. Not in constant time: both sides are the client's own.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let parts = |key: &Self| {
             let token = key.security_token.as_ref();

@@ -34,7 +34,7 @@ impl OidcRole {
         }
     }
 
-    /// Reads the current token: kubelet replaces it before it expires.
+    /// Reads the current token: it is replaced before it expires.
     async fn token(&self) -> Result<SecretString, CredentialError> {
         let path = self.token_file.clone();
         let invalid = |why| CredentialError::InvalidToken {

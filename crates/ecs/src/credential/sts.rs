@@ -17,7 +17,7 @@ use crate::server::{BuildError, Server};
 use crate::sign::{Scheme, SignedRequest, UnsignedRequest, canonical, format_timestamp};
 
 const STS_API_VERSION: &str = "2015-04-01";
-/// The service responds in well under a second, and a call of the driver may be waiting.
+/// The service responds in well under a second, and a call may be waiting.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

@@ -45,7 +45,7 @@ pub enum Category {
     CloudEssdXc0,
     /// `cloud_essd_xc1`: finance cloud only.
     CloudEssdXc1,
-    /// A category that this driver does not create, as the cloud names it.
+    /// A category that is not known here, as the cloud names it.
     Other(String),
 }
 
@@ -60,7 +60,7 @@ impl Category {
         Self::CloudEssdEntry,
     ];
 
-    /// All categories that this driver can create. Those that are not in [`Self::CREATABLE`] must be named by a class:
+    /// All known categories that can be created. Those that are not in [`Self::CREATABLE`] must be named by a class:
     /// regional disks, ephemeral ones, which lose their data with the instance, and those of the finance cloud.
     pub const KNOWN: [Self; 11] = [
         Self::CloudEfficiency,
@@ -80,7 +80,7 @@ impl Category {
     pub const CONVERTIBLE: [Self; 4] = [Self::CloudEssd, Self::CloudAuto, Self::CloudSsd, Self::CloudEfficiency];
 
     /// Sizes of data disks of this category, at the cloud's default level (PL1 for `cloud_essd`).
-    /// None for a category that this driver does not create.
+    /// None for an unknown category.
     #[must_use]
     pub fn sizes(&self) -> Option<RangeInclusive<Gib>> {
         match self {

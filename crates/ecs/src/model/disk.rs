@@ -63,7 +63,7 @@ words!(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiskKind {
     Data,
-    /// The boot disk of an instance, which the driver never manages.
+    /// The boot disk of an instance, which is never managed here.
     System,
     Unknown(String),
 }

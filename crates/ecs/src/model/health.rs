@@ -4,10 +4,6 @@ use std::fmt;
 
 use super::id::DiskId;
 
-/// Start of the node plugin's warning about a volume, by which the history of the volume is searched.
-pub const UNHEALTHY: &str = "the volume is unhealthy";
-pub const HEALTHY_AGAIN: &str = "the volume is healthy again";
-
 /// One row of `DescribeDisksFullStatus`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskHealth {

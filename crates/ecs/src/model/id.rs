@@ -96,19 +96,19 @@ macro_rules! id {
 }
 
 id!(
-    /// A cloud disk: `d-` and letters or digits. It is also the CSI volume id.
+    /// A cloud disk: `d-` and letters or digits.
     DiskId, "disk ID", "\"d-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "d-")
 );
 id!(
-    /// A snapshot of a disk: `s-` and letters or digits. It is also the CSI snapshot id.
+    /// A snapshot of a disk: `s-` and letters or digits.
     SnapshotId, "snapshot ID", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
 );
 id!(
-    /// A group of snapshots cut at one instant: `ssg-` and letters or digits. It is also the CSI group snapshot id.
+    /// A group of snapshots cut at one instant: `ssg-` and letters or digits.
     SnapshotGroupId, "snapshot group ID", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
 );
 id!(
-    /// An instance (a machine): `i-` and letters or digits. It is also the CSI node id.
+    /// An instance (a machine): `i-` and letters or digits.
     InstanceId, "instance ID", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
 );
 id!(

@@ -34,7 +34,7 @@ impl Bytes {
         Gib(u32::try_from(self.0 / BYTES_PER_GIB).unwrap_or(u32::MAX))
     }
 
-    /// As CSI carries sizes (`int64`); a size beyond that cannot exist on a disk.
+    /// As a signed number, which many protocols use; a size beyond that cannot exist on a disk.
     #[must_use]
     pub fn to_i64(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)

@@ -19,7 +19,7 @@ pub fn create(request: &CreateSnapshot) -> Params {
 }
 
 /// `DeleteSnapshot` with `Force`: otherwise a snapshot cannot be deleted before the disks created from it, which need
-/// it only for `ResetDisk`, which no CSI call uses.
+/// it only for `ResetDisk`, which is not used here.
 pub fn delete(snapshot: &SnapshotId) -> Params {
     Params::default().set("SnapshotId", snapshot).set("Force", "true")
 }
