@@ -278,8 +278,6 @@ fn complete_group(row: &SnapshotGroup, mut snapshots: Vec<Snapshot>) -> Option<G
     }
     for snapshot in &mut snapshots {
         snapshot.group = Some(row.id.clone());
-        // The tag takes precedence, and may be another one if somebody changed it.
-        snapshot.tags.remove(tag::GROUP);
     }
     let created = snapshots.iter().filter_map(|row| row.created).max()?;
     Some(GroupSnapshot {
