@@ -2,6 +2,9 @@
 
 use crate::base::{Elapsed, error_chain};
 
+/// Most characters of a response that are shown to a user. A proxy may respond with a page of HTML.
+const LONGEST_WORDS: usize = 200;
+
 /// A failed request. A `step` is what the request does, as a verb phrase; `words` are the API server's.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -21,6 +24,11 @@ pub enum Error {
     /// The object to change does not exist.
     #[error("cannot {step}: it does not exist; {advice}")]
     Missing { step: String, advice: &'static str },
+    /// The API server has the group and not these resources, as after an incomplete upgrade of the CRDs.
+    #[error(
+        "cannot list {plural}: the API server has the group {group} without them. Install or upgrade all CRDs of snapshots"
+    )]
+    NotServed { plural: &'static str, group: &'static str },
     /// The existing content is not the driver's. It is never overwritten.
     #[error(
         "cannot {step}: its {file} is invalid and is left unchanged: {reason}. Correct it, or remove {file} \
@@ -114,6 +122,11 @@ impl Error {
                 "cannot {step}: {}. Check whether the API server is reachable",
                 error_chain(source.as_ref())
             ),
+            Self::Rejected { step, code, words } => {
+                let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+                let words: String = words.chars().take(LONGEST_WORDS).collect();
+                format!("cannot {step}: the API server responds with {code}: {words}")
+            }
             error => error_chain(error),
         }
     }
@@ -134,6 +147,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_user_is_not_advised_about_pods() {
+        let long = format!("<html>\n  {}", "é".repeat(300));
+        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 502, "message": long});
+        let error = kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()));
+        let text = Error::of("do it", Ok(error)).for_user();
+        let words = text
+            .strip_prefix("cannot do it: the API server responds with 502: ")
+            .unwrap();
+        assert_eq!(words, format!("<html> {}", "é".repeat(193)));
+        for error in [
+            Ok(refused(401, "")),
+            Ok(refused(403, "")),
+            Ok(refused(422, "")),
+            Err(Elapsed),
+        ] {
+            let text = Error::of("do it", error).for_user();
+            assert!(!text.contains("pod") && !text.contains("retried"), "{text}");
+        }
+    }
 
     fn refused(code: u16, cause: &str) -> kube::Error {
         let status = json!({

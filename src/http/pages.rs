@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use serde_json::{Value, json};
+use percent_encoding::percent_decode_str;
+use serde::Serialize;
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::access::{Access, Authorizer};
@@ -21,6 +23,8 @@ use crate::telemetry::{Telemetry, Timelines};
 
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
+
+const VOLUMES: &str = "/debug/volumes";
 
 const NOT_FOUND: &str = "not found; the pages are /healthz (liveness), /readyz (readiness), /metrics, \
                          /debug/volumes, /debug/volumes/ID and, with --status-page of the controller, /status\n";
@@ -119,7 +123,7 @@ async fn alive(State(site): State<Arc<Site>>) -> impl IntoResponse {
 
 async fn ready(State(site): State<Arc<Site>>) -> impl IntoResponse {
     let readiness = site.health.ready().await;
-    (probe_status(readiness.ready), json_page(&json!(readiness)))
+    (probe_status(readiness.ready), json_page(&readiness))
 }
 
 fn probe_status(ok: bool) -> StatusCode {
@@ -155,8 +159,10 @@ async fn volumes(State(site): State<Arc<Site>>) -> impl IntoResponse {
 }
 
 /// The history of a volume, and the state of its disk.
-async fn volume(State(site): State<Arc<Site>>, Path(volume): Path<String>) -> Response {
-    let volume = volume.trim_end_matches('/');
+async fn volume(State(site): State<Arc<Site>>, uri: Uri) -> Response {
+    // `Path` would reject what is not UTF-8.
+    let volume = uri.path().strip_prefix(VOLUMES).unwrap_or_default().trim_matches('/');
+    let volume: &str = &percent_decode_str(volume).decode_utf8_lossy();
     let history = site.telemetry.timelines.history(volume);
     let id = history.as_ref().map_or(volume, |history| &history.volume);
     let disk = match &site.disks {
@@ -183,6 +189,74 @@ async fn volume(State(site): State<Arc<Site>>, Path(volume): Path<String>) -> Re
     json_page(&page).into_response()
 }
 
-fn json_page(page: &Value) -> impl IntoResponse + use<> {
-    ([(header::CONTENT_TYPE, JSON)], format!("{page}\n"))
+fn json_page(page: &impl Serialize) -> ([(HeaderName, &'static str); 1], String) {
+    let text = serde_json::to_string(page).expect("strings and numbers serialize");
+    ([(header::CONTENT_TYPE, JSON)], text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use tower::Service;
+
+    use super::*;
+
+    /// The status and the text of a page of a node that does not know which instance it is.
+    async fn get(path: &str) -> (StatusCode, String) {
+        let telemetry = Telemetry::default();
+        let site = Site {
+            health: Health {
+                endpoint: "unix:///csi.sock".parse().unwrap(),
+                cloud: None,
+                node: None,
+                registration: None,
+                leadership: None,
+                unknown_location: Some("no metadata".to_owned()),
+            },
+            metrics: Metrics::new("node", &telemetry.metrics, Vec::new()),
+            telemetry,
+            status: None,
+            disks: None,
+            authorizer: Authorizer::default(),
+        };
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response = router(site).call(request).await.unwrap();
+        let status = response.status();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn volumes_are_found_by_any_name() {
+        for (path, name) in [
+            ("/debug/volumes/d-1", "d-1"),
+            ("/debug/volumes//d-1/", "d-1"),
+            ("/debug/volumes/a%2Fb", "a/b"),
+            ("/debug/volumes/%2Fa%2F", "/a/"),
+            ("/debug/volumes/%ff", "\u{fffd}"),
+            ("/debug/volumes//", ""),
+        ] {
+            let (status, text) = get(path).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+            let start = json!(format!("this process has handled no call for {name:?} since")).to_string();
+            let start = format!("{{\"error\":{}", start.trim_end_matches('"'));
+            assert!(text.starts_with(&start), "{path}: {text}");
+        }
+        assert_eq!(get("/debug/volumes/").await.1, "{\"volumes\":[]}\n");
+    }
+
+    #[tokio::test]
+    async fn readiness_starts_with_the_result() {
+        let (status, text) = get("/readyz").await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        let check = "{\"name\":\"location\",\"ok\":false,\"message\":\"no metadata\"}";
+        assert_eq!(text, format!("{{\"ready\":false,\"checks\":[{check}]}}\n"));
+    }
+
+    #[tokio::test]
+    async fn clients_recognize_a_page_that_does_not_exist() {
+        let (status, text) = get("/other").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        assert!(text.starts_with(crate::ops::process_client::NOT_FOUND_START), "{text}");
+    }
 }

@@ -8,7 +8,7 @@ pub mod explain;
 mod kubeconfig;
 pub mod orphans;
 mod process;
-mod process_client;
+pub(crate) mod process_client;
 pub mod timeline;
 
 pub use cloud::{CloudClient, Connect};

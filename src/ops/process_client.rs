@@ -17,6 +17,9 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// A history has 32 calls of a few KiB.
 const MAX_PAGE: usize = 4 << 20;
 
+/// The start of the response of a process of the driver for a page that it does not have.
+pub(crate) const NOT_FOUND_START: &str = "not found; the pages are";
+
 /// The text of a page of `http://AUTHORITY`; none if it does not exist.
 pub(super) async fn get(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<Option<String>> {
     let exchange = exchange(authority, path, token);
@@ -33,7 +36,7 @@ pub(super) async fn get(authority: &str, path: &str, token: Option<&str>) -> any
 /// Whether a response with the status 404 is one of a process of the driver.
 fn is_own(text: &str) -> bool {
     let page = serde_json::from_str::<Value>(text);
-    text.starts_with("not found; the pages are") || page.is_ok_and(|page| page["error"].is_string())
+    text.starts_with(NOT_FOUND_START) || page.is_ok_and(|page| page["error"].is_string())
 }
 
 async fn exchange(authority: &str, path: &str, token: Option<&str>) -> anyhow::Result<(StatusCode, String)> {

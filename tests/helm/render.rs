@@ -69,6 +69,14 @@ fn helm(args: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
+/// A count that all variants have, or less without Helm.
+pub(crate) fn least(all: usize, without_helm: usize) -> usize {
+    match MANIFESTS.len() {
+        6 => all,
+        _ => without_helm,
+    }
+}
+
 /// Every object of every variant.
 pub(crate) fn all() -> Vec<Object> {
     let manifests = MANIFESTS.iter();

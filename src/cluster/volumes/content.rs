@@ -69,12 +69,8 @@ pub(super) async fn read_contents(cluster: &Cluster) -> Result<Vec<(String, Cont
             Served::NoGroup => continue,
             // As after an incomplete upgrade of the CRDs: the objects may exist.
             Served::NoResource => {
-                let step = format!(
-                    "list {}: the API server has the group {} without them",
-                    crd.plural, crd.group
-                );
-                let todo = "install or upgrade all CRDs of snapshots";
-                return Err(Error::Missing { step, advice: todo });
+                let (plural, group) = (crd.plural, crd.group);
+                return Err(Error::NotServed { plural, group });
             }
         };
         let api: Api<DynamicObject> = Api::all_with(cluster.client(), &resource);

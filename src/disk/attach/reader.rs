@@ -42,7 +42,15 @@ impl AttachmentReader {
 
     /// The instance; `None` if no response contains it, which proves nothing: without permission, the list is empty.
     pub(super) async fn instance(&self, deadline: Deadline, node: &InstanceId) -> Option<Arc<Instance>> {
-        self.instances.observe(node, deadline).await.ok()?.row()
+        self.observe_instance(deadline, node).await.ok()?.row()
+    }
+
+    pub(super) async fn observe_instance(
+        &self,
+        deadline: Deadline,
+        node: &InstanceId,
+    ) -> Result<Observation<Instance>, WaitError> {
+        self.instances.observe(node, deadline).await
     }
 
     /// Whether these instances are certainly stopped.

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::poll::RunningOperations;
+use ecs::poll::{Observation, RunningOperations};
 
 use super::backoff::InstanceBackoffs;
 use super::queue::{AttachQueues, Permit};
@@ -64,8 +64,8 @@ impl AttachScheduler {
         loop {
             tokio::time::sleep_until(self.queues.next_read(node)).await;
             let read = deadline.at_most(READ_TIMEOUT);
-            match self.reader.instance(read, node).await {
-                Some(row) => {
+            match self.reader.observe_instance(read, node).await {
+                Ok(Observation::Row(row)) => {
                     let value_of = |(tag, parallel)| match row.tags.get(tag) {
                         Some(value) if value == "true" => parallel,
                         _ => 1,
@@ -74,8 +74,8 @@ impl AttachScheduler {
                     self.queues.set_parallelism(node, attach, detach);
                 }
                 // An empty response proves nothing about the instance.
-                None => {
-                    tracing::debug!(node.id = %node, "cannot read the number of parallel attach operations of the node");
+                result => {
+                    tracing::debug!(node.id = %node, ?result, "cannot read the number of parallel attach operations of the node");
                     self.queues.record_read_failure(node);
                 }
             }

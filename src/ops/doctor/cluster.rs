@@ -131,6 +131,11 @@ fn workload(driver: &DriverName, kind: &str, name: &str, found: &[Workload]) -> 
 }
 
 fn registrations(driver: &DriverName, nodes: &[NodeStatus]) -> Vec<Check> {
+    if nodes.is_empty() {
+        return ["cluster/registration", "cluster/zones"]
+            .map(|name| Check::skipped(name, "the cluster has no nodes"))
+            .into();
+    }
     let all = nodes.len();
     let missing = names(nodes, |node| !node.is_registered);
     let registered = match missing.as_str() {
@@ -241,6 +246,16 @@ mod tests {
             (resource, verbs.iter().map(|verb| (*verb).to_owned()).collect())
         });
         assert_eq!(own.collect::<BTreeMap<String, BTreeSet<String>>>(), wanted);
+    }
+
+    #[test]
+    fn without_nodes_nothing_is_judged() {
+        let checks = registrations(&DriverName::default(), &[]);
+        let skipped = ["cluster/registration", "cluster/zones"];
+        assert_eq!(
+            checks,
+            skipped.map(|name| Check::skipped(name, "the cluster has no nodes"))
+        );
     }
 
     #[test]

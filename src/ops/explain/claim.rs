@@ -48,6 +48,10 @@ pub(super) fn explain(
         to.reject("spec.storageClassName", &text);
         return to;
     }
+    if spec.selector.is_some() {
+        let text = "csi-provisioner creates no volume for a claim with a selector";
+        to.reject("spec.selector", text);
+    }
     let mut draft = Draft {
         claim: claim.metadata.name.clone(),
         namespace: claim.metadata.namespace.clone(),
@@ -85,9 +89,9 @@ fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a Storag
 /// None if a volume populator fills the volume.
 fn source(spec: &ClaimSpec) -> Option<Source> {
     let source = spec.data_source.as_ref().or(spec.data_source_ref.as_ref())?;
-    match &*source.kind {
-        "VolumeSnapshot" => Some(Source::Snapshot),
-        "PersistentVolumeClaim" => Some(Source::Volume),
+    match (source.api_group.as_deref().unwrap_or_default(), &*source.kind) {
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => Some(Source::Snapshot),
+        ("", "PersistentVolumeClaim") => Some(Source::Volume),
         _ => None,
     }
 }

@@ -114,6 +114,7 @@ pub(super) struct ClaimSpec {
     pub(super) volume_mode: Option<String>,
     pub(super) volume_name: Option<String>,
     pub(super) resources: Resources,
+    pub(super) selector: Option<Value>,
     pub(super) data_source: Option<DataSource>,
     pub(super) data_source_ref: Option<DataSource>,
 }
@@ -128,6 +129,7 @@ pub(super) struct Resources {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct DataSource {
+    pub(super) api_group: Option<String>,
     pub(super) kind: String,
 }
 

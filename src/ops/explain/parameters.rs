@@ -33,14 +33,34 @@ pub(super) fn strings(given: Option<&Parameters>, to: &mut Explained) -> Map {
     map
 }
 
-/// Reports what the sidecar rejects: parameters with its prefix except these, and references to Secrets.
+/// Parameters of csi-provisioner (external-provisioner, removePrefixedParameters).
+pub(super) const OF_PROVISIONER: [&str; 8] = [
+    "fstype",
+    "secret",
+    "provisioner-secret",
+    "controller-publish-secret",
+    "controller-expand-secret",
+    "node-stage-secret",
+    "node-publish-secret",
+    "node-expand-secret",
+];
+
+/// Parameters of csi-snapshotter (external-snapshotter, RemovePrefixedParameters), of single snapshots and of groups.
+pub(super) const OF_SNAPSHOTTER: [&str; 2] = ["snapshotter-secret", "snapshotter-list-secret"];
+pub(super) const OF_GROUP_SNAPSHOTTER: [&str; 2] = ["group-snapshotter-secret", "group-snapshotter-get-secret"];
+
+/// Reports what the sidecar rejects: parameters with its prefix except these. A Secret has a name and a namespace.
 pub(super) fn check_prefixed(given: Option<&Parameters>, allowed: &[&str], to: &mut Explained) {
     for key in given.into_iter().flatten().map(|(key, _)| key) {
+        // A prefix in other letters is not that of the sidecar.
         let Some(name) = key.strip_prefix(SIDECARS) else {
             continue;
         };
-        let is_secret = name.ends_with("secret-name") || name.ends_with("secret-namespace");
-        if !is_secret && !allowed.contains(&name) {
+        let is_allowed = |allowed: &&str| match allowed.ends_with("secret") {
+            true => matches!(name.strip_prefix(*allowed), Some("-name" | "-namespace")),
+            false => name == *allowed,
+        };
+        if !allowed.iter().any(is_allowed) {
             let text = format!("the sidecar rejects {key:?}: unknown after {SIDECARS} (exact case)");
             to.reject(format!("parameters.{key}"), &text);
         }

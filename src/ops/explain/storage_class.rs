@@ -61,7 +61,7 @@ pub(super) fn add_volume(class: &StorageClass, draft: &Draft, settings: &Explain
 
 /// Reports what csi-provisioner rejects before it calls the driver.
 fn check_sidecar(class: &StorageClass, to: &mut Explained) {
-    parameters::check_prefixed(class.parameters.as_ref(), &["fstype"], to);
+    parameters::check_prefixed(class.parameters.as_ref(), &parameters::OF_PROVISIONER, to);
     let keys = || class.parameters.iter().flatten().map(|(key, _)| key);
     let own = keys().find(|key| key.eq_ignore_ascii_case("fstype"));
     if let Some(own) = own.filter(|_| keys().any(|key| key == FS_TYPE)) {

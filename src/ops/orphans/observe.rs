@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::time::sleep;
 
 use super::finding::ResourceId;
-use crate::base::{Clock, Deadline, join_all};
+use crate::base::{Clock, Deadline, error_chain, join_all};
 use crate::cluster::volumes::{ContentKind, Volumes};
 use crate::cluster::{self, Cluster};
 use crate::disk::{self, DiskServices, READ_LAG};
@@ -58,6 +58,16 @@ pub enum ObserveError {
     Kubernetes(#[from] cluster::Error),
     #[error("the disks and snapshots could not be listed completely from the cloud")]
     Cloud(#[from] disk::Error),
+}
+
+impl ObserveError {
+    /// The error with advice for the user of a kubeconfig.
+    pub(super) fn for_user(&self) -> String {
+        match self {
+            Self::Kubernetes(error) => format!("{self}: {}", error.for_user()),
+            Self::Cloud(_) => error_chain(self),
+        }
+    }
 }
 
 #[derive(Debug)]

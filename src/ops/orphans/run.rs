@@ -52,7 +52,10 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
         min_age: args.min_age,
         allow_unreferenced: args.allow_unreferenced,
     };
-    let observed = observer.observe().await?;
+    let observed = observer
+        .observe()
+        .await
+        .map_err(|error| anyhow::anyhow!(error.for_user()))?;
     let report = classify(&observed, &rules)?;
     let mut shown = report.clone();
     if !args.class.is_empty() {

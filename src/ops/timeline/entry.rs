@@ -28,6 +28,8 @@ pub(super) struct Timeline {
     pub(super) zones: Option<VolumeZones>,
     /// The nodes of the pods that use the claim.
     pub(super) pod_nodes: Vec<String>,
+    /// Whether a source was read, even if it has nothing about the volume.
+    pub(super) is_read: bool,
     /// What could not be read, and why.
     pub(super) unavailable: Vec<String>,
     pub(super) now: Timestamp,
@@ -68,6 +70,7 @@ impl Timeline {
 
     /// Adds what Kubernetes has recorded.
     pub(super) fn add_kubernetes(&mut self, history: &VolumeHistory) {
+        self.is_read = true;
         self.disk = self.disk.take().or_else(|| history.disk.clone());
         self.persistent_volume.clone_from(&history.persistent_volume);
         self.zones.clone_from(&history.zones);

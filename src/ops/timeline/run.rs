@@ -50,7 +50,7 @@ pub async fn run(args: Flags) -> anyhow::Result<()> {
         OutputFormat::Json => format!("{}\n", json(&timeline)),
     };
     write!(std::io::stdout(), "{text}").context("cannot print")?;
-    if timeline.entries.is_empty() && !timeline.unavailable.is_empty() {
+    if !timeline.is_read {
         anyhow::bail!("no source could be read");
     }
     Ok(())
@@ -60,13 +60,9 @@ async fn read_urls(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<()> 
     let token = args.processes.token()?;
     let path = process::history(&args.volume);
     for authority in &args.processes.url {
-        match process_client::get(authority, &path, token.as_deref()).await {
-            Ok(Some(page)) => add(timeline, authority, &page),
-            Ok(None) => {}
-            Err(error) => timeline
-                .unavailable
-                .push(format!("http://{authority}{path}: {error:#}")),
-        }
+        let page = process_client::get(authority, &path, token.as_deref()).await;
+        let page = page.map_err(|error| format!("http://{authority}{path}: {error:#}"));
+        add(timeline, authority, page);
     }
     Ok(())
 }
@@ -99,11 +95,7 @@ async fn read_cluster(args: &Flags, timeline: &mut Timeline) -> anyhow::Result<(
             Some(node) if pod.component == NODE => format!("node {node}"),
             _ => format!("{} {}", pod.component, pod.name),
         };
-        match page {
-            Ok(Some(page)) => add(timeline, &source, &page),
-            Ok(None) => {}
-            Err(problem) => timeline.unavailable.push(problem),
-        }
+        add(timeline, &source, page);
     }
     Ok(())
 }
@@ -162,11 +154,20 @@ async fn read_pod(cluster: &Cluster, pod: &DriverPod, keys: &[String]) -> Result
     Ok(None)
 }
 
-fn add(timeline: &mut Timeline, source: &str, page: &str) {
-    match serde_json::from_str::<History>(page) {
-        Ok(history) => timeline.add_driver(source, history),
-        Err(error) => timeline
-            .unavailable
-            .push(format!("the history of {source} is unreadable: {error}")),
+/// Adds the page of a process, which may have no history of the volume.
+fn add(timeline: &mut Timeline, source: &str, page: Result<Option<String>, String>) {
+    let read = page.and_then(|page| match page.as_deref().map(serde_json::from_str::<History>) {
+        None => Ok(None),
+        Some(Ok(history)) => Ok(Some(history)),
+        Some(Err(error)) => Err(format!("the history of {source} is unreadable: {error}")),
+    });
+    match read {
+        Ok(history) => {
+            timeline.is_read = true;
+            if let Some(history) = history {
+                timeline.add_driver(source, history);
+            }
+        }
+        Err(why) => timeline.unavailable.push(why),
     }
 }

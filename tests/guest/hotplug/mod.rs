@@ -1,4 +1,4 @@
-//! What must hold on disks that come and go. `make test-host` leaves out what is below this module.
+//! What must hold on disks that come and go. Only `make test-all` runs what is below this module, in guests.
 
 mod broken;
 mod btrfs;

@@ -155,6 +155,10 @@ async fn sources_that_cannot_be_read_are_named() {
         "{text}"
     );
     assert!(text.contains("ProvisioningSucceeded"), "{text}");
+    // Kubernetes has neither the volume nor an event.
+    let ended = timeline(&kit, "pvc-unknown").await;
+    assert!(ended.stdout.contains("not available: "), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     kit.api.change(|world| world.forbidden = vec!["GET /".to_owned()]);
     let ended = timeline(&kit, "pvc-1").await;
     assert_eq!(ended.code, Some(1), "{ended:?}");

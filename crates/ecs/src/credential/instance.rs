@@ -84,7 +84,7 @@ impl CredentialProvider for InstanceRole {
                     _ => error_chain(&error),
                 };
                 Err(CredentialError::NotConfigured(format!(
-                    "{CONFIGURATION_ADVICE}; default: {why}"
+                    "{CONFIGURATION_ADVICE}; the last source, the role of the instance, failed: {why}"
                 )))
             }
             Err(error) => Err(error),

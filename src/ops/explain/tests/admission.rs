@@ -7,6 +7,9 @@ fn parameters_for_the_sidecars_must_be_known_in_exact_case() {
     for (key, expected) in [
         ("csi.storage.k8s.io/fstype", true),
         ("csi.storage.k8s.io/node-stage-secret-name", true),
+        ("csi.storage.k8s.io/secret-namespace", true),
+        ("csi.storage.k8s.io/snapshotter-secret-name", false),
+        ("csi.storage.k8s.io/node-stage-secret", false),
         ("csi.storage.k8s.io/fsType", false),
         ("csi.storage.k8s.io/foo", false),
     ] {
@@ -29,16 +32,31 @@ fn parameters_for_the_sidecars_must_be_known_in_exact_case() {
     assert_eq!(snapshots(of_one.0, of_one.1, "snapshotter-secret-name"), 0);
     assert_eq!(snapshots(of_one.0, of_one.1, "fstype"), 1);
     assert_eq!(snapshots(of_group.0, of_group.1, "group-snapshotter-secret-name"), 0);
-    assert_eq!(snapshots(of_group.0, of_group.1, "fstype"), 1);
+    assert_eq!(snapshots(of_group.0, of_group.1, "snapshotter-secret-name"), 1);
 }
 
 #[test]
-fn a_source_of_another_kind_is_filled_by_its_populator() {
-    let spec = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 40Gi}}, \
-                dataSourceRef: {apiGroup: x.io, kind: Image, name: s}";
+fn a_claim_with_a_selector_is_rejected() {
+    let spec = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 40Gi}}, selector: {matchLabels: {a: b}}";
     let found = explained(&(class("type: cloud_essd", "") + &claim(spec))).remove(1);
-    assert_eq!(fields(&found), Vec::<&str>::new());
-    assert_eq!(found.candidates.len(), 1);
+    assert_eq!(fields(&found), ["spec.selector"]);
+}
+
+#[test]
+fn a_source_of_another_group_is_filled_by_its_populator() {
+    // No disk of the category has a snapshot.
+    let parameters = "type: elastic_ephemeral_disk_standard";
+    for (source, expected) in [
+        ("apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot", 0),
+        ("apiGroup: x.io, kind: VolumeSnapshot", 1),
+        ("apiGroup: x.io, kind: Image", 1),
+    ] {
+        let spec = format!(
+            "accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 64Gi}}}}, dataSourceRef: {{{source}, name: s}}"
+        );
+        let found = explained(&(class(parameters, "") + &claim(&spec))).remove(1);
+        assert_eq!(found.candidates.len(), expected, "{source}: {:?}", found.problems);
+    }
 }
 
 #[test]

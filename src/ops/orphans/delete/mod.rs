@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::classify::age;
 use super::finding::{Class, Report, ResourceId};
 use super::observe::{ObserveError, Observer};
-use crate::base::{Deadline, error_chain};
+use crate::base::Deadline;
 use crate::cluster::volumes::{Resource, Volumes};
 use crate::disk;
 use crate::model::{InstanceId, SnapshotGroupId, Tags, tag};
@@ -148,7 +148,7 @@ impl Observer {
         let outcome = match self.try_delete(id, report, older_than).await {
             Ok(None) => Outcome::Deleted,
             Ok(Some(refusal)) => Outcome::Refused(refusal),
-            Err(error) => Outcome::Failed(error_chain(&error)),
+            Err(error) => Outcome::Failed(error.for_user()),
         };
         let id = id.clone();
         Deletion { id, outcome }

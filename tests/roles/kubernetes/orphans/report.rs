@@ -98,7 +98,9 @@ async fn failed_list_of_kubernetes_is_an_error_and_no_disk_is_reported() {
         let ended = fixture.run(&["--min-age=0s"]).await;
         assert_eq!(ended.code, UNAVAILABLE, "{place}: {ended:?}");
         assert_eq!(ended.stdout, "", "{place}");
-        assert!(ended.stderr.contains("cannot list"), "{place}: {}", ended.stderr);
+        for text in ["cannot list", "Grant the user of the kubeconfig this right"] {
+            assert!(ended.stderr.contains(text), "{place}: {}", ended.stderr);
+        }
     }
     // If the CRD is not installed, contents cannot exist.
     fixture.kit.api.change(|world| {
@@ -121,7 +123,7 @@ async fn contents_of_any_version_protect_and_a_group_without_them_is_an_error() 
     fixture.serve_versions(&["v2"]);
     let ended = fixture.run(&["--min-age=0s"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
-    let reason = "has the group snapshot.storage.k8s.io without them";
+    let reason = "has the group snapshot.storage.k8s.io without them. Install or upgrade all CRDs of snapshots";
     assert!(ended.stderr.contains(reason), "{}", ended.stderr);
 }
 
