@@ -2,8 +2,9 @@
 //! or `make bench`. `cargo bench --bench scale -- reschedule` runs one scenario on a fleet of 100,000 volumes,
 //! `--volumes N` on a smaller one, and `--json` prints for programs; `scripts/plot-scale` draws that.
 //!
-//! The Controller service, the rate limiter and the retries are those of the driver; only the sockets are left out. Nothing is
-//! asserted but that the cloud has in the end what callers were told. `tests/scale` holds a small fleet to bounds.
+//! The Controller service, the rate limiter and the retries are those of the driver; only the sockets are left out.
+//! Nothing is asserted but that the cloud has in the end what callers were told. `tests/scale` holds a small fleet to
+//! bounds.
 
 use std::process::ExitCode;
 use std::time::Duration;
