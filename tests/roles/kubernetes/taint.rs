@@ -123,7 +123,7 @@ async fn who_may_not_is_told_what_to_grant_and_makes_up_for_it() {
     kit.register("a", "diskplugin.csi.example", "i-one", None);
     kit.api.change(|world| world.forbidden.push("PATCH".to_owned()));
     let (controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
-    logged(&controller, "cannot take the taint").await;
+    logged(&controller, "cannot remove the taint").await;
     logged(&controller, "Grant it").await;
     kit.api.change(|world| world.forbidden.clear());
     kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
