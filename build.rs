@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // These messages carry secrets, which a derived Debug would print.
         .skip_debug(secret_messages(&descriptors))
         .compile_fds(descriptors)?;
-    if links_glibc() && libc_knows_packed_relocations() {
+    if links_glibc() && libc_supports_packed_relocations() {
         // A tenth of the bytes that a position-independent program must read to relocate itself at its start: 600 KiB.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
@@ -27,12 +27,15 @@ fn links_glibc() -> bool {
 /// Whether the C library that is linked relocates them: glibc 2.36 and newer. A static program of an older one would
 /// crash, so one that does not report its version counts as old. That of another architecture comes from the same
 /// distribution.
-#[expect(clippy::disallowed_methods, reason = "a build waits for what it asks")]
-fn libc_knows_packed_relocations() -> bool {
-    let told = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
-    let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
-    let told = told.unwrap_or_default();
-    let version = told.trim().strip_prefix("glibc ").and_then(|text| text.split_once('.'));
+#[expect(clippy::disallowed_methods, reason = "a build script waits for its commands")]
+fn libc_supports_packed_relocations() -> bool {
+    let output = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let output = output.unwrap_or_default();
+    let version = output
+        .trim()
+        .strip_prefix("glibc ")
+        .and_then(|text| text.split_once('.'));
     let version = version.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     version.is_some_and(|version: (u32, u32)| version >= (2, 36))
 }

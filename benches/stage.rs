@@ -1,10 +1,9 @@
 //! The driver's own share of staging a blank disk: everything but mkfs and mount(2) themselves. `cargo bench --bench
 //! stage`, as root: a 20 GiB ext4 on a loop device over a sparse file, 20 times.
 //!
-//! The parts: `look` is one look at the content (head, samples, tail and blkid), on a device that nobody has looked at
-//! before; `record` is writing and removing the journal of mkfs; `find` is listing all devices; `mount` is mount(2) of
-//! a filesystem that was just made in the same way on the same device, again. What is left is the plan, the mount table
-//! and the runtime.
+//! The parts: `look` is one read of the content (head, samples, tail and blkid) on a device that is not in the page
+//! cache; `record` writes and removes the journal of mkfs; `find` lists all devices; `mount` is another mount(2) of the
+//! filesystem that was just created on the device. The rest is the plan, the mount table and the runtime.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

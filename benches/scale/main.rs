@@ -3,8 +3,8 @@
 //! `--volumes N` on a smaller one, and `--json` prints for programs; `scripts/plot-scale` draws that.
 //!
 //! The Controller service, the rate limiter and the retries are those of the driver; only the sockets are left out.
-//! Nothing is asserted but that the cloud has in the end what callers were told. `tests/scale` holds a small fleet to
-//! bounds.
+//! The only check compares the final state of the cloud with the responses that callers received. `tests/scale` checks
+//! bounds on a small fleet.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -133,7 +133,9 @@ fn metric() -> Vec<String> {
     const PAGE: &str = "docs/reference/health.md";
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
     let page = page.expect("the page is there");
-    let (_, rest) = page.split_once("## Metrics").expect("the page tells of metrics");
+    let (_, rest) = page
+        .split_once("## Metrics")
+        .expect("the page has a section on metrics");
     let (section, _) = rest.split_once("\n## ").unwrap_or((rest, ""));
     let words = section.split('`').skip(1).step_by(2);
     let words = words.filter(|word| word.contains('_') && !word.contains('.'));

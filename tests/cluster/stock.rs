@@ -15,7 +15,7 @@ pub(crate) async fn elsewhere(scene: &Scene<'_>) {
     let class = scene.class("rare", json!({"type": "cloud_ssd"}), json!({})).await;
     // The capacity that the scheduler uses is stale, as after a recent stock-out.
     let path = grouped("storage.k8s.io", NAMESPACE, "csistoragecapacities");
-    until("the scheduler is told where the class can be had", async || {
+    until("CSIStorageCapacity lists the zones of the class", async || {
         let all = scene.api.list(&path).await;
         let of = all
             .iter()

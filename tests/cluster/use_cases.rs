@@ -64,7 +64,9 @@ async fn changed(scene: &Scene<'_>, folder: &str, key: &str, wanted: u64) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{folder}/README.md"));
     let page = std::fs::read_to_string(page).expect("each folder has a page");
     let order = format!("\nkubectl patch pvc {folder} -p '");
-    let (before, after) = page.split_once(&order).expect("the page tells how to change it");
+    let (before, after) = page
+        .split_once(&order)
+        .expect("the page has the command that changes it");
     let apply = format!("\nkubectl apply -f examples/{folder} ");
     assert!(before.contains(&apply), "{folder} is changed before it is there");
     let (patch, _) = after.split_once("'\n").expect("the patch ends with its line");

@@ -103,9 +103,9 @@ pub(crate) fn describe_disks(world: &mut World, params: &Params) -> ApiResult {
                 .is_none_or(|want| want == "All" || want == row.status());
         matches.then(|| {
             let mut row = row.into_owned();
-            let ailment = world.config.disk_health.get(id);
-            row.shown_lock = ailment.and_then(|ailment| ailment.lock.clone());
-            row.unreadable = ailment.is_some_and(|ailment| ailment.unreadable);
+            let injected = world.config.disk_health.get(id);
+            row.shown_lock = injected.and_then(|injected| injected.lock.clone());
+            row.unreadable = injected.is_some_and(|injected| injected.unreadable);
             (id.clone(), row)
         })
     });

@@ -22,13 +22,13 @@ pub(crate) fn describe_health(world: &mut World, params: &Params) -> ApiResult {
         if !(ids.is_empty() || ids.contains(&row.id.as_str())) {
             return None;
         }
-        let ailment = world.config.disk_health.get(&row.id).cloned().unwrap_or_default();
+        let injected = world.config.disk_health.get(&row.id).cloned().unwrap_or_default();
         let shown = HealthRow {
             disk: row.id.clone(),
             instance: row.shown().next().map_or(String::new(), |a| a.instance.clone()),
             status: row.status(),
-            health: ailment.health.unwrap_or_else(|| "Ok".to_owned()),
-            event: ailment.event,
+            health: injected.health.unwrap_or_else(|| "Ok".to_owned()),
+            event: injected.event,
             event_id: format!("e-{}", row.serial),
         };
         health

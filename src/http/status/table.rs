@@ -80,7 +80,7 @@ impl Display for Cell {
 /// Begins the heading of a column of numbers, which is right-aligned as they are.
 const NUMBERS: &str = "#";
 
-/// A section with the table, or with `empty` if there are no rows.
+/// A section with the table, or with the text `empty` instead of a table without rows.
 pub(super) fn table<const COLUMNS: usize>(
     title: &str,
     columns: &[&str; COLUMNS],

@@ -285,7 +285,7 @@ fn the_page_reloads_unless_it_is_paused() {
     contains(&paused, &["<a href=\"status\">Reload</a>"]);
 }
 
-/// Writes the page for a look at it: `STATUS_PAGE=FILE cargo test --lib crowded_page`.
+/// Writes the page to a file, to open it in a browser: `STATUS_PAGE=FILE cargo test --lib crowded_page`.
 #[test]
 fn the_crowded_page_has_no_table_outside_of_a_box() {
     let page = page(&crowded());

@@ -5,7 +5,7 @@ use crate::model::Category;
 /// An asynchronous operation of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// From `CreateDisk` to a disk that is no longer `Creating`.
+    /// From `CreateDisk` to a disk that has left the status `Creating`.
     Create,
     /// From `AttachDisk` to `In_use`.
     Attach,

@@ -33,7 +33,7 @@ impl Gateway {
         if action == Some(StsAction::AssumeRoleWithOidc) {
             parsed.via = Via::Unsigned;
         }
-        let error = config.error.map(|told| ApiError::new(told.status, told.code));
+        let error = config.error.map(|error| ApiError::new(error.status, error.code));
         let outcome = match (error, action) {
             (Some(error), _) => Err(error),
             (None, Some(action)) => self.serve_sts(request, &parsed, action),

@@ -25,7 +25,7 @@ fn day(seed: &str) -> (Vec<String>, Value) {
         .map(|kind| json!({"action": "*", "percent": 5, "kind": kind}))
         .collect();
     sandbox.configure(&json!({"faults": faults, "rules": {"token_burn_percent": 30}}));
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     let mut disks = Vec::new();
     for n in 0..60 {
         let zone = if n % 7 == 0 { "cn-beijing-b" } else { "cn-beijing-a" };
@@ -33,32 +33,32 @@ fn day(seed: &str) -> (Vec<String>, Value) {
             .with("ZoneId", zone)
             .with("DiskName", format!("pvc-{n}"))
             .with("ClientToken", format!("token-{}", n / 2));
-        told.push(format!("{:?}", sandbox.call(Action::CreateDisk, order)));
+        responses.push(format!("{:?}", sandbox.call(Action::CreateDisk, order)));
         disks = sandbox.world.disks.rows().keys().cloned().collect::<Vec<_>>();
         let node = if n % 2 == 0 { NODE } else { OTHER };
         if let Some(disk) = disks.get(n % disks.len().max(1)) {
-            told.push(sandbox.attach(disk, node));
-            told.push(sandbox.detach(disk, OTHER));
+            responses.push(sandbox.attach(disk, node));
+            responses.push(sandbox.detach(disk, OTHER));
             let cut = Params::default().with("DiskId", disk);
-            told.push(sandbox.outcome(Action::CreateSnapshot, cut));
+            responses.push(sandbox.outcome(Action::CreateSnapshot, cut));
         }
-        told.push(format!("{:?}", sandbox.call(Action::DescribeDisks, region())));
+        responses.push(format!("{:?}", sandbox.call(Action::DescribeDisks, region())));
         sandbox.pass(u64::try_from(n % 5).unwrap());
     }
     for disk in &disks {
-        told.push(sandbox.delete(disk));
+        responses.push(sandbox.delete(disk));
     }
     let ids = sandbox.world.log.entries().map(|e| e.request_id.clone());
-    told.extend(ids);
-    (told, sandbox.world.state())
+    responses.extend(ids);
+    (responses, sandbox.world.state())
 }
 
 #[test]
 fn the_same_seed_and_calls_have_the_same_outcome() {
-    let (told, state) = day("7");
-    assert!(told.len() > 200, "{}", told.len());
-    assert!(told.iter().any(|answer| answer.contains("500 InternalError")));
-    assert_eq!((told, state), day("7"));
+    let (responses, state) = day("7");
+    assert!(responses.len() > 200, "{}", responses.len());
+    assert!(responses.iter().any(|response| response.contains("500 InternalError")));
+    assert_eq!((responses, state), day("7"));
 }
 
 #[test]

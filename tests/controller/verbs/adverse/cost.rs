@@ -48,7 +48,7 @@ async fn hung_and_failed_reads_delay_few_volumes() {
         let describes = setup.calls("DescribeDisks");
         let bound = Duration::from_millis;
         // With 30 % faults, several consecutive ones may hit the same call.
-        let (max_last, max_describes) = if percent > 10 { (17_000, 75) } else { (13_500, 45) };
+        let (max_last, max_describes) = if percent > 10 { (17_000, 75) } else { (12_500, 45) };
         assert!(
             median < bound(8500) && last < bound(max_last) && slow < bound(3000) && describes < max_describes,
             "{percent} % {kind}: median {median:?}, last {last:?}, slowest creation {slow:?}, {describes} describes"
