@@ -73,9 +73,14 @@ pub(super) async fn get(
 }
 
 fn group(group: &GroupSnapshot) -> proto::VolumeGroupSnapshot {
+    // A tag that was changed does not move a snapshot to another group.
+    let member = |row| proto::Snapshot {
+        group_snapshot_id: group.id.to_string(),
+        ..response::snapshot(row)
+    };
     proto::VolumeGroupSnapshot {
         group_snapshot_id: group.id.to_string(),
-        snapshots: group.snapshots.iter().map(response::snapshot).collect(),
+        snapshots: group.snapshots.iter().map(member).collect(),
         creation_time: Some(prost_types::Timestamp {
             seconds: group.created.as_second(),
             nanos: group.created.subsec_nanosecond(),

@@ -9,7 +9,7 @@ use crate::disk::Result;
 use crate::disk::error::{self, Error, cloud, wait};
 use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::{Owner, display_name};
-use crate::disk::read::read;
+use crate::disk::read::read_in_state;
 use crate::model::{ClientToken, DiskId, Failure, Snapshot, SnapshotId, SnapshotStatus, Tags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,9 +133,9 @@ impl Snapshotter {
         failed(&snapshot, next)
     }
 
-    /// Reads the snapshot. Fails if it certainly does not exist, is not cut yet, or failed.
+    /// Reads the snapshot. Fails if it certainly does not exist, is not cut after the lag of reads, or failed.
     pub async fn get(&self, deadline: Deadline, id: &SnapshotId) -> Result<Snapshot> {
-        let row = read(&self.creator.rows, deadline, id).await?;
+        let row = read_in_state(&self.creator.rows, deadline, id, is_cut_or_failed).await?;
         let row = row.ok_or_else(|| Error::NoSuchSnapshot { snapshot: id.clone() })?;
         if row.status == SnapshotStatus::Failed {
             return Err(failed(id, "delete it and create another"));

@@ -13,7 +13,7 @@ use crate::disk::Result;
 use crate::disk::error::{Error, cloud, rejected, wait};
 use crate::disk::evidence::CreateCall;
 use crate::disk::ownership::{Owner, display_name};
-use crate::disk::read::read;
+use crate::disk::read::{read, read_in_state};
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{
     ClientToken, DiskId, Failure, GroupMember, Snapshot, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus,
@@ -203,8 +203,8 @@ impl Snapshotter {
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
-    /// Reads the group. Fails if it certainly does not exist, has other members than those given, is not cut yet, or
-    /// failed.
+    /// Reads the group. Fails if it certainly does not exist, has other members than those given, is not cut after
+    /// the lag of reads, or failed.
     pub async fn get_group(
         &self,
         deadline: Deadline,
@@ -218,7 +218,7 @@ impl Snapshotter {
         })?;
         self.check_members(deadline, &row, members).await?;
         let reads = row.members.iter();
-        let reads = reads.map(|member| read(&self.creator.rows, deadline, &member.snapshot));
+        let reads = reads.map(|member| read_in_state(&self.creator.rows, deadline, &member.snapshot, is_cut_or_failed));
         let mut snapshots = Vec::new();
         for snapshot in join_all(reads).await {
             snapshots.push(snapshot?.ok_or_else(|| group_failed(&row, RECREATE))?);
@@ -271,13 +271,10 @@ fn group_failed(row: &SnapshotGroup, next: &str) -> Error {
 }
 
 /// The group, if none of its snapshots has failed.
-fn complete_group(row: &SnapshotGroup, mut snapshots: Vec<Snapshot>) -> Option<GroupSnapshot> {
+fn complete_group(row: &SnapshotGroup, snapshots: Vec<Snapshot>) -> Option<GroupSnapshot> {
     let is_ok = |row: &Snapshot| row.status != SnapshotStatus::Failed;
     if !snapshots.iter().all(is_ok) {
         return None;
-    }
-    for snapshot in &mut snapshots {
-        snapshot.group = Some(row.id.clone());
     }
     let created = snapshots.iter().filter_map(|row| row.created).max()?;
     Some(GroupSnapshot {

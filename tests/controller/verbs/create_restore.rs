@@ -31,6 +31,8 @@ async fn restore_with_stale_reads(flags: &[&str]) {
         let setup = Setup::new(&[&["--stale=0s..2s", "--stale-jumping", &seed], flags].concat());
         let source = setup.disk("source").await;
         let snapshot = setup.snapshot("snap", &source).await;
+        let read = setup.disks.snapshotter.get(minutes(1), &snapshot).await;
+        read.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         let new = from_snapshot(&snapshot);
         let created = setup.disks.provisioner.create(minutes(1), &new).await;
         created.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
