@@ -7,28 +7,28 @@ use std::sync::Mutex;
 use uuid::Uuid;
 
 /// The process that listens on this port owns the address.
-const CLAIM: u16 = 15_999;
-const TRIES: usize = 100;
+const CLAIM_PORT: u16 = 15_999;
+const MAX_ATTEMPTS: usize = 100;
 
 /// An address of 127.0.0.0/8, owned until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Address {
     ip: Ipv4Addr,
-    given: Mutex<HashSet<u16>>,
+    used: Mutex<HashSet<u16>>,
     _claim: TcpListener,
 }
 
 impl Address {
     /// Claims a free address.
     pub(crate) fn claim() -> Self {
-        let claimed = (0..TRIES).find_map(|_| {
+        let claimed = (0..MAX_ATTEMPTS).find_map(|_| {
             let [a, b, c, ..] = *Uuid::new_v4().as_bytes();
             // Neither 127.0.0.1, which others use, nor the first or last address of a block.
             let ip = Ipv4Addr::new(127, a.clamp(1, 254), b, c.clamp(1, 254));
-            let claim = TcpListener::bind((ip, CLAIM)).ok()?;
+            let claim = TcpListener::bind((ip, CLAIM_PORT)).ok()?;
             Some(Self {
                 ip,
-                given: Mutex::default(),
+                used: Mutex::default(),
                 _claim: claim,
             })
         });
@@ -41,11 +41,11 @@ impl Address {
 
     /// A new port. No other process gets it: clients connect from 127.0.0.1.
     pub(crate) fn port(&self) -> u16 {
-        let mut given = self.given.lock().unwrap();
+        let mut used = self.used.lock().unwrap();
         loop {
             let free = TcpListener::bind((self.ip, 0)).expect("there are free ports");
-            let port = free.local_addr().expect("it is bound").port();
-            if given.insert(port) {
+            let port = free.local_addr().expect("the listener is bound").port();
+            if used.insert(port) {
                 return port;
             }
         }

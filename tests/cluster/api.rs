@@ -7,12 +7,10 @@ use reqwest::{Certificate, Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-/// Timeout of a call.
-const CALL: Duration = Duration::from_secs(60);
-/// How long to retry while the API server is unavailable.
-const AWAY: Duration = Duration::from_secs(120);
-/// Pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(200);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Retries end after this time.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(120);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The API server, with the token of one user.
 #[derive(Debug, Clone)]
@@ -23,12 +21,12 @@ pub(crate) struct Api {
 }
 
 /// An error response.
-struct Refused {
+struct ErrorResponse {
     status: StatusCode,
     message: String,
 }
 
-impl fmt::Debug for Refused {
+impl fmt::Debug for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.status, self.message)
     }
@@ -37,10 +35,10 @@ impl fmt::Debug for Refused {
 impl Api {
     /// A client with the CA certificate and the user's token.
     pub(crate) fn new(server: &str, authority: &str, token: &str) -> Self {
-        let authority = Certificate::from_pem(authority.as_bytes()).expect("it was just made");
+        let authority = Certificate::from_pem(authority.as_bytes()).expect("the CA certificate is valid");
         let http = Client::builder()
             .tls_certs_only([authority])
-            .timeout(CALL)
+            .timeout(CALL_TIMEOUT)
             .no_proxy()
             .build()
             .expect("a client with one certificate");
@@ -51,25 +49,25 @@ impl Api {
         }
     }
 
-    /// Whether it serves.
+    /// Whether the API server is ready.
     pub(crate) async fn is_ready(&self) -> bool {
         let request = self.http.get(format!("{}/readyz", self.server));
-        let answer = request.bearer_auth(&self.token).send().await;
-        answer.is_ok_and(|answer| answer.status().is_success())
+        let response = request.bearer_auth(&self.token).send().await;
+        response.is_ok_and(|response| response.status().is_success())
     }
 
     /// An object, if it exists.
     pub(crate) async fn get(&self, path: &str) -> Option<Value> {
         match self.send(&Method::GET, path, None).await {
             Ok(object) => Some(object),
-            Err(refused) if refused.status == StatusCode::NOT_FOUND => None,
-            Err(refused) => panic!("GET {path}: {refused:?}"),
+            Err(error) if error.status == StatusCode::NOT_FOUND => None,
+            Err(error) => panic!("GET {path}: {error:?}"),
         }
     }
 
     /// The objects of a collection.
     pub(crate) async fn list(&self, path: &str) -> Vec<Value> {
-        let mut list = self.must(&Method::GET, path, None).await;
+        let mut list = self.send_ok(&Method::GET, path, None).await;
         serde_json::from_value(list["items"].take()).expect("a list has items")
     }
 
@@ -77,26 +75,26 @@ impl Api {
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
         match self.send(&Method::POST, path, Some(object)).await {
             Ok(object) => object,
-            Err(refused) if refused.status == StatusCode::CONFLICT => Value::Null,
-            Err(refused) => panic!("POST {path}: {refused:?}\n{object}"),
+            Err(error) if error.status == StatusCode::CONFLICT => Value::Null,
+            Err(error) => panic!("POST {path}: {error:?}\n{object}"),
         }
     }
 
     /// Posts an object that is not stored, such as a review.
-    pub(crate) async fn ask(&self, path: &str, object: &Value) -> Value {
-        self.must(&Method::POST, path, Some(object)).await
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Value {
+        self.send_ok(&Method::POST, path, Some(object)).await
     }
 
     /// Changes an object with a merge patch.
     pub(crate) async fn change(&self, path: &str, patch: &Value) -> Value {
-        self.must(&Method::PATCH, path, Some(patch)).await
+        self.send_ok(&Method::PATCH, path, Some(patch)).await
     }
 
     /// Changes an object with a merge patch if it exists.
-    pub(crate) async fn change_if_exists(&self, path: &str, patch: &Value) {
+    pub(crate) async fn patch_if_exists(&self, path: &str, patch: &Value) {
         match self.send(&Method::PATCH, path, Some(patch)).await {
-            Err(refused) if refused.status != StatusCode::NOT_FOUND => {
-                panic!("PATCH {path}: {refused:?}");
+            Err(error) if error.status != StatusCode::NOT_FOUND => {
+                panic!("PATCH {path}: {error:?}");
             }
             Ok(_) | Err(_) => {}
         }
@@ -108,44 +106,44 @@ impl Api {
     }
 
     /// Deletes without grace period, as an operator does if kubelet is unavailable.
-    pub(crate) async fn delete_by_force(&self, path: &str) {
+    pub(crate) async fn force_delete(&self, path: &str) {
         self.delete_with(path, &json!({"gracePeriodSeconds": 0})).await;
     }
 
     async fn delete_with(&self, path: &str, options: &Value) {
         match self.send(&Method::DELETE, path, Some(options)).await {
-            Err(refused) if refused.status != StatusCode::NOT_FOUND => {
-                panic!("DELETE {path}: {refused:?}");
+            Err(error) if error.status != StatusCode::NOT_FOUND => {
+                panic!("DELETE {path}: {error:?}");
             }
             Ok(_) | Err(_) => {}
         }
     }
 
-    async fn must(&self, method: &Method, path: &str, body: Option<&Value>) -> Value {
-        let answer = self.send(method, path, body).await;
-        answer.unwrap_or_else(|refused| panic!("{method} {path}: {refused:?}"))
+    async fn send_ok(&self, method: &Method, path: &str, body: Option<&Value>) -> Value {
+        let response = self.send(method, path, body).await;
+        response.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"))
     }
 
-    /// One call, retried while the API server is unavailable or requests it.
-    async fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, Refused> {
-        let end = Instant::now() + AWAY;
+    /// One call, retried while the API server is unavailable or throttles it.
+    async fn send(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, ErrorResponse> {
+        let end = Instant::now() + RETRY_TIMEOUT;
         loop {
-            let failure = match self.once(method, path, body).await {
-                Ok(Err(refused)) if is_temporary(refused.status) => format!("{refused:?}"),
-                Ok(answer) => return answer,
+            let failure = match self.send_once(method, path, body).await {
+                Ok(Err(error)) if is_temporary(error.status) => format!("{error:?}"),
+                Ok(response) => return response,
                 Err(error) => format!("{error:?}"),
             };
             assert!(Instant::now() < end, "{method} {path}: {failure}");
-            sleep(PAUSE).await;
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
-    async fn once(
+    async fn send_once(
         &self,
         method: &Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Result<Value, Refused>, reqwest::Error> {
+    ) -> Result<Result<Value, ErrorResponse>, reqwest::Error> {
         let url = format!("{}{path}", self.server);
         let mut request = self.http.request(method.clone(), url).bearer_auth(&self.token);
         if let Some(body) = body {
@@ -155,17 +153,17 @@ impl Api {
             };
             request = request.header("content-type", kind).body(body.to_string());
         }
-        let answer = request.send().await?;
-        let status = answer.status();
-        let text = answer.text().await?;
-        let answer: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        let response = request.send().await?;
+        let status = response.status();
+        let text = response.text().await?;
+        let response: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Ok(match status.is_success() {
-            true => Ok(answer),
-            false => Err(Refused {
+            true => Ok(response),
+            false => Err(ErrorResponse {
                 status,
-                message: answer["message"]
+                message: response["message"]
                     .as_str()
-                    .map_or_else(|| answer.to_string(), str::to_owned),
+                    .map_or_else(|| response.to_string(), str::to_owned),
             }),
         })
     }

@@ -31,8 +31,8 @@ pub(crate) async fn shared(scene: &Scene<'_>) {
     let two = scene.machine_of("two", "b", SHARING).await;
     let parameters = json!({"type": "cloud_essd", "multiAttach": "true"});
     let class = scene.class("shared", parameters, json!({})).await;
-    let many = json!({"spec": {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}});
-    scene.claim("data", &class, many).await;
+    let shared = json!({"spec": {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}});
+    scene.claim("data", &class, shared).await;
     let raw = |node: &str| {
         let container = json!({
             "name": "c", "image": "none", "volumeDevices": [{"name": "data", "devicePath": "/dev/data"}],
@@ -51,7 +51,7 @@ pub(crate) async fn shared(scene: &Scene<'_>) {
 /// The scheduler places no pod on a machine at its volume limit until a volume is detached.
 pub(crate) async fn limit(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
-    assert!(machine.volumes > 0, "{machine:?} tells no limit");
+    assert!(machine.volumes > 0, "{machine:?} reports no limit");
     let class = scene.class("few", json!({"type": "cloud_essd"}), json!({})).await;
     let names: Vec<String> = (0..=machine.volumes).map(|number| format!("p{number}")).collect();
     let (last, fit) = names.split_last().unwrap();
@@ -68,13 +68,13 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
     scene.claim(last, &class, json!({})).await;
     scene.pod(last, &[last], json!({})).await;
     let path = scene.path("pods", last);
-    until("the last pod has no place", async || {
+    until("the last pod is unschedulable", async || {
         let pod = scene.api.get(&path).await?;
         let conditions = pod["status"]["conditions"].as_array()?;
-        let refused = |c: &serde_json::Value| {
+        let at_limit = |c: &serde_json::Value| {
             c["reason"] == "Unschedulable" && c["message"].as_str().is_some_and(|m| m.contains("max volume count"))
         };
-        conditions.iter().any(refused).then_some(())
+        conditions.iter().any(at_limit).then_some(())
     })
     .await;
     scene.end(&fit[0]).await;
@@ -95,8 +95,8 @@ pub(crate) async fn node_deleted(scene: &Scene<'_>) {
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&one]).await;
     // Volumes that kubelet reports as in use delay a detach for six minutes; nothing is mounted here. The controller
-    // reads the report with the next change of the Node after the attach.
-    until("the node has the volume", async || {
+    // reads that list at the next change of the Node after the attach.
+    until("the Node lists the volume as attached", async || {
         let node = scene.api.get(&one.path()).await?;
         node["status"]["volumesAttached"]
             .to_string()

@@ -1,4 +1,4 @@
-//! The cluster_scoped cluster: control plane, fake cloud, release, and the controller's first pod.
+//! The shared cluster: control plane, fake cloud, release, and the controller's first pod.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::log_lines::select_lines;
 use crate::machine::{Machine, PLAIN, SHARING};
 use crate::path::{core, grouped};
 use crate::plane::{NAMESPACE, Plane};
-use crate::release::{NAME as RELEASE, ORDER, Release};
+use crate::release::{NAME as RELEASE, Release, SPEC};
 use crate::replica::Replica;
 use crate::wait::until;
 
@@ -30,7 +30,7 @@ impl Cluster {
     /// Starts a cluster, and waits until the first pod is the leader.
     pub(crate) async fn start() -> Self {
         let (plane, cloud) = tokio::join!(Plane::start(), cloud::start());
-        let release = Release::install(&plane, &cloud, &ORDER).await;
+        let release = Release::install(&plane, &cloud, &SPEC).await;
         let first = release.start(&plane, 0).await;
         let types = plane.directory("instance-types").join("instance-types.json");
         let cluster = Self {
@@ -53,7 +53,7 @@ impl Cluster {
             first.push(Machine::join((self, &self.release), "none", name, ("a", kind)).await);
         }
         let path = core(NAMESPACE, &format!("configmaps/{RELEASE}-diskplugin-instance-types"));
-        let content = until("the ConfigMap says what both types take", async || {
+        let content = until("the ConfigMap has the attachment limits of both types", async || {
             let map = self.plane.api.get(&path).await?;
             let content = map["data"]["instance-types.json"].as_str()?;
             [PLAIN, SHARING]
@@ -82,7 +82,7 @@ impl Cluster {
             let containers = replica.containers.iter();
             all.extend(containers.map(|c| {
                 (
-                    format!("{}/{} (ended {} times)", replica.name, c.name, c.ends()),
+                    format!("{}/{} ({} restarts)", replica.name, c.name, c.restarts()),
                     c.logs(),
                 )
             }));

@@ -18,7 +18,7 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         scene.claim(name, &class, json!({})).await;
     }
     scene.pod("before", &["before"], json!({})).await;
-    until("a disk is being made", async || {
+    until("the first disk exists", async || {
         let disks = scene.cluster.cloud.disks().await;
         (!disks.is_empty()).then_some(())
     })
@@ -35,17 +35,17 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         .await;
 }
 
-/// If the access key is disabled, the event of the claim has the advice; a new key in the Secret takes effect in the
-/// running pod.
+/// If the access key is disabled, the event of the claim contains the advice; a new key in the Secret takes
+/// effect in the running pod.
 pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let machine = scene.machine("one", "c").await;
-    // The credentials of a role are the only other ones that this cloud accepts.
+    // The only other credentials that the fake cloud accepts are those of an instance role.
     let keys = cluster.cloud.role_keys(&machine.instance).await;
     let text = |name: &str| {
         keys[name]
             .as_str()
-            .expect("the metadata service gives all three")
+            .expect("the metadata service returns all three fields")
             .to_owned()
     };
     cluster.cloud.configure(json!({"inactive_keys": [KEY]})).await;
@@ -53,10 +53,10 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
     scene.claim("data", &class, json!({})).await;
     scene.pod("app", &["data"], json!({})).await;
     // The class waits for its pod, which is scheduled although the stock cannot be queried.
-    let told = scene
+    let message = scene
         .wait_for_event("data", "ProvisioningFailed", "ACCESS_KEY_INACTIVE")
         .await;
-    assert!(told.contains("enable it"), "{told}");
+    assert!(message.contains("enable it"), "{message}");
     let changed = json!({"stringData": {
         "access-key-id": text("AccessKeyId"),
         "access-key-secret": text("AccessKeySecret"),
@@ -73,23 +73,27 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
         .release
         .mount(&cluster.plane, &replica.volumes.join("credentials"))
         .await;
-    let ends = replica.container("diskplugin").ends();
+    let before = replica.container("diskplugin").restarts();
     drop(running);
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
     scene.close(&["app"], &["data"], &[&volume]).await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
-    assert_eq!(replica.container("diskplugin").ends(), ends, "it was started again");
+    assert_eq!(
+        replica.container("diskplugin").restarts(),
+        before,
+        "the driver restarted"
+    );
 }
 
 /// Asserts that the cloud created one disk for the volume despite all retries.
 pub(crate) async fn created_once(scene: &Scene<'_>, volume: &Volume) {
     let audit = scene.cluster.cloud.control("audit").await;
     let all = audit["created"].as_array().expect("a list").iter();
-    let made: Vec<_> = all
-        .filter(|made| made["action"] == "CreateDisk" && made["name"] == volume.name.as_str())
+    let created: Vec<_> = all
+        .filter(|created| created["action"] == "CreateDisk" && created["name"] == volume.name.as_str())
         .collect();
-    assert_eq!(made.len(), 1, "{volume:?}: {audit}");
-    assert_eq!(made[0]["ids"], json!([volume.disk]), "{volume:?}: {made:?}");
+    assert_eq!(created.len(), 1, "{volume:?}: {audit}");
+    assert_eq!(created[0]["ids"], json!([volume.disk]), "{volume:?}: {created:?}");
 }

@@ -1,4 +1,4 @@
-//! Hand-over between two pods of the controller: how long it takes, and that never both serve.
+//! Hand-over between two pods of the controller: its duration, and that the two pods never serve at the same time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::replica::Replica;
 use crate::scene::Scene;
 use crate::wait::until;
 
-const GRACEFUL: Duration = Duration::from_secs(5);
-const CRASHED: Duration = Duration::from_secs(20);
+const MAX_GRACEFUL: Duration = Duration::from_secs(5);
+const MAX_CRASHED: Duration = Duration::from_secs(20);
 
 /// Two pods, of which the first is the leader, and an observer of their sockets.
 struct Pair {
@@ -29,7 +29,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts the pod that does not run, which becomes the standby.
+    /// Starts the pod that is not running; it becomes the standby.
     async fn start(cluster: &Cluster) -> Self {
         let first = cluster.replica.lock().await.take();
         let first = first.expect("a pod runs");
@@ -54,12 +54,12 @@ pub(crate) async fn leader_stopped(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let Pair { first, second, watch } = Pair::start(cluster).await;
     let machine = scene.pod_with_claim().await;
-    let begun = Instant::now();
+    let start = Instant::now();
     let (name, socket) = (second.name.clone(), second.socket());
-    let ((), taken) = tokio::join!(first.stop(), serves(&socket, begun));
-    println!("graceful hand-over: {:.1} s", taken.as_secs_f64());
+    let ((), elapsed) = tokio::join!(first.stop(), serves(&socket, start));
+    println!("graceful hand-over: {:.1} s", elapsed.as_secs_f64());
     *cluster.replica.lock().await = Some(second);
-    assert!(taken <= GRACEFUL, "{taken:?}");
+    assert!(elapsed <= MAX_GRACEFUL, "{elapsed:?}");
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
     assert_eq!(cluster.leader().await, Some(name));
@@ -80,20 +80,20 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
     delay("4s").await;
     let machine = scene.pod_with_claim().await;
     let volume = scene.bound("data").await;
-    until("the attachment is under way", async || {
+    until("the attach is in progress", async || {
         let disk = cloud::disk(&cluster.cloud, &volume.disk).await?;
         (disk["attachments"][0]["state"] == "Attaching").then_some(())
     })
     .await;
     first.kill().await;
-    let begun = Instant::now();
+    let start = Instant::now();
     let ahead = json!({"spec": {"renewTime": "2099-01-01T00:00:00.000000Z"}});
     cluster.plane.api.change(&lease_path(), &ahead).await;
-    let taken = serves(&second.socket(), begun).await;
-    println!("hand-over after SIGKILL: {:.1} s", taken.as_secs_f64());
+    let elapsed = serves(&second.socket(), start).await;
+    println!("hand-over after SIGKILL: {:.1} s", elapsed.as_secs_f64());
     let name = second.name.clone();
     *cluster.replica.lock().await = Some(second);
-    assert!(taken <= CRASHED, "{taken:?}");
+    assert!(elapsed <= MAX_CRASHED, "{elapsed:?}");
     scene.attached(&volume, &[&machine]).await;
     delay("500ms").await;
     assert_eq!(cluster.leader().await, Some(name));
@@ -102,44 +102,44 @@ pub(crate) async fn leader_killed(scene: &Scene<'_>) {
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-/// If all containers of both pods are killed at once and restarted, one of the pods becomes the leader.
+/// If all containers of both pods are killed at the same time and restarted, one of the pods becomes the leader.
 pub(crate) async fn pods_restarted(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let Pair { first, second, watch } = Pair::start(cluster).await;
-    let begun = Instant::now();
+    let start = Instant::now();
     for replica in [&first, &second] {
         replica.kill_containers();
     }
     let (one, other) = (first.socket(), second.socket());
-    let taken = tokio::select! {
-        taken = serves(&one, begun) => taken,
-        taken = serves(&other, begun) => taken,
+    let elapsed = tokio::select! {
+        elapsed = serves(&one, start) => elapsed,
+        elapsed = serves(&other, start) => elapsed,
     };
-    println!("both pods restarted: {:.1} s", taken.as_secs_f64());
-    assert!(taken <= CRASHED, "{taken:?}");
+    println!("both pods restarted: {:.1} s", elapsed.as_secs_f64());
+    assert!(elapsed <= MAX_CRASHED, "{elapsed:?}");
     finish(cluster, (first, second), watch).await;
 }
 
-/// If the API server is away for a minute, no pod serves at its end, and one of them does soon after its return.
-pub(crate) async fn apiserver_away(scene: &Scene<'_>) {
+/// If the API server is unavailable for a minute, no pod serves at the end of it, and one does after the recovery.
+pub(crate) async fn apiserver_unavailable(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let Pair { first, second, watch } = Pair::start(cluster).await;
     let (one, other) = (first.socket(), second.socket());
-    let away = async {
+    let checks = async {
         sleep(Duration::from_secs(55)).await;
         for socket in [&one, &other] {
             assert!(!is_serving(socket).await, "a leader without a Lease");
         }
     };
     let minute = Duration::from_secs(60);
-    tokio::join!(cluster.plane.restart_apiserver_after(minute), away);
-    let begun = Instant::now();
-    let taken = tokio::select! {
-        taken = serves(&one, begun) => taken,
-        taken = serves(&other, begun) => taken,
+    tokio::join!(cluster.plane.restart_apiserver_after(minute), checks);
+    let start = Instant::now();
+    let elapsed = tokio::select! {
+        elapsed = serves(&one, start) => elapsed,
+        elapsed = serves(&other, start) => elapsed,
     };
-    println!("after the return of the API server: {:.1} s", taken.as_secs_f64());
-    assert!(taken <= CRASHED, "{taken:?}");
+    println!("after the recovery of the API server: {:.1} s", elapsed.as_secs_f64());
+    assert!(elapsed <= MAX_CRASHED, "{elapsed:?}");
     finish(cluster, (first, second), watch).await;
 }
 
@@ -155,10 +155,10 @@ async fn finish(cluster: &Cluster, (first, second): (Replica, Replica), watch: S
     *cluster.replica.lock().await = Some(leader);
 }
 
-/// Waits until Probe on the socket reports ready, and returns the time since `begun`.
-async fn serves(socket: &Path, begun: Instant) -> Duration {
+/// Waits until Probe on the socket reports ready, and returns the time since `start`.
+async fn serves(socket: &Path, start: Instant) -> Duration {
     until("the pod serves", async || is_serving(socket).await.then_some(())).await;
-    begun.elapsed()
+    start.elapsed()
 }
 
 async fn is_serving(socket: &Path) -> bool {
@@ -167,8 +167,8 @@ async fn is_serving(socket: &Path) -> bool {
         let response = IdentityClient::new(channel).probe(ProbeRequest {}).await;
         Some(response.ok()?.into_inner().ready == Some(true))
     };
-    let answer = timeout(Duration::from_secs(1), probe).await;
-    answer.ok().flatten().unwrap_or(false)
+    let response = timeout(Duration::from_secs(1), probe).await;
+    response.ok().flatten().unwrap_or(false)
 }
 
 /// Probes both sockets continuously.
@@ -181,7 +181,7 @@ impl ServingWatch {
         let mut probes = JoinSet::new();
         probes.spawn(async move {
             loop {
-                // The first one is probed again, because the hand-over may be between the two probes.
+                // The first pod is probed again, because the hand-over may happen between the two probes.
                 let both = is_serving(&one).await && is_serving(&other).await;
                 assert!(!(both && is_serving(&one).await), "two pods serve");
                 sleep(Duration::from_millis(20)).await;

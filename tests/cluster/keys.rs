@@ -44,7 +44,7 @@ impl Keys {
             authority,
             tokens: USERS.map(|(user, _)| (user, random())).to_vec(),
         };
-        let key = KeyPair::generate().expect("a key can be made");
+        let key = KeyPair::generate().expect("a key can be generated");
         keys.write("accounts.key", &key.serialize_pem());
         keys.write("accounts.pub", &key.public_key_pem());
         keys.write("ca.crt", &keys.authority);
@@ -101,16 +101,16 @@ fn random() -> String {
 
 /// A CA certificate, and the server's certificate and key signed by it, as PEM.
 fn certificates(ip: Ipv4Addr) -> (String, (String, String)) {
-    let fine = "a certificate can be made";
-    let key = KeyPair::generate().expect(fine);
-    let mut params = CertificateParams::new(Vec::new()).expect(fine);
+    let valid = "a certificate can be generated";
+    let key = KeyPair::generate().expect(valid);
+    let mut params = CertificateParams::new(Vec::new()).expect(valid);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    let authority = params.self_signed(&key).expect(fine);
+    let authority = params.self_signed(&key).expect(valid);
     let issuer = Issuer::new(params, key);
-    let own = KeyPair::generate().expect(fine);
+    let own = KeyPair::generate().expect(valid);
     let names = [ip, SERVICE, Ipv4Addr::LOCALHOST].map(|ip| ip.to_string());
-    let params = CertificateParams::new(names).expect(fine);
-    let server = params.signed_by(&own, &issuer).expect(fine);
+    let params = CertificateParams::new(names).expect(valid);
+    let server = params.signed_by(&own, &issuer).expect(valid);
     (authority.pem(), (server.pem(), own.serialize_pem()))
 }

@@ -1,19 +1,19 @@
 //! Selects the log lines that a failed scenario prints.
 
 /// Maximum number of matching lines.
-const MOST: usize = 60;
+const MAX_LINES: usize = 60;
 /// Number of last lines, which are always printed.
-const LAST: usize = 12;
+const LAST_LINES: usize = 12;
 
 /// The lines of a log that contain one of the words, and its last lines.
 pub(crate) fn select_lines(text: &str, words: &[String]) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
-    let of_interest = before
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST_LINES));
+    let matching = before
         .iter()
         .filter(|line| words.iter().any(|word| line.contains(word)));
-    let of_interest: Vec<&str> = of_interest.copied().collect();
-    let cut = of_interest.len().saturating_sub(MOST);
-    let shown = of_interest[cut..].iter().chain(last);
+    let matching: Vec<&str> = matching.copied().collect();
+    let cut = matching.len().saturating_sub(MAX_LINES);
+    let shown = matching[cut..].iter().chain(last);
     shown.map(|line| format!("  {line}\n")).collect()
 }

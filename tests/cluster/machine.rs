@@ -42,8 +42,8 @@ impl Machine {
     ) -> Self {
         let instance = format!("i-{}", name.replace('-', ""));
         let zone = format!("cn-beijing-{letter}");
-        let order = json!({"op": "add", "id": instance, "zone": zone, "type": kind});
-        cluster.cloud.instance(order).await;
+        let request = json!({"op": "add", "id": instance, "zone": zone, "type": kind});
+        cluster.cloud.instance(request).await;
         let mut machine = Self {
             name: name.to_owned(),
             instance,
@@ -62,7 +62,7 @@ impl Machine {
         let socket = directory.join("csi.sock");
         let node = node(cluster, &release.node, &directory, &self.instance);
         let (_node, channel) = node.ready(&socket).await;
-        let info = info(&channel).await.expect("a node knows itself");
+        let info = info(&channel).await.expect("NodeGetInfo succeeds");
         assert_eq!(self.instance, info.node_id);
         let topology = info.accessible_topology.expect("a node has a topology");
         let segments = topology.segments.into_iter();
@@ -88,7 +88,7 @@ impl Machine {
             "labels": labels,
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         },
-        // Keeps the release's own pods away: they would be recreated after the machine is deleted.
+        // Excludes the release's own pods, which would be recreated after the machine is deleted.
         "spec": {"taints": [{"key": OF, "value": scenario, "effect": "NoSchedule"}]},
         });
         let node = api.create(&cluster_scoped("nodes"), &node).await;
@@ -108,10 +108,10 @@ impl Machine {
             "spec": {"drivers": [driver]},
         });
         api.create(&storage("csinodes"), &csi).await;
-        let room = json!({"cpu": "64", "memory": "256Gi", "pods": "500"});
+        let resources = json!({"cpu": "64", "memory": "256Gi", "pods": "500"});
         let status = json!({"status": {
-            "capacity": room,
-            "allocatable": room,
+            "capacity": resources,
+            "allocatable": resources,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         }});
         api.change(&cluster_scoped(&format!("nodes/{}/status", self.name)), &status)
@@ -121,14 +121,14 @@ impl Machine {
     /// Deletes Node and instance.
     pub(crate) async fn leave(&self, cluster: &Cluster) {
         cluster.plane.api.delete(&self.path()).await;
-        let order = json!({"op": "remove", "id": self.instance});
-        cluster.cloud.instance(order).await;
+        let request = json!({"op": "remove", "id": self.instance});
+        cluster.cloud.instance(request).await;
     }
 
     /// Updates the heartbeat, if the Node exists.
     pub(crate) async fn heartbeat(&self, api: &Api, number: u64) {
         let heartbeat = json!({"metadata": {"annotations": {"example.com/beat": number.to_string()}}});
-        api.change_if_exists(&self.path(), &heartbeat).await;
+        api.patch_if_exists(&self.path(), &heartbeat).await;
     }
 
     /// The API path of its Node.
@@ -143,12 +143,12 @@ fn node(cluster: &Cluster, template: &Value, directory: &Path, instance: &str) -
     let args = spec["args"].as_array().expect("the container has arguments");
     let below = |arg: &str, path: &str| arg.replacen(path, &format!("{}{path}", directory.display()), 1);
     let args = args.iter().filter_map(|arg| {
-        let arg = arg.as_str().expect("an argument is a text");
+        let arg = arg.as_str().expect("an argument is a string");
         let (flag, _) = arg.split_once('=').unwrap_or((arg, ""));
         match flag {
             // The socket is below the directory; there is no kubelet for registration; other tests cover the probes.
             "--endpoint" | "--registration-dir" | "--kubelet-socket" | "--http-address" => None,
-            // Nothing is mounted here, and the machine's mounts may be private.
+            // No volume is mounted, and the mounts of the machine may be private.
             "--require-shared-mounts" => None,
             "--kubelet-dir" | "--state-dir" => Some(below(arg, "/var/")),
             "--instance-types-file" => Some(format!("{flag}={}", cluster.types.display())),

@@ -4,7 +4,7 @@
 //! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time; the last one checks which
 //! permissions were used. Requires the programs that `scripts/setup cluster` builds with Go.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
@@ -43,7 +43,7 @@ mod upgrade;
 mod use_cases;
 
 fn main() -> std::process::ExitCode {
-    let together = suite::scenarios![
+    let parallel = suite::scenarios![
         // The longest scenario starts first.
         "examples" => use_cases::work,
         "immediate" => provision::immediate,
@@ -66,7 +66,7 @@ fn main() -> std::process::ExitCode {
         "probes" => manifests::probes,
         "secrets" => rights::secrets,
     ];
-    let alone = suite::scenarios![
+    let serial = suite::scenarios![
         "leader-stopped" => handover::leader_stopped,
         "leader-killed" => handover::leader_killed,
         "pods-restarted" => handover::pods_restarted,
@@ -75,7 +75,7 @@ fn main() -> std::process::ExitCode {
         // An API server that has just started denies requests until its RBAC cache is filled.
         "used" => rights::used,
         "apiserver-restarted" => failures::apiserver_restarted,
-        "apiserver-away" => handover::apiserver_away,
+        "apiserver-away" => handover::apiserver_unavailable,
     ];
-    suite::run(vec![together, alone])
+    suite::run(vec![parallel, serial])
 }

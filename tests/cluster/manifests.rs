@@ -11,7 +11,7 @@ pub(crate) async fn renders(scene: &Scene<'_>) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let variants = manifests(Path::new(&file("tests/helm/variants")));
     for variant in variants {
-        let name = variant.file_stem().expect("a file has a name").display().to_string();
+        let name = variant.file_stem().expect("the file has a name").display().to_string();
         let render = Start::with_pdeathsig(&file("tests/helm/render")).args([&name]);
         let Ended { code, stdout, stderr } = render.ended().await;
         assert_eq!(code, Some(0), "{name}: {stderr}");
@@ -25,13 +25,13 @@ pub(crate) async fn examples(scene: &Scene<'_>) {
     accepted(scene, Path::new(&file("examples")), 14).await;
 }
 
-async fn accepted(scene: &Scene<'_>, folder: &Path, least: usize) {
+async fn accepted(scene: &Scene<'_>, folder: &Path, minimum: usize) {
     let files = manifests(folder);
-    assert!(files.len() >= least, "the walk misses manifests: {files:?}");
-    let mut wrong = Vec::new();
+    assert!(files.len() >= minimum, "manifests are missing: {files:?}");
+    let mut rejected = Vec::new();
     let copies = tempfile::tempdir().expect("a temporary directory");
     for (number, file) in files.iter().enumerate() {
-        let text = std::fs::read_to_string(file).expect("a file that was listed can be read");
+        let text = std::fs::read_to_string(file).expect("the file can be read");
         let copy = copies.path().join(format!("{number}.yaml"));
         std::fs::write(&copy, applicable(&text)).expect("a temporary file");
         let (file, copy) = (file.display(), copy.display().to_string());
@@ -46,15 +46,14 @@ async fn accepted(scene: &Scene<'_>, folder: &Path, least: usize) {
         ]);
         let logs = logs.await;
         if logs.code != Some(0) {
-            wrong.push(format!("{file}: {}", logs.stderr));
+            rejected.push(format!("{file}: {}", logs.stderr));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(rejected.is_empty(), "{}", rejected.join("\n"));
 }
 
-/// The manifests without what this cluster lacks: the CRDs of the Prometheus Operator (tests/helm decodes its objects
-/// into the operator's types), the namespace of a monitoring system, and the ServiceAccount of a chart that is not
-/// installed.
+/// The manifests without the parts that need the CRDs of the Prometheus Operator (tests/helm decodes its objects into
+/// the operator's types), the namespace of a monitoring system, or the ServiceAccount of a chart that is not installed.
 fn applicable(manifests: &str) -> String {
     let documents = manifests.split("\n---\n");
     let known = documents.filter(|document| !document.contains("apiVersion: monitoring.coreos.com/"));
@@ -70,10 +69,10 @@ fn applicable(manifests: &str) -> String {
 
 /// Every YAML below a folder.
 fn manifests(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let entries = std::fs::read_dir(folder).expect("the folder exists");
     let mut files = Vec::new();
     for entry in entries {
-        let path = entry.expect("a folder that was opened can be read").path();
+        let path = entry.expect("the folder can be read").path();
         if path.is_dir() {
             files.extend(manifests(&path));
         } else if path.extension().is_some_and(|end| end == "yaml") {
@@ -101,9 +100,9 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
                 "http://{}{probe}",
                 container.health.as_ref().expect("a probe has a port")
             );
-            crate::wait::until(&format!("{} answers {probe}", container.name), async || {
-                let answer = http.get(&url).send().await.ok()?;
-                answer.status().is_success().then_some(())
+            crate::wait::until(&format!("{} responds to {probe}", container.name), async || {
+                let response = http.get(&url).send().await.ok()?;
+                response.status().is_success().then_some(())
             })
             .await;
             count += 1;
@@ -115,11 +114,10 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
             "http://{}/metrics",
             container.health.as_ref().expect("a sidecar has a port")
         );
-        let what = format!("{} tells what the page of metrics says", container.name);
+        let what = format!("{} exports the metric", container.name);
         crate::wait::until(&what, async || {
-            let answer = http.get(&url).send().await.ok()?.text().await.ok()?;
-            answer
-                .lines()
+            let text = http.get(&url).send().await.ok()?.text().await.ok()?;
+            text.lines()
                 .any(|line| metric.iter().all(|part| line.contains(part)))
                 .then_some(())
         })
@@ -132,7 +130,7 @@ pub(crate) async fn probes(scene: &Scene<'_>) {
 fn metric() -> Vec<String> {
     const PAGE: &str = "docs/reference/health.md";
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
-    let page = page.expect("the page is there");
+    let page = page.expect("the page exists");
     let (_, rest) = page
         .split_once("## Metrics")
         .expect("the page has a section on metrics");

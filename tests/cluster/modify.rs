@@ -14,14 +14,14 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
     let path = scene.path("persistentvolumeclaims", "data");
     let larger = json!({"spec": {"resources": {"requests": {"storage": "45Gi"}}}});
     scene.api.change(&path, &larger).await;
-    let grown = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
-    until("the volume is larger, and its filesystem is to follow", async || {
-        let (volume, claim) = (scene.api.get(&grown).await?, scene.api.get(&path).await?);
+    let volume_path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
+    until("the filesystem expansion is pending", async || {
+        let (volume, claim) = (scene.api.get(&volume_path).await?, scene.api.get(&path).await?);
         let conditions = claim["status"]["conditions"].as_array()?;
-        let waits = conditions
+        let pending = conditions
             .iter()
             .any(|c| c["type"] == "FileSystemResizePending" && c["status"] == "True");
-        (volume["spec"]["capacity"]["storage"] == "45Gi" && waits).then_some(())
+        (volume["spec"]["capacity"]["storage"] == "45Gi" && pending).then_some(())
     })
     .await;
     assert_eq!(scene.disk(&volume).await["size"], 45);
@@ -32,16 +32,16 @@ pub(crate) async fn expanded(scene: &Scene<'_>) {
 pub(crate) async fn modified(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     let class = scene.class("auto", json!({"type": "cloud_auto"}), json!({})).await;
-    scene.claim("data", &class, named("normal")).await;
+    scene.claim("data", &class, of_class("normal")).await;
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
     assert_eq!(iops(&scene.disk(&volume).await), 0);
     let path = scene.path("persistentvolumeclaims", "data");
-    scene.api.change(&path, &named("fast")).await;
+    scene.api.change(&path, &of_class("fast")).await;
     current(scene, &path, "fast").await;
     assert_eq!(iops(&scene.disk(&volume).await), 1000);
-    scene.api.change(&path, &named("impossible")).await;
+    scene.api.change(&path, &of_class("impossible")).await;
     until("the class is infeasible", async || {
         let claim = scene.api.get(&path).await?;
         (claim["status"]["modifyVolumeStatus"]["status"] == "Infeasible").then_some(())
@@ -51,13 +51,13 @@ pub(crate) async fn modified(scene: &Scene<'_>) {
         .wait_for_event("data", "VolumeModifyFailed", "MODIFY_REJECTED")
         .await;
     assert_eq!(iops(&scene.disk(&volume).await), 1000);
-    scene.api.change(&path, &named("normal")).await;
+    scene.api.change(&path, &of_class("normal")).await;
     current(scene, &path, "normal").await;
     assert_eq!(iops(&scene.disk(&volume).await), 0);
     scene.close(&["app"], &["data"], &[&volume]).await;
 }
 
-fn named(class: &str) -> Value {
+fn of_class(class: &str) -> Value {
     json!({"spec": {"volumeAttributesClassName": class}})
 }
 

@@ -20,19 +20,18 @@ pub(crate) struct Namespace<'a> {
 /// A bound volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Volume {
-    /// Name of the PersistentVolume.
+    /// The PersistentVolume.
     pub(crate) name: String,
-    /// The disk's id.
     pub(crate) disk: String,
 }
 
 impl<'a> Namespace<'a> {
-    /// Creates it, and waits until pods can be created in it.
+    /// Creates the namespace, and waits until pods can be created in it.
     pub(crate) async fn open(api: &'a Api, name: &str) -> Self {
         let object = json!({"metadata": {"name": name}});
         api.create("/api/v1/namespaces", &object).await;
         let account = core(name, "serviceaccounts/default");
-        let what = format!("namespace {name} takes pods");
+        let what = format!("namespace {name} accepts pods");
         until(&what, async || api.get(&account).await).await;
         Self {
             api,
@@ -57,7 +56,7 @@ impl<'a> Namespace<'a> {
         .await;
         let path = cluster_scoped(&format!("persistentvolumes/{name}"));
         let volume = self.api.get(&path).await;
-        let volume = volume.expect("a claim is bound to what is there");
+        let volume = volume.expect("the PersistentVolume of a bound claim exists");
         let disk = text(&volume, "/spec/csi/volumeHandle").to_owned();
         let mut words = self.words.lock().unwrap();
         words.extend([name.clone(), disk.clone()]);
@@ -77,10 +76,10 @@ impl<'a> Namespace<'a> {
 
     /// Waits for an event of an object with this reason whose message contains the text.
     pub(crate) async fn wait_for_event(&self, object: &str, reason: &str, words: &str) -> String {
-        let what = format!("{}: {object} is told {reason} with {words:?}", self.name);
+        let what = format!("{}: {object} has an event {reason} with {words:?}", self.name);
         until(&what, async || {
-            let told = self.events(object, reason).await;
-            told.into_iter().find(|message| message.contains(words))
+            let messages = self.events(object, reason).await;
+            messages.into_iter().find(|message| message.contains(words))
         })
         .await
     }
@@ -103,8 +102,8 @@ pub(crate) fn claim(name: &str, class: &str) -> Value {
 /// Adds claims to a pod with one container, each mounted at `/NAME`.
 pub(crate) fn mount(pod: &mut Value, claims: &[&str]) {
     let volume = |claim: &&str| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}});
-    let place = |claim: &&str| json!({"name": claim, "mountPath": format!("/{claim}")});
+    let mount_path = |claim: &&str| json!({"name": claim, "mountPath": format!("/{claim}")});
     let spec = &mut pod["spec"];
     spec["volumes"] = claims.iter().map(volume).collect();
-    spec["containers"][0]["volumeMounts"] = claims.iter().map(place).collect();
+    spec["containers"][0]["volumeMounts"] = claims.iter().map(mount_path).collect();
 }

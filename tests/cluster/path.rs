@@ -15,7 +15,7 @@ pub(crate) fn storage(kind: &str) -> String {
     format!("/apis/storage.k8s.io/v1/{kind}")
 }
 
-/// Of another group, of the cluster_scoped cluster.
+/// Another group, cluster-scoped.
 pub(crate) fn group(group: &str, kind: &str) -> String {
     format!("/apis/{group}/v1/{kind}")
 }

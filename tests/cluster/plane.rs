@@ -19,7 +19,7 @@ pub(crate) const NAMESPACE: &str = "storage";
 /// The user with all permissions.
 const ADMIN: &str = "admin";
 /// Timeout of a start on a busy machine.
-const START: Duration = Duration::from_secs(240);
+const START_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A running control plane. Dropping it terminates its processes.
 #[derive(Debug)]
@@ -64,15 +64,19 @@ impl Plane {
 
     /// Waits until the API server is ready.
     async fn ready(&self) {
-        let end = Instant::now() + START;
+        let end = Instant::now() + START_TIMEOUT;
         while !self.api.is_ready().await {
             let mut apiserver = self.apiserver.lock().await;
-            let logs = || apiserver_end(&apiserver);
-            assert!(Instant::now() < end, "no API server after {START:?}: {}", logs());
+            let in_time = Instant::now() < end;
+            assert!(
+                in_time,
+                "no API server after {START_TIMEOUT:?}: {}",
+                last_lines(&apiserver)
+            );
             assert!(
                 !apiserver.is_over(),
-                "the API server ended: {}",
-                apiserver_end(&apiserver)
+                "the API server exited: {}",
+                last_lines(&apiserver)
             );
             drop(apiserver);
             sleep(Duration::from_millis(100)).await;
@@ -127,7 +131,7 @@ impl Plane {
             .push(("snapshot-controller", controller.spawn()));
     }
 
-    /// `kubectl apply`, as the server does it.
+    /// Server-side `kubectl apply`.
     pub(crate) async fn apply(&self, args: &[&str]) {
         let ended = self.kubectl(["apply", "--server-side"].iter().chain(args)).await;
         assert_eq!(ended.code, Some(0), "kubectl apply {args:?}: {}", ended.stderr);
@@ -138,7 +142,7 @@ impl Plane {
         self.keys.path(&format!("{ADMIN}.kubeconfig"))
     }
 
-    /// A directory of this name, which goes with the cluster.
+    /// A directory of this name, which is deleted with the cluster.
     pub(crate) fn directory(&self, name: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         std::fs::create_dir_all(&path).expect("the directory can be written");
@@ -154,7 +158,7 @@ impl Plane {
         start.args(args).ended().await
     }
 
-    /// Kills the API server as a machine does that loses power, and starts it again where it was.
+    /// Kills the API server with SIGKILL, and starts it at the same address.
     pub(crate) async fn restart_apiserver(&self) {
         self.restart_apiserver_after(Duration::ZERO).await;
     }
@@ -172,18 +176,18 @@ impl Plane {
         self.ready().await;
     }
 
-    /// Where the API server logs the calls of the release's ServiceAccounts.
+    /// The audit log of the calls of the release's ServiceAccounts.
     pub(crate) fn audit(&self) -> String {
         let log = self.directory.path().join("audit.log");
-        std::fs::read_to_string(log).expect("the API server writes it")
+        std::fs::read_to_string(log).expect("the API server writes the audit log")
     }
 
-    /// The last lines of each program that ended, and of those that work on volumes.
+    /// The name and the log of each process.
     pub(crate) async fn logs(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for (name, process) in self.others.lock().await.iter_mut() {
-            let ended = if process.is_over() { " (ended)" } else { "" };
-            all.push((format!("{name}{ended}"), process.stderr()));
+            let exited = if process.is_over() { " (exited)" } else { "" };
+            all.push((format!("{name}{exited}"), process.stderr()));
         }
         let apiserver = self.apiserver.lock().await;
         all.push(("kube-apiserver".to_owned(), apiserver.stderr()));
@@ -191,7 +195,7 @@ impl Plane {
     }
 }
 
-fn apiserver_end(process: &Process) -> String {
+fn last_lines(process: &Process) -> String {
     let text = process.stderr();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(20)..].join("\n")
@@ -199,7 +203,7 @@ fn apiserver_end(process: &Process) -> String {
 
 fn directory() -> TempDir {
     let new = tempfile::Builder::new().prefix("diskplugin-cluster.").tempdir();
-    new.expect("there is a place for temporary files")
+    new.expect("a temporary directory")
 }
 
 fn store(etcd: &str, address: &Address, directory: &Path) -> Start {
@@ -211,7 +215,7 @@ fn store(etcd: &str, address: &Address, directory: &Path) -> Start {
         &format!("--listen-peer-urls={peer}"),
         &format!("--initial-advertise-peer-urls={peer}"),
         &format!("--initial-cluster=default={peer}"),
-        // What is in it need not outlive the machine.
+        // The data need not survive a crash of the machine.
         "--unsafe-no-fsync",
         "--log-level=warn",
     ])
@@ -246,14 +250,14 @@ fn serve(server: &str, etcd: &str, keys: &Keys, directory: &Path) -> Start {
         &format!("--service-account-signing-key-file={}", keys.path("accounts.key")),
         &format!("--service-account-key-file={}", keys.path("accounts.pub")),
         "--service-cluster-ip-range=10.96.0.0/16",
-        // It would publish an address of a loopback device.
+        // The reconciler would publish a loopback address.
         "--endpoint-reconciler-type=none",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged",
         &format!("--audit-policy-file={}", file.display()),
         &format!("--audit-log-path={}", directory.join("audit.log").display()),
-        // Each test polls at what was logged before.
+        // Tests read the log right after the call.
         "--audit-log-mode=blocking-strict",
     ])
 }

@@ -1,5 +1,5 @@
-//! Programs that end with this one, whatever becomes of it: the kernel ends them with the thread that starts
-//! them. The main thread and those of the runtime last as long as the test.
+//! Child processes that the kernel kills when the thread that started them ends (`PR_SET_PDEATHSIG`). The main thread
+//! and those of the runtime exist until the test ends.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,14 @@ use serde_json::Value;
 
 use crate::common::process::Start;
 
-/// Where the Makefile puts what is built.
+/// The path of a program that the Makefile builds.
 pub(crate) fn built(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cluster/bin")
         .join(name)
 }
 
-/// A component of Kubernetes. All of them are one binary; with `KUBERNETES=oldest` that of the oldest supported
-/// version.
+/// A component of Kubernetes. All components are one binary; `KUBERNETES=oldest` selects the oldest supported version.
 pub(crate) fn kube(component: &str) -> Start {
     let binary = match std::env::var("KUBERNETES").as_deref() {
         Err(_) | Ok("") => "kube",
@@ -36,7 +35,7 @@ pub(crate) fn of_driver(container: &Value) -> &'static Path {
     Path::new(program)
 }
 
-/// A program that ends with the current thread.
+/// A process that is killed when the current thread ends.
 pub(crate) fn tied(program: &Path) -> Start {
     Start::with_pdeathsig(&program.display().to_string())
 }

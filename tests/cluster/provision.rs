@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::path::cluster_scoped;
 use crate::scene::Scene;
 
-/// A claim with immediate binding gets its disk before any pod exists, and the disk is deleted with the claim.
+/// With immediate binding the disk is created before any pod exists, and it is deleted with the claim.
 pub(crate) async fn immediate(scene: &Scene<'_>) {
     scene.machine("one", "a").await;
-    let at_once = json!({"volumeBindingMode": "Immediate"});
-    let class = scene.class("now", json!({"type": "cloud_essd"}), at_once).await;
+    let immediate = json!({"volumeBindingMode": "Immediate"});
+    let class = scene.class("now", json!({"type": "cloud_essd"}), immediate).await;
     scene.claim("data", &class, json!({})).await;
     let volume = scene.bound("data").await;
     let disk = scene.disk(&volume).await;

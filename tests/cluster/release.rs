@@ -1,4 +1,4 @@
-//! A chart, installed by Helm as a user would do it, and its pods.
+//! A chart installed by Helm, and its pods.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::helm::{file, helm, packaged_chart};
 use crate::machine::DRIVER;
 use crate::path::{core, grouped};
 use crate::plane::{NAMESPACE, Plane};
-use crate::replica::{Place, Replica};
+use crate::replica::{PodEnvironment, Replica};
 use crate::secret;
 use crate::wait::until;
 
-/// Name of the release of all scenarios. It differs from the goldens, whose objects are created too.
+/// Name of the release of all scenarios. It differs from that of the goldens, whose objects are created too.
 pub(crate) const NAME: &str = "tier1";
 /// The credentials Secret, as in the values.
 pub(crate) const KEYS: &str = "disk-key";
@@ -36,10 +36,9 @@ pub(crate) struct Release {
     kubeconfig: String,
 }
 
-/// What to install.
+/// The release to install.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
-    /// The release's name.
+pub(crate) struct Spec<'a> {
     pub(crate) name: &'a str,
     pub(crate) namespace: &'a str,
     /// The driver name, as in the values.
@@ -49,7 +48,7 @@ pub(crate) struct Order<'a> {
 }
 
 /// The release of all scenarios.
-pub(crate) const ORDER: Order<'static> = Order {
+pub(crate) const SPEC: Spec<'static> = Spec {
     name: NAME,
     namespace: NAMESPACE,
     driver: DRIVER,
@@ -58,35 +57,35 @@ pub(crate) const ORDER: Order<'static> = Order {
 
 impl Release {
     /// Creates the namespace and the Secret, and installs the chart.
-    pub(crate) async fn install(plane: &Plane, cloud: &Fake, order: &Order<'_>) -> Self {
+    pub(crate) async fn install(plane: &Plane, cloud: &Fake, spec: &Spec<'_>) -> Self {
         let api = &plane.api;
-        let namespace = json!({"metadata": {"name": order.namespace}});
+        let namespace = json!({"metadata": {"name": spec.namespace}});
         api.create("/api/v1/namespaces", &namespace).await;
         let keys = json!({
             "metadata": {"name": KEYS},
             "stringData": {"access-key-id": KEY, "access-key-secret": SECRET},
         });
-        api.create(&core(order.namespace, "secrets"), &keys).await;
+        api.create(&core(spec.namespace, "secrets"), &keys).await;
         let args = [
             "install",
-            order.name,
+            spec.name,
             &packaged_chart(plane).await,
             "--values",
-            &file(order.values),
+            &file(spec.values),
             "--set",
             &format!("ecsEndpoint={}", cloud.url),
         ];
-        helm(plane, order.namespace, args).await;
-        let account = format!("{}-diskplugin-controller", order.name);
+        helm(plane, spec.namespace, args).await;
+        let account = format!("{}-diskplugin-controller", spec.name);
         let mut release = Self {
-            name: order.name.to_owned(),
-            namespace: order.namespace.to_owned(),
-            driver: order.driver.to_owned(),
+            name: spec.name.to_owned(),
+            namespace: spec.namespace.to_owned(),
+            driver: spec.driver.to_owned(),
             pods: Vec::new(),
             node: Value::Null,
-            kubeconfig: kubeconfig(plane, order.namespace, &account).await,
+            kubeconfig: kubeconfig(plane, spec.namespace, &account).await,
         };
-        release.look(plane).await;
+        release.read_pods(plane).await;
         release
     }
 
@@ -95,16 +94,16 @@ impl Release {
         let chart = packaged_chart(plane).await;
         let args = ["upgrade", &self.name, &chart, "--reset-then-reuse-values"];
         helm(plane, &self.namespace, [&args[..], more].concat()).await;
-        self.look(plane).await;
+        self.read_pods(plane).await;
     }
 
     /// Uninstalls the release, and waits until all its objects are deleted.
     pub(crate) async fn uninstall(&self, plane: &Plane) {
         let file = self.manifest(plane).await;
         helm(plane, &self.namespace, ["uninstall", &self.name]).await;
-        let look = ["get", "--output=name", "--ignore-not-found", "--filename", &file];
-        until("nothing is left of the release", async || {
-            let logs = plane.kubectl(look).await;
+        let args = ["get", "--output=name", "--ignore-not-found", "--filename", &file];
+        until("all objects of the release are deleted", async || {
+            let logs = plane.kubectl(args).await;
             assert_eq!(logs.code, Some(0), "{}", logs.stderr);
             logs.stdout.trim().is_empty().then_some(())
         })
@@ -114,9 +113,9 @@ impl Release {
     /// The release's objects in the cluster.
     pub(crate) async fn objects(&self, plane: &Plane) -> Vec<Value> {
         let file = self.manifest(plane).await;
-        let look = ["get", "--output=json", "--filename", &file];
-        let logs = plane.kubectl(look).await;
-        assert_eq!(logs.code, Some(0), "an object is gone: {}", logs.stderr);
+        let args = ["get", "--output=json", "--filename", &file];
+        let logs = plane.kubectl(args).await;
+        assert_eq!(logs.code, Some(0), "an object is missing: {}", logs.stderr);
         let mut list: Value = serde_json::from_str(&logs.stdout).expect("kubectl writes JSON");
         serde_json::from_value(list["items"].take()).expect("a list has items")
     }
@@ -131,7 +130,7 @@ impl Release {
 
     /// Reads the workloads, and waits for the new pods of the Deployment. Pods are read from the API server, which adds
     /// defaults.
-    async fn look(&mut self, plane: &Plane) {
+    async fn read_pods(&mut self, plane: &Plane) {
         let daemon = format!("daemonsets/{}-diskplugin-node", self.name);
         let daemon = grouped("apps", &self.namespace, &daemon);
         let daemon = plane.api.get(&daemon).await;
@@ -143,18 +142,18 @@ impl Release {
             let uid = text(pod, "/metadata/uid");
             before.iter().all(|old| text(old, "/metadata/uid") != uid)
         };
-        self.pods = until("the Deployment has its two pods", async || {
+        self.pods = until("the Deployment has two new pods", async || {
             let pods = plane.api.list(&path).await;
             if pods.len() == 2 && pods.iter().all(is_new) {
                 return Some(pods);
             }
             if !before.is_empty() {
-                // The test marks the pods as ready; until then the old ones remain.
+                // The test marks the pods as ready; until then the old pods remain.
                 for pod in pods.iter().filter(|pod| is_new(pod)) {
                     let path = format!("pods/{}/status", text(pod, "/metadata/name"));
                     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
                     let path = core(&self.namespace, &path);
-                    plane.api.change_if_exists(&path, &ready).await;
+                    plane.api.patch_if_exists(&path, &ready).await;
                 }
             }
             None
@@ -169,19 +168,19 @@ impl Release {
     /// Starts the pod with this number.
     pub(crate) async fn start(&self, plane: &Plane, number: usize) -> Replica {
         let pod = &self.pods[number];
-        let place = Place {
+        let environment = PodEnvironment {
             address: &plane.address,
             volumes: plane.directory(text(pod, "/metadata/name")),
             kubeconfig: &self.kubeconfig,
         };
-        self.mount(plane, &place.volumes.join("credentials")).await;
-        Replica::start(pod, &place)
+        self.mount(plane, &environment.volumes.join("credentials")).await;
+        Replica::start(pod, &environment)
     }
 
     /// Writes the Secret into the pod's volume, also after a change.
     pub(crate) async fn mount(&self, plane: &Plane, volume: &Path) {
         let path = core(&self.namespace, &format!("secrets/{KEYS}"));
-        let keys = plane.api.get(&path).await.expect("it was made");
+        let keys = plane.api.get(&path).await.expect("the Secret exists");
         secret::publish(&keys, volume);
     }
 }
@@ -195,11 +194,11 @@ async fn kubeconfig(plane: &Plane, namespace: &str, account: &str) -> String {
 /// A token of the ServiceAccount, as kubelet requests it for a pod.
 pub(crate) async fn token(plane: &Plane, namespace: &str, account: &str) -> String {
     let path = core(namespace, &format!("serviceaccounts/{account}/token"));
-    let wanted = json!({
+    let request = json!({
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": 86_400},
     });
-    let token = plane.api.ask(&path, &wanted).await;
+    let token = plane.api.post(&path, &request).await;
     text(&token, "/status/token").to_owned()
 }

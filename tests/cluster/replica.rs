@@ -15,9 +15,8 @@ use crate::api::text;
 use crate::common::process::{Process, Start};
 use crate::program::{built, of_driver, tied};
 
-/// Pause before a container is restarted.
-const AGAIN: Duration = Duration::from_secs(1);
-const TICK: Duration = Duration::from_millis(100);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A running pod. Dropping it kills its processes.
 #[derive(Debug)]
@@ -29,7 +28,6 @@ pub(crate) struct Replica {
     tasks: JoinSet<()>,
 }
 
-/// A container of it.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) name: String,
@@ -40,19 +38,19 @@ pub(crate) struct Container {
     program: PathBuf,
     args: Vec<String>,
     env: BTreeMap<String, String>,
-    life: Mutex<Life>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Life {
+struct State {
     running: Option<Process>,
-    /// What each process before logs.
-    before: Vec<String>,
+    /// The logs of the previous processes.
+    previous: Vec<String>,
 }
 
 /// The environment of a pod.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct PodEnvironment<'a> {
     pub(crate) address: &'a Address,
     /// Directory of its volumes.
     pub(crate) volumes: PathBuf,
@@ -61,18 +59,20 @@ pub(crate) struct Place<'a> {
 
 impl Replica {
     /// Starts the containers of a pod.
-    pub(crate) fn start(pod: &Value, place: &Place<'_>) -> Self {
+    pub(crate) fn start(pod: &Value, environment: &PodEnvironment<'_>) -> Self {
         let name = text(pod, "/metadata/name").to_owned();
         let specs = pod["spec"]["containers"].as_array().expect("a pod has containers");
-        let containers = specs.iter().map(|spec| Arc::new(Container::new(pod, spec, place)));
+        let containers = specs
+            .iter()
+            .map(|spec| Arc::new(Container::new(pod, spec, environment)));
         let containers: Vec<_> = containers.collect();
         let mut tasks = JoinSet::new();
         for container in &containers {
-            tasks.spawn(Arc::clone(container).keep());
+            tasks.spawn(Arc::clone(container).run());
         }
         Self {
             name,
-            volumes: place.volumes.clone(),
+            volumes: environment.volumes.clone(),
             containers,
             tasks,
         }
@@ -92,12 +92,12 @@ impl Replica {
     pub(crate) async fn stop(mut self) {
         self.tasks.shutdown().await;
         for container in &self.containers {
-            if let Some(process) = container.life().running.as_ref() {
+            if let Some(process) = container.state().running.as_ref() {
                 process.signal(Signal::SIGTERM);
             }
         }
         for container in &self.containers {
-            let running = container.life().running.take();
+            let running = container.state().running.take();
             if let Some(process) = running {
                 process.ended().await;
             }
@@ -107,30 +107,30 @@ impl Replica {
     /// Kills the process of each container, which is then restarted.
     pub(crate) fn kill_containers(&self) {
         for container in &self.containers {
-            if let Some(process) = container.life().running.as_ref() {
+            if let Some(process) = container.state().running.as_ref() {
                 process.signal(Signal::SIGKILL);
             }
         }
     }
 
-    /// Kills all processes, as when the machine loses power.
+    /// Kills all processes without a restart.
     pub(crate) async fn kill(mut self) {
         self.tasks.shutdown().await;
         for container in &self.containers {
-            container.life().running.take();
+            container.state().running.take();
         }
     }
 }
 
 impl Container {
-    fn new(pod: &Value, spec: &Value, place: &Place<'_>) -> Self {
+    fn new(pod: &Value, spec: &Value, environment: &PodEnvironment<'_>) -> Self {
         let name = text(spec, "/name");
-        let volumes = volumes(spec, &place.volumes);
+        let volumes = volumes(spec, &environment.volumes);
         let mut health = None;
         let args = list(spec, "args").map(|arg| {
-            let arg = arg.as_str().expect("an argument is a text");
+            let arg = arg.as_str().expect("an argument is a string");
             if let Some((flag @ ("--http-address" | "--http-endpoint"), _)) = arg.split_once('=') {
-                let listen = place.address.listen();
+                let listen = environment.address.listen();
                 let arg = format!("{flag}={listen}");
                 health = Some(listen);
                 return arg;
@@ -147,7 +147,7 @@ impl Container {
         };
         // Instead of the mounted token.
         if list(spec, "volumeMounts").any(|mount| mount["name"] == "api") {
-            args.push(format!("--kubeconfig={}", place.kubeconfig));
+            args.push(format!("--kubeconfig={}", environment.kubeconfig));
         }
         let env = list(spec, "env").map(|env| (text(env, "/name").to_owned(), value(env, pod)));
         let probes = ["livenessProbe", "readinessProbe"];
@@ -162,18 +162,18 @@ impl Container {
             program,
             args,
             env: env.collect(),
-            life: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
     /// Runs the container and restarts it when it ends.
-    async fn keep(self: Arc<Self>) {
+    async fn run(self: Arc<Self>) {
         loop {
-            self.life().running = Some(self.command().spawn());
+            self.state().running = Some(self.command().spawn());
             while !self.is_over() {
-                sleep(TICK).await;
+                sleep(POLL_INTERVAL).await;
             }
-            sleep(AGAIN).await;
+            sleep(RESTART_DELAY).await;
         }
     }
 
@@ -185,38 +185,37 @@ impl Container {
     }
 
     fn is_over(&self) -> bool {
-        let mut life = self.life();
-        let over = life.running.as_mut().is_none_or(Process::is_over);
-        if over && let Some(ended) = life.running.take() {
-            life.before.push(ended.stderr());
+        let mut state = self.state();
+        let over = state.running.as_mut().is_none_or(Process::is_over);
+        if over && let Some(ended) = state.running.take() {
+            state.previous.push(ended.stderr());
         }
         over
     }
 
-    /// The number of restarts.
-    pub(crate) fn ends(&self) -> usize {
-        self.life().before.len()
+    pub(crate) fn restarts(&self) -> usize {
+        self.state().previous.len()
     }
 
-    /// What it logs, also before it was started again.
+    /// The logs of the container, including those before its restarts.
     pub(crate) fn logs(&self) -> String {
-        let life = self.life();
-        let now = life.running.as_ref().map(Process::stderr);
-        let all = life.before.iter().cloned().chain(now);
-        all.collect::<Vec<_>>().join("--- started again ---\n")
+        let state = self.state();
+        let now = state.running.as_ref().map(Process::stderr);
+        let all = state.previous.iter().cloned().chain(now);
+        all.collect::<Vec<_>>().join("--- restarted ---\n")
     }
 
-    fn life(&self) -> std::sync::MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Mount path and directory of each volume, the longest path first.
 fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
     let mounts = list(spec, "volumeMounts").map(|mount| {
-        let place = directory.join(text(mount, "/name"));
-        std::fs::create_dir_all(&place).expect("the directory can be written");
-        (text(mount, "/mountPath").to_owned(), place.display().to_string())
+        let volume = directory.join(text(mount, "/name"));
+        std::fs::create_dir_all(&volume).expect("the directory can be written");
+        (text(mount, "/mountPath").to_owned(), volume.display().to_string())
     });
     let mut mounts: Vec<_> = mounts.collect();
     mounts.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
@@ -226,7 +225,7 @@ fn volumes(spec: &Value, directory: &Path) -> Vec<(String, String)> {
 /// The argument, with mount paths replaced by directories.
 fn at(arg: &str, volumes: &[(String, String)]) -> String {
     let found = volumes.iter().find(|(path, _)| arg.contains(path.as_str()));
-    found.map_or_else(|| arg.to_owned(), |(path, place)| arg.replacen(path, place, 1))
+    found.map_or_else(|| arg.to_owned(), |(path, directory)| arg.replacen(path, directory, 1))
 }
 
 /// The value of an environment variable, including pod fields.

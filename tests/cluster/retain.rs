@@ -10,12 +10,12 @@ use crate::path::cluster_scoped;
 use crate::scene::Scene;
 use crate::wait::until;
 
-/// With `Retain` the disk outlives claim and volume, and a static volume makes it available again.
+/// With `Retain` the disk remains after claim and volume are deleted; a static volume makes it available again.
 pub(crate) async fn retained(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
-    let kept = json!({"reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"});
+    let retain = json!({"reclaimPolicy": "Retain", "volumeBindingMode": "Immediate"});
     let class = scene
-        .class("kept", json!({"type": "cloud_essd", "zoneId": "cn-beijing-a"}), kept)
+        .class("kept", json!({"type": "cloud_essd", "zoneId": "cn-beijing-a"}), retain)
         .await;
     scene.claim("data", &class, json!({})).await;
     let volume = scene.bound("data").await;
@@ -27,7 +27,7 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
     })
     .await;
     scene.api.delete(&path).await;
-    until(&format!("{} is gone", volume.name), async || {
+    until(&format!("{} is deleted", volume.name), async || {
         scene.api.get(&path).await.is_none().then_some(())
     })
     .await;
@@ -44,9 +44,9 @@ pub(crate) async fn by_id(scene: &Scene<'_>) {
     let running = scene.cluster.replica.lock().await;
     let socket = running.as_ref().expect("a pod runs").socket();
     drop(running);
-    let channel = try_connect(&socket).await.expect("the driver serves");
-    // Without topology it is created in the controller's zone, `a`.
-    let disk = create(&channel, "made-elsewhere").await.expect("a disk can be made");
+    let channel = try_connect(&socket).await.expect("the driver accepts connections");
+    // Without topology the disk is created in the controller's zone, `a`.
+    let disk = create(&channel, "made-elsewhere").await.expect("CreateVolume succeeds");
     let volume = static_volume(scene, "static", &disk).await;
     scene.pod("app", &["static"], json!({})).await;
     scene.attached(&volume, &[&machine]).await;
@@ -60,8 +60,8 @@ async fn static_volume(scene: &Scene<'_>, claim: &str, disk: &str) -> Volume {
         .api
         .create("/api/v1/persistentvolumes", &volume(&name, &scene.name, claim, disk))
         .await;
-    let wanted = json!({"spec": {"storageClassName": "", "volumeName": name}});
-    scene.claim(claim, "", wanted).await;
+    let more = json!({"spec": {"storageClassName": "", "volumeName": name}});
+    scene.claim(claim, "", more).await;
     let bound = scene.bound(claim).await;
     assert_eq!((bound.name.as_str(), bound.disk.as_str()), (name.as_str(), disk));
     bound

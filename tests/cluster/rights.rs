@@ -10,18 +10,18 @@ use crate::plane::NAMESPACE;
 use crate::release::{CONTROLLER, KEYS, NODE, token};
 use crate::scene::Scene;
 
-/// Where it is logs why rights stay that go unused.
+/// Explains each unused permission.
 const PAGE: &str = "docs/reference/kubernetes-rights.md";
-/// The page's name of the Role in the namespace.
+/// The name of the namespace's Role in the page.
 const COMMON: &str = "all (namespace)";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// One verb on one resource.
-type Right = (String, String);
+type Permission = (String, String);
 
 /// No ServiceAccount of the chart can read Secrets, and the one of the node cannot access volumes either.
 pub(crate) async fn secrets(scene: &Scene<'_>) {
-    let mut asked = vec![
+    let mut denied_calls = vec![
         (NODE, "list", "nodes"),
         (NODE, "patch", "nodes"),
         (NODE, "get", "volumeattachments"),
@@ -29,43 +29,43 @@ pub(crate) async fn secrets(scene: &Scene<'_>) {
         (NODE, "patch", "volumeattachments"),
     ];
     for account in [NODE, CONTROLLER] {
-        asked.extend(["get", "list", "watch"].map(|verb| (account, verb, "secrets")));
+        denied_calls.extend(["get", "list", "watch"].map(|verb| (account, verb, "secrets")));
     }
-    for (account, verb, resource) in asked {
-        let who = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
-        for place in ["--all-namespaces", &format!("--namespace={NAMESPACE}")] {
-            let logs = scene
+    for (account, verb, resource) in denied_calls {
+        let user = format!("--as=system:serviceaccount:{NAMESPACE}:{account}");
+        for scope in ["--all-namespaces", &format!("--namespace={NAMESPACE}")] {
+            let output = scene
                 .cluster
                 .plane
-                .kubectl(["auth", "can-i", verb, resource, place, &who])
+                .kubectl(["auth", "can-i", verb, resource, scope, &user])
                 .await;
             assert_eq!(
-                (logs.stdout.trim(), logs.code),
+                (output.stdout.trim(), output.code),
                 ("no", Some(1)),
-                "{account}: {verb} {resource}: {logs:?}"
+                "{account}: {verb} {resource}: {output:?}"
             );
         }
     }
     // Requests with their tokens are denied, with and without the Secret's name.
     for account in [NODE, CONTROLLER] {
         let token = token(&scene.cluster.plane, NAMESPACE, account).await;
-        for wanted in [&["get", "secrets"][..], &["get", "secret", KEYS]] {
-            let place = ["--namespace", NAMESPACE, "--token", &token];
-            let logs = scene.cluster.plane.kubectl(wanted.iter().chain(&place));
-            let logs = logs.await;
-            let who = format!("system:serviceaccount:{NAMESPACE}:{account}");
-            let refused = logs.stderr.contains("Forbidden") && logs.stderr.contains(&who);
-            assert!(logs.code == Some(1) && refused, "{account}: {wanted:?}: {logs:?}");
+        for request in [&["get", "secrets"][..], &["get", "secret", KEYS]] {
+            let flags = ["--namespace", NAMESPACE, "--token", &token];
+            let output = scene.cluster.plane.kubectl(request.iter().chain(&flags));
+            let output = output.await;
+            let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
+            let denied = output.stderr.contains("Forbidden") && output.stderr.contains(&user);
+            assert!(output.code == Some(1) && denied, "{account}: {request:?}: {output:?}");
         }
     }
-    // The review distinguishes: permitted requests are not denied.
-    let who = format!("--as=system:serviceaccount:{NAMESPACE}:{CONTROLLER}");
-    let logs = scene
+    // A granted permission is allowed.
+    let user = format!("--as=system:serviceaccount:{NAMESPACE}:{CONTROLLER}");
+    let output = scene
         .cluster
         .plane
-        .kubectl(["auth", "can-i", "patch", "volumeattachments", &who])
+        .kubectl(["auth", "can-i", "patch", "volumeattachments", &user])
         .await;
-    assert_eq!((logs.stdout.trim(), logs.code), ("yes", Some(0)), "{logs:?}");
+    assert_eq!((output.stdout.trim(), output.code), ("yes", Some(0)), "{output:?}");
 }
 
 /// No API call was denied, and each sidecar used only its own role. Unused permissions are printed and must be
@@ -74,7 +74,7 @@ pub(crate) async fn used(scene: &Scene<'_>) {
     let common = rules(scene, &grouped(RBAC, NAMESPACE, &format!("roles/{CONTROLLER}"))).await;
     let calls = calls(&scene.cluster.plane.audit());
     assert!(calls.len() > 100, "only {} calls were logged", calls.len());
-    let mut wrong = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     let mut unused = Vec::new();
     let mut common_used = BTreeSet::new();
     for sidecar in ["provisioner", "attacher", "resizer", "snapshotter", "driver"] {
@@ -86,42 +86,43 @@ pub(crate) async fn used(scene: &Scene<'_>) {
         let mut used = BTreeSet::new();
         for call in calls.iter().filter(|call| call.by == sidecar) {
             if call.denied {
-                wrong.insert(format!("{sidecar} was denied {:?}", call.right));
+                violations.insert(format!("{sidecar} was denied {:?}", call.permission));
             }
-            if own.contains(&call.right) {
-                used.insert(call.right.clone());
-            } else if call.namespace == NAMESPACE && common.contains(&call.right) {
-                common_used.insert(call.right.clone());
+            if own.contains(&call.permission) {
+                used.insert(call.permission.clone());
+            } else if call.namespace == NAMESPACE && common.contains(&call.permission) {
+                common_used.insert(call.permission.clone());
             } else {
-                wrong.insert(format!(
-                    "{sidecar} did {:?} in {:?}, which its role does not give",
-                    call.right, call.namespace
+                violations.insert(format!(
+                    "{sidecar} did {:?} in {:?}, which its role does not grant",
+                    call.permission, call.namespace
                 ));
             }
         }
-        unused.extend(own.difference(&used).map(|right| (sidecar, right.clone())));
+        unused.extend(own.difference(&used).map(|permission| (sidecar, permission.clone())));
     }
-    unused.extend(common.difference(&common_used).map(|right| (COMMON, right.clone())));
+    let common_unused = common.difference(&common_used);
+    unused.extend(common_unused.map(|permission| (COMMON, permission.clone())));
     let reasons = reasons();
-    for (who, (verb, resource)) in &unused {
-        if !reasons.iter().any(|reason| reason.explains(who, verb, resource)) {
-            println!("not used, and {PAGE} does not say why it stays: {who}: {verb} {resource}");
+    for (account, (verb, resource)) in &unused {
+        if !reasons.iter().any(|reason| reason.explains(account, verb, resource)) {
+            println!("unused, and {PAGE} does not explain it: {account}: {verb} {resource}");
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
 /// The reason for an unused permission.
 struct Reason {
-    who: String,
+    account: String,
     verbs: String,
     of: String,
 }
 
 impl Reason {
-    fn explains(&self, who: &str, verb: &str, resource: &str) -> bool {
+    fn explains(&self, account: &str, verb: &str, resource: &str) -> bool {
         let verbs: Vec<_> = self.verbs.split(", ").collect();
-        (self.who == "all" || self.who == who)
+        (self.account == "all" || self.account == account)
             && verbs.contains(&verb)
             && (self.of == "all" || self.of.contains(&format!("`{resource}`")))
     }
@@ -130,19 +131,19 @@ impl Reason {
 /// The rows of the page.
 fn reasons() -> Vec<Reason> {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE));
-    let page = page.expect("the page is there");
-    let (_, rest) = page.split_once("<!-- unused -->").expect("the page has the mark");
+    let page = page.expect("the page exists");
+    let (_, rest) = page.split_once("<!-- unused -->").expect("the page has the begin mark");
     let (table, _) = rest
         .split_once("<!-- end of unused -->")
-        .expect("the page has the mark of the end");
+        .expect("the page has the end mark");
     let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
     let reasons = rows.map(|row| {
         let cells: Vec<_> = row.split('|').map(|cell| cell.trim().to_owned()).collect();
-        let [_, who, verbs, of, _, _] = cells.as_slice() else {
-            panic!("{PAGE}: no row of four: {row}");
+        let [_, account, verbs, of, _, _] = cells.as_slice() else {
+            panic!("{PAGE}: a row without four cells: {row}");
         };
-        let (who, verbs, of) = (who.clone(), verbs.clone(), of.clone());
-        Reason { who, verbs, of }
+        let (account, verbs, of) = (account.clone(), verbs.clone(), of.clone());
+        Reason { account, verbs, of }
     });
     reasons.collect()
 }
@@ -152,7 +153,7 @@ fn reasons() -> Vec<Reason> {
 struct Call {
     by: String,
     namespace: String,
-    right: Right,
+    permission: Permission,
     denied: bool,
 }
 
@@ -182,7 +183,7 @@ fn calls(log: &str) -> Vec<Call> {
                 .unwrap_or("driver")
                 .to_owned(),
             namespace: part("namespace"),
-            right: (verb, resource),
+            permission: (verb, resource),
             denied: event["annotations"]["authorization.k8s.io/decision"] == "forbid",
         })
     });
@@ -190,23 +191,23 @@ fn calls(log: &str) -> Vec<Call> {
 }
 
 /// The permissions of a role.
-async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Right> {
+async fn rules(scene: &Scene<'_>, path: &str) -> BTreeSet<Permission> {
     let role = scene
         .api
         .get(path)
         .await
         .unwrap_or_else(|| panic!("the chart has no {path}"));
     let texts =
-        |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).expect("a rule has lists of texts") };
+        |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).expect("a rule has lists of strings") };
     let rules = role["rules"].as_array().expect("a role has rules").iter();
-    let rights = rules.flat_map(|rule| {
+    let permissions = rules.flat_map(|rule| {
         let (groups, verbs) = (texts(&rule["apiGroups"]), texts(&rule["verbs"]));
         let resources = texts(&rule["resources"]).into_iter();
         let named =
             resources.flat_map(move |resource| groups.clone().into_iter().map(move |group| named(&resource, &group)));
         named.flat_map(move |resource| verbs.clone().into_iter().map(move |verb| (verb, resource.clone())))
     });
-    rights.collect()
+    permissions.collect()
 }
 
 /// `resource.group`, as in the reference.

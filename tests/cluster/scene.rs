@@ -23,7 +23,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) cluster: &'a Cluster,
     /// The namespace, whose name is the prefix of all cluster-scoped names.
     namespace: Namespace<'a>,
-    /// Its machines, including deleted ones.
+    /// Including deleted ones.
     machines: Mutex<Vec<Machine>>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Scene<'a> {
 
     /// Deletes a pod immediately: there is no kubelet to terminate it.
     pub(crate) async fn end(&self, pod: &str) {
-        self.api.delete_by_force(&self.path("pods", pod)).await;
+        self.api.force_delete(&self.path("pods", pod)).await;
     }
 
     /// The nodes to which the volume is attached according to Kubernetes.
@@ -119,8 +119,8 @@ impl<'a> Scene<'a> {
         let of = all
             .iter()
             .filter(|a| a["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
-        let there = of.filter(|a| a["status"]["attached"] == true);
-        there.map(|a| text(a, "/spec/nodeName").to_owned()).collect()
+        let attached = of.filter(|a| a["status"]["attached"] == true);
+        attached.map(|a| text(a, "/spec/nodeName").to_owned()).collect()
     }
 
     /// Waits until the volume is attached to exactly these machines, in Kubernetes and in the cloud.
@@ -133,12 +133,12 @@ impl<'a> Scene<'a> {
         let mut polls = 0;
         until(&what, async || {
             self.heartbeat(&mut polls).await;
-            let mut believed = self.nodes_of(volume).await;
-            believed.sort();
+            let mut reported = self.nodes_of(volume).await;
+            reported.sort();
             let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await?;
-            let mut really = cloud::holders(&disk);
-            really.sort();
-            (believed == nodes && really == instances).then_some(())
+            let mut actual = cloud::holders(&disk);
+            actual.sort();
+            (reported == nodes && actual == instances).then_some(())
         })
         .await;
     }
@@ -158,24 +158,24 @@ impl<'a> Scene<'a> {
             self.api.delete(&self.path("persistentvolumeclaims", claim)).await;
         }
         for volume in volumes {
-            self.gone(volume).await;
+            self.wait_deleted(volume).await;
         }
     }
 
     /// Waits until the volume is deleted in the cluster and in the cloud.
-    pub(crate) async fn gone(&self, volume: &Volume) {
+    pub(crate) async fn wait_deleted(&self, volume: &Volume) {
         let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
-        let what = format!("{} and its disk {} are gone", volume.name, volume.disk);
+        let what = format!("{} and its disk {} are deleted", volume.name, volume.disk);
         let mut polls = 0;
         until(&what, async || {
             self.heartbeat(&mut polls).await;
-            let there = cloud::disk(&self.cluster.cloud, &volume.disk).await.is_some();
-            (!there && self.api.get(&path).await.is_none()).then_some(())
+            let exists = cloud::disk(&self.cluster.cloud, &volume.disk).await.is_some();
+            (!exists && self.api.get(&path).await.is_none()).then_some(())
         })
         .await;
     }
 
-    /// Sends kubelet's periodic status: a heartbeat, and that no volume is in use. Without it after an attach,
+    /// Updates the Node as kubelet does periodically: a heartbeat, and no volume in use. Without it after an attach,
     /// Kubernetes delays a detach for six minutes.
     async fn heartbeat(&self, polls: &mut u64) {
         *polls += 1;

@@ -16,14 +16,14 @@ pub(crate) fn publish(secret: &Value, volume: &Path) {
     let data = secret["data"].as_object().expect("a Secret has data");
     for (name, value) in data {
         let value = STANDARD
-            .decode(value.as_str().expect("it is a text"))
-            .expect("it is base64");
+            .decode(value.as_str().expect("the value is a string"))
+            .expect("the value is base64");
         std::fs::write(files.join(name), value).expect("the directory can be written");
         let link = volume.join(name);
         if !link.is_symlink() {
             symlink(Path::new("..data").join(name), link).expect("the directory can be written");
         }
     }
-    symlink(&version, volume.join("..data_tmp")).expect("nobody else writes here");
-    std::fs::rename(volume.join("..data_tmp"), volume.join("..data")).expect("it was just made");
+    symlink(&version, volume.join("..data_tmp")).expect("no other writer");
+    std::fs::rename(volume.join("..data_tmp"), volume.join("..data")).expect("the link exists");
 }

@@ -9,7 +9,7 @@ use crate::wait::until;
 
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 const GROUPS: &str = "groupsnapshot.storage.k8s.io";
-/// The snapshot class of the chart, of both kinds.
+/// The chart's VolumeSnapshotClass and VolumeGroupSnapshotClass.
 const CLASS: &str = "plain";
 
 /// A snapshot of a volume in use is restored into a larger volume, and deleted in the cloud.
@@ -31,8 +31,8 @@ pub(crate) async fn restored(scene: &Scene<'_>) {
         .api
         .create(&grouped(SNAPSHOTS, &scene.name, "volumesnapshots"), &snapshot)
         .await;
-    usable(scene, SNAPSHOTS, "volumesnapshots", "now").await;
-    from(
+    wait_ready(scene, SNAPSHOTS, "volumesnapshots", "now").await;
+    claim_from(
         scene,
         "restored",
         &class,
@@ -83,7 +83,7 @@ pub(crate) async fn group(scene: &Scene<'_>) {
         .api
         .create(&grouped(GROUPS, &scene.name, "volumegroupsnapshots"), &group)
         .await;
-    usable(scene, GROUPS, "volumegroupsnapshots", "now").await;
+    wait_ready(scene, GROUPS, "volumegroupsnapshots", "now").await;
     let members = grouped(SNAPSHOTS, &scene.name, "volumesnapshots");
     let member = until("the group has its two members", async || {
         let members = scene.api.list(&members).await;
@@ -91,7 +91,7 @@ pub(crate) async fn group(scene: &Scene<'_>) {
         (ready.count() == 2).then(|| text(&members[0], "/metadata/name").to_owned())
     })
     .await;
-    from(
+    claim_from(
         scene,
         "restored",
         &class,
@@ -120,7 +120,7 @@ pub(crate) async fn clone(scene: &Scene<'_>) {
     scene.pod("app", &["data"], json!({})).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
-    from(
+    claim_from(
         scene,
         "copy",
         &class,
@@ -139,14 +139,14 @@ pub(crate) async fn clone(scene: &Scene<'_>) {
 }
 
 /// A claim with a data source.
-async fn from(scene: &Scene<'_>, name: &str, class: &str, size: &str, source: &Value) {
+async fn claim_from(scene: &Scene<'_>, name: &str, class: &str, size: &str, source: &Value) {
     let more = json!({"spec": {"dataSource": source, "resources": {"requests": {"storage": size}}}});
     scene.claim(name, class, more).await;
 }
 
-async fn usable(scene: &Scene<'_>, group: &str, kind: &str, name: &str) {
+async fn wait_ready(scene: &Scene<'_>, group: &str, kind: &str, name: &str) {
     let path = grouped(group, &scene.name, &format!("{kind}/{name}"));
-    until(&format!("{}: {kind}/{name} can be used", scene.name), async || {
+    until(&format!("{}: {kind}/{name} is ready", scene.name), async || {
         let made = scene.api.get(&path).await?;
         (made["status"]["readyToUse"] == true).then_some(())
     })

@@ -25,14 +25,14 @@ pub(crate) async fn elsewhere(scene: &Scene<'_>) {
     .await;
     set_out_of_stock(&scene.cluster.cloud, &["cn-beijing-a/cloud_ssd"]).await;
     scene.claim("data", &class, json!({})).await;
-    let rather = json!({"spec": {"affinity": {"nodeAffinity": {
+    let preferred = json!({"spec": {"affinity": {"nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": {
             "matchExpressions": [
                 {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["cn-beijing-a"]},
             ],
         }}],
     }}}});
-    scene.pod("app", &["data"], rather).await;
+    scene.pod("app", &["data"], preferred).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&other]).await;
     assert_eq!(scene.disk(&volume).await["zone"], "cn-beijing-b");

@@ -1,4 +1,4 @@
-//! A release is upgraded while a volume is in use: objects and volumes stay, and new values take effect.
+//! A release is upgraded while a volume is in use: objects and volumes are kept, and new values take effect.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::machine::{Machine, PLAIN};
 use crate::namespace::Volume;
 use crate::path::{cluster_scoped, core, storage};
-use crate::release::{Order, Release};
+use crate::release::{Release, Spec};
 use crate::scene::Scene;
 use crate::wait::until;
 
@@ -21,18 +21,18 @@ const CLASS: &str = "upgraded-plain";
 type Uids = BTreeMap<(String, String), String>;
 
 /// Installs the chart with optional parts disabled next to another release, and enables them by an upgrade while a
-/// volume is in use. Objects keep their UIDs, the volume stays attached, and a claim that was created meanwhile is
+/// volume is in use. Objects keep their UIDs, the volume stays attached, and a claim created during the upgrade is
 /// provisioned.
 pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plane = &cluster.plane;
-    let order = Order {
+    let spec = Spec {
         name: "upgraded",
         namespace: &scene.name,
         driver: "upgraded.csi.example",
         values: "tests/cluster/upgrade.yaml",
     };
-    let mut release = Release::install(plane, &cluster.cloud, &order).await;
+    let mut release = Release::install(plane, &cluster.cloud, &spec).await;
     let pod = release.start(plane, 0).await;
     let machine = scene.machine_for(&release, "one", ("a", PLAIN)).await;
     scene.claim("data", CLASS, json!({})).await;
@@ -40,23 +40,23 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&machine]).await;
 
-    let (objects, users) = (made(cluster, &release).await, used(scene, &volume).await);
-    let told = machine.node_info(cluster, &release).await;
+    let (objects, users) = (uids(cluster, &release).await, used(scene, &volume).await);
+    let before = machine.node_info(cluster, &release).await;
     pod.kill().await;
     scene.claim("meanwhile", CLASS, json!({})).await;
     scene.pod("later", &["meanwhile"], json!({})).await;
     release.upgrade(plane, &["--set", "instanceTypes.publish=true"]).await;
 
-    let (objects_now, users_now) = (made(cluster, &release).await, used(scene, &volume).await);
-    assert_eq!(users, users_now, "what uses the volume was made anew");
+    let (objects_now, users_now) = (uids(cluster, &release).await, used(scene, &volume).await);
+    assert_eq!(users, users_now, "an object that uses the volume was recreated");
     let lost = objects.iter().filter(|(at, uid)| objects_now.get(*at) != Some(*uid));
     let lost: Vec<_> = lost.map(|(at, _)| at).collect();
-    assert!(lost.is_empty(), "gone, or made anew: {lost:?}");
-    holds(cluster, &volume, &machine).await;
-    exchanged(scene, &release).await;
-    // kubelet asks the new pod, and finds the volume's node in the topology that the volume has.
+    assert!(lost.is_empty(), "deleted or recreated: {lost:?}");
+    assert_attached(cluster, &volume, &machine).await;
+    wait_replaced(scene, &release).await;
+    // The new pod reports the topology that the volume has.
     let (_, segments) = machine.node_info(cluster, &release).await;
-    for (key, value) in &told.1 {
+    for (key, value) in &before.1 {
         assert_eq!(segments.get(key), Some(value), "{key} of the node");
     }
 
@@ -64,7 +64,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let second = scene.bound("meanwhile").await;
     scene.attached(&second, &[&machine]).await;
     wait_until_published(scene).await;
-    holds(cluster, &volume, &machine).await;
+    assert_attached(cluster, &volume, &machine).await;
     scene
         .close(&["app", "later"], &["data", "meanwhile"], &[&volume, &second])
         .await;
@@ -73,7 +73,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
 }
 
 /// The UIDs of the release's objects.
-async fn made(cluster: &Cluster, release: &Release) -> Uids {
+async fn uids(cluster: &Cluster, release: &Release) -> Uids {
     let objects = release.objects(&cluster.plane).await;
     assert!(objects.len() > 20, "only {} objects", objects.len());
     let at = |object: &Value| {
@@ -92,7 +92,7 @@ async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     let attachment = attachments
         .iter()
         .find(|one| one["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
-    let attachment = text(attachment.expect("it is attached"), "/metadata/name");
+    let attachment = text(attachment.expect("the volume is attached"), "/metadata/name");
     let paths = [
         storage(&format!("volumeattachments/{attachment}")),
         cluster_scoped(&format!("persistentvolumes/{}", volume.name)),
@@ -102,22 +102,22 @@ async fn used(scene: &Scene<'_>, volume: &Volume) -> Uids {
     let mut uids = Uids::new();
     for path in paths {
         let object = scene.api.get(&path).await;
-        let object = object.unwrap_or_else(|| panic!("{path} is gone"));
+        let object = object.unwrap_or_else(|| panic!("{path} is missing"));
         uids.insert((path, String::new()), text(&object, "/metadata/uid").to_owned());
     }
     uids
 }
 
 /// Asserts that the disk is attached to the machine in the cloud.
-async fn holds(cluster: &Cluster, volume: &Volume, machine: &Machine) {
+async fn assert_attached(cluster: &Cluster, volume: &Volume, machine: &Machine) {
     let disk = cloud::disk(&cluster.cloud, &volume.disk).await;
-    let disk = disk.expect("the disk is there");
+    let disk = disk.expect("the disk exists");
     let held = cloud::holders(&disk);
     assert_eq!(held, std::slice::from_ref(&machine.instance), "{disk}");
 }
 
 /// Waits until the DaemonSet has a new pod on the machine. There is no kubelet to terminate the old one.
-async fn exchanged(scene: &Scene<'_>, release: &Release) {
+async fn wait_replaced(scene: &Scene<'_>, release: &Release) {
     let labels = "app.kubernetes.io%2Fcomponent%3Dnode";
     let pods = core(&scene.name, &format!("pods?labelSelector={labels}"));
     let wanted = &release.node["spec"]["containers"][0];
@@ -140,7 +140,7 @@ async fn exchanged(scene: &Scene<'_>, release: &Release) {
 /// Waits until the feature that the upgrade enabled works.
 async fn wait_until_published(scene: &Scene<'_>) {
     let map = scene.path("configmaps", "upgraded-diskplugin-instance-types");
-    until("the nodes are told what their type takes", async || {
+    until("the ConfigMap has the attachment limits", async || {
         let map = scene.api.get(&map).await?;
         let content = map["data"]["instance-types.json"].as_str()?;
         content.contains(PLAIN).then_some(())

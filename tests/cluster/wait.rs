@@ -6,20 +6,20 @@ use tokio::time::{sleep, timeout};
 
 /// Timeout of any operation on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Polls until the function returns a value; panics after the timeout.
 pub(crate) async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
-    let seen = timeout(PATIENCE, async {
+    let result = timeout(PATIENCE, async {
         loop {
-            if let Some(seen) = poll().await {
-                return seen;
+            if let Some(result) = poll().await {
+                return result;
             }
-            sleep(TICK).await;
+            sleep(POLL_INTERVAL).await;
         }
     });
-    match seen.await {
-        Ok(seen) => seen,
-        Err(_) => panic!("not within {PATIENCE:?}: {what}"),
+    match result.await {
+        Ok(result) => result,
+        Err(_) => panic!("timeout after {PATIENCE:?}: {what}"),
     }
 }

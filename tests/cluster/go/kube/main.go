@@ -1,6 +1,6 @@
-// kube is what a cluster consists of, in one file: its first argument names the program that it is to be.
+// kube contains the components of a cluster in one binary: its first argument selects the component.
 //
-// Linked together they are a quarter of the size, and are linked in a quarter of the time.
+// One binary has a quarter of the size of separate ones, and is linked in a quarter of the time.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// What runs until it is told to end, by name.
+// Long-running components by name.
 var servers = map[string]func() *cobra.Command{
 	"kube-apiserver":          func() *cobra.Command { return apiserver.NewAPIServerCommand() },
 	"kube-controller-manager": func() *cobra.Command { return controllers.NewControllerManagerCommand() },
@@ -34,9 +34,9 @@ var servers = map[string]func() *cobra.Command{
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("kube: say which program it is to be")
+		fail("usage: kube COMPONENT")
 	}
-	// Each of them reads its own name and flags off the process' arguments.
+	// Each component reads its name and flags from os.Args.
 	os.Args = os.Args[1:]
 	name := os.Args[0]
 	if server, known := servers[name]; known {
@@ -48,7 +48,7 @@ func main() {
 	case "kubectl":
 		util.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
 	default:
-		fail(fmt.Sprintf("kube: no %q in here, but %s", name, strings.Join(names(), ", ")))
+		fail(fmt.Sprintf("kube: unknown component %q, available: %s", name, strings.Join(names(), ", ")))
 	}
 }
 
@@ -61,7 +61,7 @@ func names() []string {
 	return all
 }
 
-func fail(why string) {
-	fmt.Fprintln(os.Stderr, why)
+func fail(reason string) {
+	fmt.Fprintln(os.Stderr, reason)
 	os.Exit(2)
 }

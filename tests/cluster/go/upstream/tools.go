@@ -1,6 +1,6 @@
 //go:build tools
 
-// What is built beside the suite: the program that runs specs side by side, and that which their pods run.
+// Programs that are built with the suite: the parallel runner, and the one that runs in the pods of the specs.
 package upstream
 
 import (

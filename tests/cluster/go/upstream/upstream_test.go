@@ -1,5 +1,5 @@
-// Package upstream is Kubernetes' own storage suite for a driver that is named by a manifest, External.Storage, as its
-// authors wrote it: no more of their tests than that, which links in a tenth of the time.
+// Package upstream is the Kubernetes storage suite for a driver that a manifest describes, External.Storage, unmodified.
+// The other upstream tests are left out, so that it links in a tenth of the time.
 package upstream
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Where classes of a driver's manifest are found, and what the suite brings itself. Before the flags: one of them
-	// defines the specs of a driver.
+	// File sources of the classes in a driver's manifest, and of the suite itself. They come before the flags, one of
+	// which defines the specs of a driver.
 	testfiles.AddFileSource(testfiles.RootFileSource{Root: "/"})
 	testfiles.AddFileSource(manifests.GetE2ETestingManifestsFS())
 	config.CopyFlags(config.Flags, flag.CommandLine)
