@@ -4,8 +4,8 @@ use super::machine::{Guest, SLOTS};
 use super::saved;
 
 impl Guest {
-    /// Boots a guest with these kernel parameters beside those of every guest; none, with a message, where guests are
-    /// not possible.
+    /// Boots a guest with these kernel parameters beside those of every guest; returns none with a message if
+    /// guests are not supported.
     pub(crate) async fn booted(test: &str, parameters: &str) -> Option<Self> {
         let saved = saved::state(test).await?;
         let slot = SLOTS.acquire().await.expect("never closed");

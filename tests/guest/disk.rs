@@ -1,5 +1,5 @@
-//! The test as the cloud: disks are files on this side, which come to the guest and leave it while it
-//! runs, grow, fail and hang.
+//! Simulates the cloud: disks are image files on the host, which are attached to and detached from the running guest,
+//! are expanded, fail and hang.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::machine::Guest;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// The least that filesystems write.
+/// The smallest unit that filesystems write.
 const BLOCK: usize = 4096;
 
 /// errno(3) on Linux.
@@ -18,40 +18,39 @@ const EIO: u8 = 5;
 /// Requests that [`Kind::VirtioShortQueue`] accepts at a time.
 pub(crate) const SHORT_QUEUE: usize = 8;
 
-/// How the guest sees a disk.
+/// The device type of a disk in the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Virtio,
-    /// virtio with room for few requests: reads that wait for the disk keep others, also that for the serial, waiting.
+    /// virtio with a short queue: pending reads block further requests, including the one for the serial.
     VirtioShortQueue,
     Nvme,
 }
 
-/// What a disk does to its user.
+/// An injected fault of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
-    Well,
-    /// It fails each read and write.
-    Fails,
-    /// It answers no more, until it is well again.
-    Hangs,
-    /// It completes one write, and then none until it is well again.
-    WritesHang,
-    /// It writes this many bytes a second.
-    WritesSlowly(u32),
+pub(crate) enum Fault {
+    None,
+    /// All reads and writes fail.
+    Errors,
+    /// No request completes until the fault is removed.
+    Hang,
+    /// After one write, no write completes until the fault is removed.
+    WriteHang,
+    /// Writes are limited to this number of bytes per second.
+    SlowWrites(u32),
 }
 
-/// A disk of the cloud.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     pub(crate) serial: String,
     pub(crate) image: PathBuf,
     kind: Kind,
-    /// What QEMU calls it.
+    /// The prefix of its node names and device name in QEMU.
     id: String,
 }
 
-/// A disk that the guest has.
+/// A disk that is attached to the guest.
 #[derive(Debug)]
 pub(crate) struct Attached<'a> {
     pub(crate) disk: Disk,
@@ -60,7 +59,6 @@ pub(crate) struct Attached<'a> {
 }
 
 impl Disk {
-    /// The volume's id.
     pub(crate) fn volume(&self) -> String {
         match self.serial.as_str() {
             "" => format!("d-{}", self.id),
@@ -68,23 +66,23 @@ impl Disk {
         }
     }
 
-    /// Makes it larger while nobody has it.
+    /// Expands the image of a detached disk.
     pub(crate) fn grow(&self, size: u64) {
         let image = std::fs::OpenOptions::new().write(true).open(&self.image);
-        image.and_then(|image| image.set_len(size)).expect("the image is there");
+        image.and_then(|image| image.set_len(size)).expect("the image exists");
     }
 
     /// Whether anything but zeros was written to the disk.
     pub(crate) fn has_content(&self) -> bool {
-        let bytes = std::fs::read(&self.image).expect("the image is there");
+        let bytes = std::fs::read(&self.image).expect("the image exists");
         bytes.chunks(BLOCK).any(|block| *block != [0; BLOCK])
     }
 
-    /// How many blocks of the disk have this text.
+    /// The number of blocks of the disk that contain this text.
     pub(crate) fn count(&self, text: &str) -> usize {
-        let bytes = std::fs::read(&self.image).expect("the image is there");
+        let bytes = std::fs::read(&self.image).expect("the image exists");
         let text = text.as_bytes();
-        // A short file is in one block, and most blocks are zeros.
+        // A short file occupies one block. Most blocks are zeros and are skipped.
         let blocks = bytes.chunks(BLOCK).filter(|block| *block != [0; BLOCK]);
         let here = |block: &&[u8]| block.windows(text.len()).any(|window| window == text);
         blocks.filter(here).count()
@@ -92,9 +90,9 @@ impl Disk {
 }
 
 impl Guest {
-    /// A new blank disk, not attached.
+    /// Creates a blank disk without attaching it.
     pub(crate) fn disk(&self, kind: Kind, serial: &str, size: u64) -> Disk {
-        let mut next = self.next.lock().expect("nobody panicked with it");
+        let mut next = self.next.lock().expect("not poisoned");
         *next += 1;
         let id = format!("disk{next}");
         let image = self.file(&format!("{id}.img"));
@@ -108,24 +106,23 @@ impl Guest {
         }
     }
 
-    /// A new blank disk, attached.
+    /// Creates and attaches a blank disk.
     pub(crate) async fn attach_new(&self, kind: Kind, serial: &str, size: u64) -> Attached<'_> {
         self.attach(&self.disk(kind, serial, size)).await
     }
 
-    /// Attaches it.
     pub(crate) async fn attach(&self, disk: &Disk) -> Attached<'_> {
         self.attach_as(disk, false).await
     }
 
-    /// Attaches it to be read only.
+    /// Attaches the disk read-only.
     pub(crate) async fn attach_read_only(&self, disk: &Disk) -> Attached<'_> {
         self.attach_as(disk, true).await
     }
 
     async fn attach_as(&self, disk: &Disk, read_only: bool) -> Attached<'_> {
         let Disk { id, serial, .. } = disk;
-        let free = self.ports.lock().expect("nobody panicked with it").pop();
+        let free = self.ports.lock().expect("not poisoned").pop();
         let port = free.expect("a free slot");
         let limits = json!({ "iops-total": 0 });
         let group = json!({ "qom-type": "throttle-group", "id": format!("{id}-group"), "limits": limits });
@@ -133,12 +130,12 @@ impl Guest {
         let file = json!({ "driver": "file", "node-name": format!("{id}-file"), "filename": disk.image,
                            "read-only": read_only });
         self.qmp.run("blockdev-add", file).await;
-        // What lies between is switched while the disk is in use, for which QEMU must be able to flush.
+        // The injected errors exclude flushes: QEMU flushes when `set_fault` replaces a node of a disk in use.
         let fails = |what| json!({ "event": "none", "iotype": what, "errno": EIO });
         let faults = json!({ "driver": "blkdebug", "node-name": format!("{id}-faults"), "image": format!("{id}-file"),
                              "read-only": read_only, "inject-error": [fails("read"), fails("write")] });
         self.qmp.run("blockdev-add", faults).await;
-        self.qmp.run("blockdev-add", top(id, read_only, Mood::Well)).await;
+        self.qmp.run("blockdev-add", top(id, read_only, Fault::None)).await;
         let throttle = json!({ "driver": "throttle", "node-name": id, "file": format!("{id}-raw"),
                                "read-only": read_only, "throttle-group": format!("{id}-group") });
         self.qmp.run("blockdev-add", throttle).await;
@@ -161,18 +158,18 @@ impl Guest {
     }
 }
 
-/// The node of QEMU's graph by which a disk's mood is switched.
-fn top(id: &str, read_only: bool, mood: Mood) -> Value {
-    let below = match mood {
-        Mood::Fails => "faults",
-        Mood::Well | Mood::Hangs | Mood::WritesHang | Mood::WritesSlowly(_) => "file",
+/// The node of QEMU's block graph that selects between the file and its faults.
+fn top(id: &str, read_only: bool, fault: Fault) -> Value {
+    let below = match fault {
+        Fault::Errors => "faults",
+        Fault::None | Fault::Hang | Fault::WriteHang | Fault::SlowWrites(_) => "file",
     };
     json!({ "driver": "raw", "node-name": format!("{id}-raw"), "file": format!("{id}-{below}"),
             "read-only": read_only })
 }
 
 impl Attached<'_> {
-    /// Takes it from the guest, whatever the guest does with it, and waits until it is gone.
+    /// Detaches the disk even if the guest uses it, and waits until the device is deleted.
     pub(crate) async fn detach(self) -> Disk {
         let Disk { id, .. } = &self.disk;
         let qmp = &self.guest.qmp;
@@ -185,35 +182,31 @@ impl Attached<'_> {
                 .await;
         }
         qmp.run("object-del", json!({ "id": format!("{id}-group") })).await;
-        self.guest
-            .ports
-            .lock()
-            .expect("nobody panicked with it")
-            .push(self.port);
+        self.guest.ports.lock().expect("not poisoned").push(self.port);
         self.disk
     }
 
-    /// Makes it larger, which virtio tells the guest. QEMU's NVMe refuses it.
+    /// Expands the disk; virtio notifies the guest. QEMU's NVMe device does not support this.
     pub(crate) async fn grow(&self, size: u64) {
         let resize = json!({ "node-name": self.disk.id, "size": size });
         self.guest.qmp.run("block_resize", resize).await;
     }
 
-    /// How it behaves from now on.
-    pub(crate) async fn be(&self, mood: Mood) {
+    /// Replaces the injected fault.
+    pub(crate) async fn set_fault(&self, fault: Fault) {
         let Disk { id, .. } = &self.disk;
         let qmp = &self.guest.qmp;
-        // Nothing gets through at one byte a second; what waits goes on when the limit is gone.
-        let (all, writes) = match mood {
-            Mood::Hangs => (1, 0),
-            Mood::WritesHang => (0, 1),
-            Mood::WritesSlowly(bytes) => (0, bytes),
-            Mood::Well | Mood::Fails => (0, 0),
+        // A limit of one byte per second blocks all requests; they continue when the limit is removed.
+        let (all, writes) = match fault {
+            Fault::Hang => (1, 0),
+            Fault::WriteHang => (0, 1),
+            Fault::SlowWrites(bytes) => (0, bytes),
+            Fault::None | Fault::Errors => (0, 0),
         };
         let limits = json!({ "path": format!("/objects/{id}-group"), "property": "limits",
                              "value": { "bps-total": all, "bps-write": writes } });
         qmp.run("qom-set", limits).await;
-        qmp.run("blockdev-reopen", json!({ "options": [top(id, false, mood)] }))
+        qmp.run("blockdev-reopen", json!({ "options": [top(id, false, fault)] }))
             .await;
     }
 }

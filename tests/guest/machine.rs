@@ -1,5 +1,5 @@
-//! A guest: QEMU, always emulating, with free slots for disks. Each test has a fresh one, booted once
-//! and restored from its saved state.
+//! A QEMU guest without hardware virtualization, with free slots for disks. Each test restores a new guest from the
+//! saved state of one that has booted.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -15,26 +15,26 @@ use super::saved::{self, Saved};
 use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 
-/// Guests at a time: each keeps one processor busy.
+/// Limits parallel guests: each uses one processor.
 pub(super) static SLOTS: Semaphore = Semaphore::const_new(2);
 
-/// Longer than a boot takes on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+/// Timeout of a boot on a busy machine.
+pub(super) const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Slots for disks: PCI bridges, eight to a device.
+/// Slots for disks: PCI bridges, eight per device.
 pub(crate) const PORTS: usize = 24;
 
-/// Ports inside the guest, as its init has them.
+/// TCP ports in the guest, set by its init.
 pub(super) const CSI: u16 = 7000;
 pub(super) const SHELL: u16 = 7001;
 
-/// A running guest. Dropping it ends it, with all that it had.
+/// A running guest. Dropping it terminates QEMU and deletes its files.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) qmp: Qmp,
-    /// The node plugin's port on this side.
+    /// The host port that forwards to the node plugin.
     pub(crate) csi: u16,
-    /// The shell's port on this side.
+    /// The host port that forwards to the command agent.
     pub(crate) shell: u16,
     /// Free bridges, and the number of the next disk.
     pub(super) ports: Mutex<Vec<usize>>,
@@ -44,23 +44,20 @@ pub(crate) struct Guest {
     pub(super) _slot: Option<SemaphorePermit<'static>>,
 }
 
-/// How a guest begins.
 #[derive(Debug)]
-pub(crate) enum Begin<'a> {
-    /// With its kernel and this root.
+pub(crate) enum StartFrom<'a> {
     Boot(&'a saved::Root),
-    /// Where it was saved.
     Restore(&'a Saved),
 }
 
 impl Guest {
-    /// A fresh guest; none, aloud, where there can be none.
+    /// Restores a guest; returns none with a message if guests are not supported.
     pub(crate) async fn fresh(test: &str) -> Option<Self> {
         let saved = saved::state(test).await?;
         let slot = SLOTS.acquire().await.expect("never closed");
-        let mut guest = Self::start(Begin::Restore(&saved)).await;
+        let mut guest = Self::start(StartFrom::Restore(&saved)).await;
         guest._slot = Some(slot);
-        until("the guest is restored", PATIENCE, async || {
+        until("the guest is restored", BOOT_TIMEOUT, async || {
             let status = guest.qmp.run("query-status", json!({})).await;
             (status["status"] != "inmigrate").then_some(())
         })
@@ -71,8 +68,8 @@ impl Guest {
     }
 
     /// Starts QEMU; the guest need not run yet.
-    pub(crate) async fn start(begin: Begin<'_>) -> Self {
-        let home = tempfile::tempdir().expect("there is a place for temporary files");
+    pub(crate) async fn start(begin: StartFrom<'_>) -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory can be created");
         let (qemu, qmp) = launch(&home, &begin).await;
         let forwards = qmp.monitor("info usernet").await;
         Self {
@@ -87,22 +84,22 @@ impl Guest {
         }
     }
 
-    /// A file on this side that goes with the guest.
+    /// The path of a host file that is deleted with the guest.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// What kernel and init have printed.
+    /// The output of the kernel and of init.
     pub(crate) fn console(&self) -> String {
         std::fs::read_to_string(self.file("console")).unwrap_or_default()
     }
 
-    /// What the node plugin has logged.
+    /// The log of the node plugin.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.file("log")).unwrap_or_default()
     }
 
-    /// Fails where QEMU has ended.
+    /// Panics if QEMU has ended.
     pub(crate) fn check(&mut self) {
         let over = self.qemu.is_over();
         assert!(!over, "QEMU ended: {}", self.qemu.stderr());
@@ -110,7 +107,7 @@ impl Guest {
 }
 
 impl Drop for Guest {
-    /// A test that failed shows what the guest printed.
+    /// Prints the guest's output if the test failed.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the guest's console:\n{}", self.console());
@@ -119,7 +116,7 @@ impl Drop for Guest {
     }
 }
 
-/// What makes up the machine: the same for a saved state and for what is restored from it.
+/// The arguments that define the hardware. A state can be restored only on the hardware it was saved on.
 pub(crate) fn hardware() -> Vec<String> {
     let mut arguments = [
         "-accel",
@@ -154,14 +151,14 @@ pub(crate) fn hardware() -> Vec<String> {
 }
 
 /// Starts QEMU and connects to it.
-pub(super) async fn launch(home: &TempDir, begin: &Begin<'_>) -> (Process, Qmp) {
+pub(super) async fn launch(home: &TempDir, begin: &StartFrom<'_>) -> (Process, Qmp) {
     let socket = home.path().join("qmp");
-    // Also a test process that is killed leaves none behind.
+    // The kernel terminates QEMU even if the test process is killed.
     let mut qemu = Start::of("setpriv")
         .args(["--pdeathsig", "KILL", "--", "qemu-system-x86_64"])
         .args(arguments(home, begin))
         .spawn();
-    let qmp = until("QEMU answers", PATIENCE, async || {
+    let qmp = until("QEMU accepts connections", BOOT_TIMEOUT, async || {
         assert!(!qemu.is_over(), "QEMU ended at the start: {}", qemu.stderr());
         Qmp::connect(&socket).await
     })
@@ -169,7 +166,7 @@ pub(super) async fn launch(home: &TempDir, begin: &Begin<'_>) -> (Process, Qmp) 
     (qemu, qmp)
 }
 
-fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
+fn arguments(home: &TempDir, begin: &StartFrom<'_>) -> Vec<String> {
     let file = |name: &str| home.path().join(name).display().to_string();
     let mut arguments = hardware();
     let forward = |port| format!("hostfwd=tcp:127.0.0.1:0-:{port}");
@@ -184,7 +181,7 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
         format!("user,id=net,restrict=on,{},{}", forward(CSI), forward(SHELL)),
     ]);
     match begin {
-        Begin::Boot(root) => arguments.extend([
+        StartFrom::Boot(root) => arguments.extend([
             "-kernel".to_owned(),
             root.kernel.display().to_string(),
             "-initrd".to_owned(),
@@ -192,14 +189,14 @@ fn arguments(home: &TempDir, begin: &Begin<'_>) -> Vec<String> {
             "-append".to_owned(),
             format!("console=ttyS0 quiet net.ifnames=0 panic=-1 {}", root.parameters),
         ]),
-        Begin::Restore(saved) => {
+        StartFrom::Restore(saved) => {
             arguments.extend(["-incoming".to_owned(), format!("exec:cat '{}'", saved.path.display())]);
         }
     }
     arguments
 }
 
-/// The port on this side that leads to this one in the guest. A line is
+/// The host port that forwards to this port of the guest. A line is
 /// `TCP[HOST_FORWARD]  11       127.0.0.1 38231       10.0.2.15  7000     0     0`.
 pub(super) fn forwarded(table: &str, inside: u16) -> u16 {
     let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

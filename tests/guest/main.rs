@@ -1,9 +1,8 @@
-//! The node plugin on disks that come and go while the machine runs: a guest of QEMU, whose cloud is
-//! the test. Needs QEMU and Debian's packages; `tests/guest/build` makes the guest's root.
+//! The node plugin on hot-plugged disks in a QEMU guest. Requires QEMU and Debian packages; `tests/guest/build` creates
+//! the guest's root filesystem.
 //!
-//! The calls are those of kubelet; which disk the guest has is the test's doing, by QEMU's control
-//! protocol. No name of a device is believed: what is written in the guest is looked for in the disk's
-//! image on this side.
+//! The test sends the calls of kubelet, and attaches disks over QEMU's control protocol. It does not rely on device
+//! names: it checks what was written in the guest in the image file of the disk.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

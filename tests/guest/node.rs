@@ -20,10 +20,10 @@ use super::disk::Disk;
 use super::machine::Guest;
 use crate::common::wait::until;
 
-/// Longer than any call takes on a busy machine.
-pub(crate) const AMPLE: Duration = Duration::from_secs(90);
+/// Timeout of a call on a busy machine.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The driver that works for the volumes of one guest.
+/// The node plugin in a guest.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     client: NodeClient<Channel>,
@@ -36,9 +36,9 @@ pub(crate) struct Volume {
     pub(crate) id: String,
     serial: String,
     pub(super) capability: VolumeCapability,
-    /// What the class says of it.
+    /// The volume context, from the parameters of the class.
     pub(crate) context: HashMap<String, String>,
-    /// Whether kubelet publishes it read-only, as a pod can ask for it.
+    /// `readonly` of NodePublishVolume, as in a pod's volume mount.
     pub(crate) readonly: bool,
     pub(crate) staging: String,
     pub(crate) target: String,
@@ -65,7 +65,7 @@ pub(crate) fn block() -> VolumeCapability {
     }
 }
 
-/// The same, only to be read.
+/// The capability with a read-only access mode.
 pub(crate) fn read_only(capability: VolumeCapability) -> VolumeCapability {
     VolumeCapability {
         access_mode: Some(AccessMode {
@@ -76,15 +76,15 @@ pub(crate) fn read_only(capability: VolumeCapability) -> VolumeCapability {
 }
 
 impl Guest {
-    /// Starts the node plugin, which logs to this side, and waits until it is ready.
+    /// Starts the node plugin, which logs to the host, and waits until it is ready.
     pub(crate) async fn node(&self) -> Node {
         self.node_with("debug", "/dev/ttyS1").await
     }
 
-    /// The same, with another log.
+    /// Like [`Guest::node`], with this log level and log file in the guest.
     pub(crate) async fn node_with(&self, level: &str, log: &str) -> Node {
-        // Behind a pipe it does not paint its log. Nothing that stays may hold the answer of this command open: its end
-        // is what is waited for.
+        // Behind a pipe the log has no colors. No background process may keep the output of this command open, because
+        // the agent waits for its end.
         let start = format!(
             "RUST_LOG={level} setsid diskplugin node --endpoint=unix:///run/csi/csi.sock --node-id=i-guest \
              --zone=cn-beijing-c > >(exec cat > {log} 2>&1) 2>&1 < /dev/null & echo $! > /run/node.pid"
@@ -92,7 +92,7 @@ impl Guest {
         self.sh(&start).await;
         let endpoint = Endpoint::try_from(format!("http://127.0.0.1:{}", self.csi));
         let endpoint = endpoint.expect("an address");
-        let channel = until("the node plugin is ready", AMPLE, async || {
+        let channel = until("the node plugin is ready", CALL_TIMEOUT, async || {
             let channel = endpoint.connect().await.ok()?;
             let probe = IdentityClient::new(channel.clone()).probe(ProbeRequest {}).await;
             (probe.ok()?.into_inner().ready == Some(true)).then_some(channel)
@@ -105,7 +105,6 @@ impl Guest {
 }
 
 impl Node {
-    /// The volume on this disk.
     pub(crate) fn volume(&self, disk: &Disk, capability: VolumeCapability) -> Volume {
         let id = disk.volume();
         Volume {
@@ -123,7 +122,7 @@ impl Node {
 
 impl Volume {
     pub(crate) async fn stage(&self) -> Result<(), Status> {
-        self.stage_within(AMPLE).await
+        self.stage_within(CALL_TIMEOUT).await
     }
 
     pub(crate) async fn stage_within(&self, time: Duration) -> Result<(), Status> {
@@ -140,7 +139,7 @@ impl Volume {
     }
 
     pub(crate) async fn publish(&self) -> Result<(), Status> {
-        self.publish_within(AMPLE).await
+        self.publish_within(CALL_TIMEOUT).await
     }
 
     pub(crate) async fn publish_within(&self, time: Duration) -> Result<(), Status> {
@@ -163,7 +162,7 @@ impl Volume {
             volume_id: self.id.clone(),
             target_path: self.target.clone(),
         });
-        request.set_timeout(AMPLE);
+        request.set_timeout(CALL_TIMEOUT);
         self.node.client.clone().node_unpublish_volume(request).await.map(drop)
     }
 
@@ -172,21 +171,21 @@ impl Volume {
             volume_id: self.id.clone(),
             staging_target_path: self.staging.clone(),
         });
-        request.set_timeout(AMPLE);
+        request.set_timeout(CALL_TIMEOUT);
         self.node.client.clone().node_unstage_volume(request).await.map(drop)
     }
 
     /// Stages and publishes.
-    pub(crate) async fn come(&self) {
+    pub(crate) async fn mount(&self) {
         let staged = self.stage().await;
         staged.unwrap_or_else(|error| panic!("staging {}: {error}", self.id));
         let published = self.publish().await;
         published.unwrap_or_else(|error| panic!("publishing {}: {error}", self.id));
     }
 
-    /// Stages and publishes as kubelet does, which repeats what fails.
-    pub(crate) async fn come_at_last(&self) {
-        until("the volume is published", AMPLE, async || {
+    /// Stages and publishes with the retries of kubelet.
+    pub(crate) async fn publish_with_retries(&self) {
+        until("the volume is published", CALL_TIMEOUT, async || {
             let staged = self.stage().await;
             staged
                 .inspect_err(|error| eprintln!("staging {}: {error}", self.id))
@@ -200,14 +199,14 @@ impl Volume {
     }
 
     /// Unpublishes and unstages.
-    pub(crate) async fn leave(&self) {
+    pub(crate) async fn unmount(&self) {
         let unpublished = self.unpublish().await;
         unpublished.unwrap_or_else(|error| panic!("unpublishing {}: {error}", self.id));
         let unstaged = self.unstage().await;
         unstaged.unwrap_or_else(|error| panic!("unstaging {}: {error}", self.id));
     }
 
-    /// Grows what is published to this size; the size that it has then.
+    /// Expands the published volume; returns the new size.
     pub(crate) async fn expand(&self, size: u64) -> Result<i64, Status> {
         let mut request = Request::new(NodeExpandVolumeRequest {
             volume_id: self.id.clone(),
@@ -220,13 +219,13 @@ impl Volume {
             volume_capability: Some(self.capability.clone()),
             ..Default::default()
         });
-        request.set_timeout(AMPLE);
-        let answer = self.node.client.clone().node_expand_volume(request).await?;
-        Ok(answer.into_inner().capacity_bytes)
+        request.set_timeout(CALL_TIMEOUT);
+        let response = self.node.client.clone().node_expand_volume(request).await?;
+        Ok(response.into_inner().capacity_bytes)
     }
 
     pub(crate) async fn stats(&self) -> Result<NodeGetVolumeStatsResponse, Status> {
-        self.stats_within(AMPLE).await
+        self.stats_within(CALL_TIMEOUT).await
     }
 
     pub(crate) async fn stats_within(&self, time: Duration) -> Result<NodeGetVolumeStatsResponse, Status> {
@@ -236,13 +235,13 @@ impl Volume {
             staging_target_path: self.staging.clone(),
         });
         request.set_timeout(time);
-        let answer = self.node.client.clone().node_get_volume_stats(request).await?;
-        Ok(answer.into_inner())
+        let response = self.node.client.clone().node_get_volume_stats(request).await?;
+        Ok(response.into_inner())
     }
 
     /// What NodeGetVolumeHealth reports; empty for a healthy volume.
     pub(crate) async fn health(&self) -> Result<Vec<VolumeHealthEntry>, Status> {
-        self.health_within(AMPLE).await
+        self.health_within(CALL_TIMEOUT).await
     }
 
     pub(crate) async fn health_within(&self, time: Duration) -> Result<Vec<VolumeHealthEntry>, Status> {

@@ -11,13 +11,13 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Longer than any command takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a command on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long one waiter reads for all others.
-const TURN: Duration = Duration::from_millis(20);
+/// The time that one waiting caller reads messages for all callers.
+const READ_TIME: Duration = Duration::from_millis(20);
 
-/// A connection. Any number of callers share it.
+/// A connection that any number of callers share.
 #[derive(Debug)]
 pub(crate) struct Qmp {
     next: AtomicU64,
@@ -28,12 +28,12 @@ pub(crate) struct Qmp {
 #[derive(Debug)]
 struct Inbox {
     lines: Lines<BufReader<OwnedReadHalf>>,
-    /// What nobody has asked for yet, in the order in which it came.
+    /// Messages that no caller has received yet, in the order of arrival.
     unread: Vec<Value>,
 }
 
 impl Qmp {
-    /// Connects, where somebody listens, and goes through the greeting.
+    /// Connects if QEMU listens on the socket, and negotiates capabilities.
     pub(crate) async fn connect(socket: &Path) -> Option<Self> {
         use tokio::io::AsyncBufReadExt as _;
         let stream = UnixStream::connect(socket).await.ok()?;
@@ -46,19 +46,19 @@ impl Qmp {
                 unread: Vec::new(),
             }),
         };
-        qmp.take("QEMU's greeting", |message| message.get("QMP").is_some())
+        qmp.receive("QEMU's greeting", |message| message.get("QMP").is_some())
             .await;
         qmp.run("qmp_capabilities", json!({})).await;
         Some(qmp)
     }
 
-    /// A command that must succeed; its answer.
+    /// Runs a command that must succeed; returns its response.
     pub(crate) async fn run(&self, command: &str, arguments: Value) -> Value {
-        let answer = self.try_run(command, arguments.clone()).await;
-        answer.unwrap_or_else(|error| panic!("{command} {arguments}: {error}"))
+        let response = self.try_run(command, arguments.clone()).await;
+        response.unwrap_or_else(|error| panic!("{command} {arguments}: {error}"))
     }
 
-    /// A command; its answer, or what QEMU says against it.
+    /// Runs a command; returns its response or QEMU's error message.
     pub(crate) async fn try_run(&self, command: &str, arguments: Value) -> Result<Value, String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let line = json!({ "execute": command, "arguments": arguments, "id": id });
@@ -68,44 +68,44 @@ impl Qmp {
             .await
             .expect("QEMU reads its commands");
         drop(writer);
-        let mut answer = self.take(command, |message| message["id"] == id).await;
-        match answer.get_mut("return") {
+        let mut response = self.receive(command, |message| message["id"] == id).await;
+        match response.get_mut("return") {
             Some(value) => Ok(value.take()),
-            None => Err(answer["error"]["desc"].to_string()),
+            None => Err(response["error"]["desc"].to_string()),
         }
     }
 
-    /// Waits for an event, which may have come already; its data.
+    /// Waits for an event, which may have arrived already; returns its data.
     pub(crate) async fn event(&self, name: &str, is_it: impl Fn(&Value) -> bool + Send + Sync) -> Value {
         let mut event = self
-            .take(name, |message| message["event"] == name && is_it(&message["data"]))
+            .receive(name, |message| message["event"] == name && is_it(&message["data"]))
             .await;
         event["data"].take()
     }
 
-    /// What an old-fashioned command for people prints.
+    /// The output of a command of the human monitor.
     pub(crate) async fn monitor(&self, line: &str) -> String {
-        let answer = self.run("human-monitor-command", json!({ "command-line": line })).await;
-        answer.as_str().expect("a text").to_owned()
+        let response = self.run("human-monitor-command", json!({ "command-line": line })).await;
+        response.as_str().expect("a string").to_owned()
     }
 
-    /// Takes the first message of this kind. Whoever waits reads for all.
-    async fn take(&self, what: &str, is_it: impl Fn(&Value) -> bool + Send + Sync) -> Value {
-        let end = Instant::now() + PATIENCE;
+    /// Removes the first message of this kind. A waiting caller reads the messages of all callers.
+    async fn receive(&self, what: &str, is_it: impl Fn(&Value) -> bool + Send + Sync) -> Value {
+        let end = Instant::now() + TIMEOUT;
         loop {
             let inbox = timeout_at(end, self.inbox.lock()).await;
-            let mut inbox = inbox.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {what}"));
+            let mut inbox = inbox.unwrap_or_else(|_| panic!("timeout after {TIMEOUT:?}: {what}"));
             if let Some(at) = inbox.unread.iter().position(&is_it) {
                 return inbox.unread.remove(at);
             }
-            if let Ok(line) = timeout(TURN, inbox.lines.next_line()).await {
-                let line = line.expect("QEMU can be read");
+            if let Ok(line) = timeout(READ_TIME, inbox.lines.next_line()).await {
+                let line = line.expect("the socket can be read");
                 let line = line.unwrap_or_else(|| panic!("QEMU ended before {what}"));
-                let message = serde_json::from_str(&line).expect("QEMU speaks JSON");
+                let message = serde_json::from_str(&line).expect("QEMU sends JSON");
                 inbox.unread.push(message);
             }
             drop(inbox);
-            assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
+            assert!(Instant::now() < end, "timeout after {TIMEOUT:?}: {what}");
             tokio::task::yield_now().await;
         }
     }

@@ -1,29 +1,23 @@
-//! What guests are made of: the root from Debian's packages, the program under test, and the state of
-//! a guest that has booted with both. All is kept below the target directory and made anew only when
-//! what it is made of has changed.
+//! The saved state of a guest that has booted with a root from Debian packages and the program under test. It is kept
+//! below the target directory and rebuilt only if its inputs have changed.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::machine::{Begin, Guest, hardware};
+use super::machine::{BOOT_TIMEOUT, Guest, StartFrom, hardware};
 use crate::common::process::Start;
 use crate::common::shell::skip;
 use crate::common::wait::until;
 
-/// Longer than a boot takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// What a guest boots with.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) kernel: PathBuf,
     pub(crate) initrd: PathBuf,
-    /// Parameters of the kernel beside those of every guest.
+    /// Kernel parameters in addition to those of every guest.
     pub(crate) parameters: String,
 }
 
@@ -35,7 +29,7 @@ pub(crate) struct Saved {
 
 static STATE: OnceCell<Result<Saved, String>> = OnceCell::const_new();
 
-/// The state that each test's guest begins with; none, aloud, where guests cannot be.
+/// The state that each test restores; none with a message if guests are not supported.
 pub(crate) async fn state(test: &str) -> Option<Saved> {
     match STATE.get_or_init(make).await {
         Ok(saved) => Some(saved.clone()),
@@ -46,8 +40,8 @@ pub(crate) async fn state(test: &str) -> Option<Saved> {
     }
 }
 
-/// `tests/guest/build` says by this code that guests cannot be had here.
-const CANNOT: i32 = 2;
+/// The exit code of `tests/guest/build` if guests are not supported.
+const UNSUPPORTED: i32 = 2;
 
 async fn make() -> Result<Saved, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest");
@@ -64,17 +58,17 @@ async fn make() -> Result<Saved, String> {
     let built = build.ended().await;
     match built.code {
         Some(0) => {}
-        Some(CANNOT) => return Err(format!("there can be no guest: {}", built.stderr)),
-        _ => panic!("the guest's root cannot be made: {}", built.stderr),
+        Some(UNSUPPORTED) => return Err(format!("guests are not supported: {}", built.stderr)),
+        _ => panic!("building the guest's root failed: {}", built.stderr),
     }
     let home = PathBuf::from(built.stdout.trim_end());
-    // Two test processes at once boot once. The kernel lets go of it at the end.
-    let lock = File::create(home.join("state.lock")).expect("a file of ours");
+    // Parallel test processes share one boot. The kernel releases the lock when the process exits.
+    let lock = File::create(home.join("state.lock")).expect("a file of this test");
     lock.lock().expect("a file can be locked");
     let path = home.join(format!("state-{:016x}", fingerprint(&home, program).await));
     if !path.exists() {
         for old in old_states(&home) {
-            std::fs::remove_file(old).expect("a file of ours");
+            std::fs::remove_file(old).expect("a file of this test");
         }
         boot(&home, program, &path).await;
     }
@@ -90,14 +84,14 @@ fn old_states(home: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(is_state).collect()
 }
 
-/// Of everything that a state depends on.
+/// A hash of all inputs of the state.
 async fn fingerprint(home: &Path, program: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::fs::read(home.join("made-of"))
         .expect("made by the build")
         .hash(&mut hasher);
     let file = std::fs::metadata(program).expect("cargo has built it");
-    (file.len(), file.modified().expect("known on Linux")).hash(&mut hasher);
+    (file.len(), file.modified().expect("available on Linux")).hash(&mut hasher);
     let version = Start::of("qemu-system-x86_64").args(["--version"]).ended().await;
     (version.stdout, hardware()).hash(&mut hasher);
     hasher.finish()
@@ -105,27 +99,37 @@ async fn fingerprint(home: &Path, program: &Path) -> u64 {
 
 /// Boots a guest from the root in this folder.
 pub(super) async fn booted(home: &Path, parameters: &str) -> Guest {
-    let root = Root {
-        kernel: home.join("vmlinuz"),
-        initrd: home.join("initrd.cpio"),
-        parameters: parameters.to_owned(),
-    };
-    let mut guest = Guest::start(Begin::Boot(&root)).await;
-    until("the guest has booted", PATIENCE, async || {
-        guest.check();
-        guest.console().contains("guest: ready").then_some(())
-    })
-    .await;
-    guest.sh("udevadm settle").await;
+    let mut guest = Guest::start(StartFrom::Boot(&Root::new(home, parameters))).await;
+    guest.wait_booted().await;
     guest
+}
+
+impl Root {
+    pub(super) fn new(home: &Path, parameters: &str) -> Self {
+        Self {
+            kernel: home.join("vmlinuz"),
+            initrd: home.join("initrd.cpio"),
+            parameters: parameters.to_owned(),
+        }
+    }
+}
+
+impl Guest {
+    pub(super) async fn wait_booted(&mut self) {
+        until("the guest has booted", BOOT_TIMEOUT, async || {
+            self.check();
+            self.console().contains("guest: ready").then_some(())
+        })
+        .await;
+        self.sh("udevadm settle").await;
+    }
 }
 
 /// Boots a guest and saves it.
 async fn boot(home: &Path, program: &Path, path: &Path) {
     let initrd = home.join("initrd.cpio");
-    let folder = tempfile::tempdir_in(home).expect("a folder of ours");
-    // The kernel unpacks one archive after the other. What debuggers want is left out: it would fill
-    // the guest's memory.
+    let folder = tempfile::tempdir_in(home).expect("a writable directory");
+    // The kernel unpacks concatenated archives. Debug information is stripped to save memory of the guest.
     let script = "set -euo pipefail; mkdir -p \"$1/usr/bin\"; strip -o \"$1/usr/bin/diskplugin\" \"$2\"; \
          cd \"$1\"; { cat \"$3\"; find . -print | cpio --create --format=newc --owner=0:0 --quiet; } > \"$4\"";
     let text = |path: &Path| path.display().to_string();
@@ -134,20 +138,20 @@ async fn boot(home: &Path, program: &Path, path: &Path) {
         .args([folder.path(), program, &home.join("root.cpio"), &initrd].map(text))
         .ended();
     let packed = packed.await;
-    assert_eq!(packed.code, Some(0), "no initrd: {}", packed.stderr);
+    assert_eq!(packed.code, Some(0), "packing the initrd failed: {}", packed.stderr);
     let guest = booted(home, "").await;
     let part = path.with_extension("part");
     guest.qmp.run("stop", json!({})).await;
     let to = json!({ "uri": format!("exec:cat > '{}'", part.display()) });
-    // The default is what a network of long ago could take.
+    // The default bandwidth limit is that of a slow network.
     let fast = json!({ "max-bandwidth": 1u64 << 40 });
     guest.qmp.run("migrate-set-parameters", fast).await;
     guest.qmp.run("migrate", to).await;
-    until("the guest is saved", PATIENCE, async || {
+    until("the guest is saved", BOOT_TIMEOUT, async || {
         let status = guest.qmp.run("query-migrate", json!({})).await;
         assert_ne!(status["status"], "failed", "{status}");
         (status["status"] == "completed").then_some(())
     })
     .await;
-    std::fs::rename(part, path).expect("beside it");
+    std::fs::rename(part, path).expect("the same directory");
 }

@@ -1,17 +1,17 @@
-//! Disks that fail, and disks that answer no more.
+//! Disks that return errors, and disks that hang.
 
 use std::time::Duration;
 
-use crate::disk::{Kind, MIB, Mood};
+use crate::disk::{Fault, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::filesystem;
 
-/// For what must not wait for a disk that hangs, on a busy machine.
-const SOON: Duration = Duration::from_secs(20);
+/// Timeout of calls that must not wait for a hung disk, on a busy machine.
+const PROMPT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
-async fn a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later() {
-    let test = "a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later";
+async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later() {
+    let test = "a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
@@ -19,18 +19,18 @@ async fn a_disk_that_fails_while_it_is_staged_is_not_formatted_and_staged_later(
     let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000001", 64 * MIB).await;
     guest.sh("udevadm settle").await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    attached.be(Mood::Fails).await;
+    attached.set_fault(Fault::Errors).await;
     let error = volume.stage().await.unwrap_err();
-    eprintln!("staging a disk that fails: {error}");
+    eprintln!("staging a failing disk: {error}");
     guest.has_no_mounts().await;
     let bytes = std::fs::read(&attached.disk.image).unwrap();
-    assert!(bytes == vec![0; bytes.len()], "it was written to");
-    attached.be(Mood::Well).await;
-    volume.come().await;
-    volume.leave().await;
+    assert!(bytes == vec![0; bytes.len()], "the disk was written to");
+    attached.set_fault(Fault::None).await;
+    volume.mount().await;
+    volume.unmount().await;
 }
 
-/// Fails while it is mounted: the condition tells it, and once the disk is well all goes on.
+/// The disk fails while it is mounted: the volume health reports that, and the volume works again after the disk does.
 async fn fails_while_mounted(test: &str, fs_type: &str) {
     let Some(guest) = Guest::fresh(test).await else {
         return;
@@ -38,10 +38,10 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem(fs_type));
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     guest.write(&file, "before the failure").await;
-    attached.be(Mood::Fails).await;
+    attached.set_fault(Fault::Errors).await;
     // Only the process that issued a failed write gets its error. The filesystem shuts down when it cannot write its
     // journal. Each round creates new files: ext4 discards a new timestamp of an existing file without an error.
     let wait_for_shutdown = format!(
@@ -50,16 +50,16 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
     );
     guest.sh(&wait_for_shutdown).await;
     if let Err(error) = volume.stats().await {
-        eprintln!("statistics of a disk that fails: {error}");
+        eprintln!("statistics of a failing disk: {error}");
     }
     // A filesystem that has shut down may reject every request.
     match volume.health().await {
         Ok(health) => assert!(!health.is_empty()),
-        Err(error) => eprintln!("health of a disk that fails: {error}"),
+        Err(error) => eprintln!("health of a failing disk: {error}"),
     }
-    attached.be(Mood::Well).await;
+    attached.set_fault(Fault::None).await;
     volume.unpublish().await.unwrap();
-    // What could not be written is lost, and the kernel says so once; so does unstaging.
+    // The kernel reports lost writes once, and so does unstaging.
     if let Err(error) = volume.unstage().await {
         assert!(error.message().contains("cannot flush"), "{error}");
         volume.unstage().await.unwrap();
@@ -82,80 +82,80 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
         }
         volume.context.clear();
     }
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.read(&file).await, "before the failure");
     guest.write(&file, "after the failure").await;
-    volume.leave().await;
+    volume.unmount().await;
     assert_ne!(attached.detach().await.count("after the failure"), 0);
 }
 
 #[tokio::test]
-async fn ext4_on_a_disk_that_fails_is_told_and_repaired_by_staging_again() {
-    let test = "ext4_on_a_disk_that_fails_is_told_and_repaired_by_staging_again";
+async fn ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
+    let test = "ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again";
     fails_while_mounted(test, "ext4").await;
 }
 
 #[tokio::test]
-async fn xfs_on_a_disk_that_fails_is_told_and_repaired_by_staging_again() {
-    let test = "xfs_on_a_disk_that_fails_is_told_and_repaired_by_staging_again";
+async fn xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
+    let test = "xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again";
     fails_while_mounted(test, "xfs").await;
 }
 
 #[tokio::test]
-async fn a_disk_that_hangs_blocks_only_itself() {
-    let Some(guest) = Guest::fresh("a_disk_that_hangs_blocks_only_itself").await else {
+async fn a_hung_disk_blocks_only_its_own_volume() {
+    let Some(guest) = Guest::fresh("a_hung_disk_blocks_only_its_own_volume").await else {
         return;
     };
     let node = guest.node().await;
     let hung = guest.attach_new(Kind::Virtio, "bp1hanging0000000001", 64 * MIB).await;
-    let well = guest.attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB).await;
+    let healthy = guest.attach_new(Kind::Virtio, "bp1healthy0000000001", 64 * MIB).await;
     let blank = guest.attach_new(Kind::Virtio, "bp1hanging0000000002", 64 * MIB).await;
     let stuck = node.volume(&hung.disk, filesystem("ext4"));
-    let other = node.volume(&well.disk, filesystem("ext4"));
-    stuck.come().await;
-    other.come().await;
+    let other = node.volume(&healthy.disk, filesystem("ext4"));
+    stuck.mount().await;
+    other.mount().await;
     let file = format!("{}/file", stuck.target);
-    guest.write(&file, "before it hung").await;
+    guest.write(&file, "before the hang").await;
     guest.sh("udevadm settle").await;
-    hung.be(Mood::Hangs).await;
-    blank.be(Mood::Hangs).await;
-    // A pod that waits for the disk, so that the filesystem waits, too.
+    hung.set_fault(Fault::Hang).await;
+    blank.set_fault(Fault::Hang).await;
+    // Simulates a pod that waits for the disk, which blocks the filesystem too.
     guest.sh(&format!("(for i in $(seq 64); do head -c 65536 /dev/zero; done > {0}/waits; sync {0}/waits; echo > /run/written) > /dev/null 2>&1 &", stuck.target)).await;
     guest
         .sh("until grep -q ' D ' <(cat /proc/[0-9]*/stat 2> /dev/null); do sleep 0.1; done")
         .await;
     let late = node.volume(&blank.disk, filesystem("ext4"));
-    let newcomer = guest.disk(Kind::Virtio, "bp1healthy0000000002", 64 * MIB);
-    let third = node.volume(&newcomer, filesystem("ext4"));
-    let beside = async {
-        let attached = guest.attach(&newcomer).await;
-        third.come().await;
-        other.stats_within(SOON).await.unwrap();
-        assert_eq!(other.health_within(SOON).await.unwrap(), []);
+    let new_disk = guest.disk(Kind::Virtio, "bp1healthy0000000002", 64 * MIB);
+    let third = node.volume(&new_disk, filesystem("ext4"));
+    let others = async {
+        let attached = guest.attach(&new_disk).await;
+        third.mount().await;
+        other.stats_within(PROMPT).await.unwrap();
+        assert_eq!(other.health_within(PROMPT).await.unwrap(), []);
         let path = format!("{}/file", third.target);
-        guest.write(&path, "beside a disk that hangs").await;
-        third.leave().await;
-        assert_ne!(attached.detach().await.count("beside a disk that hangs"), 0);
+        guest.write(&path, "while another disk hangs").await;
+        third.unmount().await;
+        assert_ne!(attached.detach().await.count("while another disk hangs"), 0);
         guest.write(&format!("{}/file", other.target), "neighbour").await;
-        other.leave().await;
-        assert_ne!(well.detach().await.count("neighbour"), 0);
+        other.unmount().await;
+        assert_ne!(healthy.detach().await.count("neighbour"), 0);
     };
     let (stats, health, staged, ()) = tokio::join!(
-        stuck.stats_within(SOON),
-        stuck.health_within(SOON),
+        stuck.stats_within(PROMPT),
+        stuck.health_within(PROMPT),
         late.stage_within(Duration::from_secs(5)),
-        beside
+        others
     );
-    // Both may succeed or fail: they only must not wait for the disk.
-    eprintln!("statistics of a disk that hangs: {stats:?}");
-    eprintln!("health of a disk that hangs: {health:?}");
-    eprintln!("staging a disk that hangs: {}", staged.unwrap_err());
-    hung.be(Mood::Well).await;
-    blank.be(Mood::Well).await;
+    // Both calls may succeed or fail, but must not wait for the disk.
+    eprintln!("statistics of a hung disk: {stats:?}");
+    eprintln!("health of a hung disk: {health:?}");
+    eprintln!("staging a hung disk: {}", staged.unwrap_err());
+    hung.set_fault(Fault::None).await;
+    blank.set_fault(Fault::None).await;
     guest.sh("until [[ -e /run/written ]]; do sleep 0.1; done").await;
-    assert_eq!(guest.read(&file).await, "before it hung");
-    stuck.leave().await;
-    late.come().await;
-    late.leave().await;
+    assert_eq!(guest.read(&file).await, "before the hang");
+    stuck.unmount().await;
+    late.mount().await;
+    late.unmount().await;
     guest.has_no_mounts().await;
 }

@@ -1,4 +1,4 @@
-//! Many disks at once.
+//! Disks that are attached in parallel.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::node::filesystem;
 
 const COUNT: usize = 20;
 
-/// Runs them all at once, and waits for all of them.
+/// Runs the futures concurrently; returns their results.
 async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
@@ -30,15 +30,15 @@ async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> V
 }
 
 #[tokio::test]
-async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
-    let Some(guest) = Guest::fresh("each_of_twenty_disks_attached_at_once_is_the_right_one").await else {
+async fn twenty_disks_attached_in_parallel_are_identified_correctly() {
+    let Some(guest) = Guest::fresh("twenty_disks_attached_in_parallel_are_identified_correctly").await else {
         return;
     };
     let node = guest.node().await;
     let disks: Vec<_> = (0..COUNT)
         .map(|number| {
             let kind = if number % 5 == 4 { Kind::Nvme } else { Kind::Virtio };
-            // The number comes first in the middle and last at the end: no prefix, no order is unique.
+            // Descending and ascending numbers: neither a prefix nor an order identifies a disk.
             guest.disk(
                 kind,
                 &format!("bp1burst{:02}0000000{number:02}x", COUNT - number),
@@ -47,9 +47,9 @@ async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
         })
         .collect();
     let volumes: Vec<_> = disks.iter().map(|disk| node.volume(disk, filesystem("ext4"))).collect();
-    // kubelet does not wait for the last disk before it stages the first.
+    // kubelet stages the first disk before the last one is attached.
     let (attached, ()) = tokio::join!(all(disks.iter().map(|disk| guest.attach(disk))), async {
-        all(volumes.iter().map(|volume| volume.come_at_last())).await;
+        all(volumes.iter().map(|volume| volume.publish_with_retries())).await;
     });
     for volume in &volumes {
         let text = format!("this is the content of {}", volume.id);
@@ -64,7 +64,7 @@ async fn each_of_twenty_disks_attached_at_once_is_the_right_one() {
         .filter(|disk| names.values().any(|serial| *serial == disk.serial));
     let in_order = in_order.map(|disk| disk.serial.as_str()).eq(names.values().copied());
     eprintln!("names in the order of attaching: {in_order}: {names:?}");
-    all(volumes.iter().map(|volume| volume.leave())).await;
+    all(volumes.iter().map(|volume| volume.unmount())).await;
     guest.has_no_mounts().await;
     all(attached.into_iter().map(|attached| attached.detach())).await;
     for disk in &disks {

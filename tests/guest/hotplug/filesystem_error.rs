@@ -15,7 +15,7 @@ async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stag
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1fserror0000000001", 64 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     guest.write(&file, "before the error").await;
     guest
@@ -39,18 +39,18 @@ async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stag
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
     let is_named = error.message().starts_with("REMOUNTED_READ_ONLY");
     assert!(is_named, "{error}");
-    volume.leave().await;
+    volume.unmount().await;
 
     volume.context.insert("fsck".to_owned(), "journal".to_owned());
     let error = volume.stage().await.unwrap_err();
     let is_named = error.message().starts_with("FILESYSTEM_DAMAGED");
     assert!(is_named, "{error}");
     volume.context.clear();
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(volume.health().await.unwrap(), []);
     assert_eq!(guest.read(&file).await, "before the error");
     guest.write(&file, "after the repair").await;
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
     assert_ne!(attached.detach().await.count("after the repair"), 0);
 }

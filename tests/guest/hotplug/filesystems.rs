@@ -8,7 +8,7 @@ use crate::node::filesystem;
 
 const SIZE: u64 = 320 * MIB;
 
-/// The check that must find nothing.
+/// A check that fails if the filesystem has errors.
 fn check(fs_type: &str) -> String {
     let program = match fs_type {
         "ext4" => "e2fsck -fn",
@@ -28,7 +28,7 @@ async fn is_formatted_and_expanded(fs_type: &str) {
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     guest.write(&file, "before the expansion").await;
     let (expanded, ()) = tokio::join!(volume.expand(2 * SIZE), attached.grow(2 * SIZE));
@@ -36,11 +36,11 @@ async fn is_formatted_and_expanded(fs_type: &str) {
     let total = volume.stats().await.unwrap().usage[0].total;
     assert!(u64::try_from(total).unwrap() > SIZE * 3 / 2, "{total}");
     assert_eq!(volume.health().await.unwrap(), []);
-    volume.leave().await;
+    volume.unmount().await;
     guest.sh(&check(fs_type)).await;
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.read(&file).await, "before the expansion");
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
     attached.detach().await;
 }
@@ -60,8 +60,8 @@ async fn btrfs_is_formatted_and_expanded() {
     is_formatted_and_expanded("btrfs").await;
 }
 
-/// A filesystem with this feature, which somebody else created, is staged if the kernel supports it. Else the error
-/// names the log of the kernel, and the disk is unchanged.
+/// A filesystem with this feature, not created by the driver, is staged if the kernel supports it. Otherwise the error
+/// refers to the kernel log, and the disk is unchanged.
 async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
     let test = format!("{fs_type}_with_{feature}");
     let Some(guest) = Guest::fresh(&test).await else {
@@ -72,22 +72,22 @@ async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
     guest.has_device("/dev/vda").await;
     let made = guest.try_sh(mkfs).await;
     if made.code != 0 {
-        eprintln!("these tools do not know {feature}: {}", made.text);
+        eprintln!("these tools do not support {feature}: {}", made.text);
         return;
     }
     let can_mount = "mount /dev/vda /mnt && echo 'from elsewhere' > /mnt/file && umount /mnt";
     let is_supported = guest.try_sh(&format!("mkdir /mnt; {can_mount}")).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     if is_supported.code == 0 {
-        volume.come().await;
+        volume.mount().await;
         let file = format!("{}/file", volume.target);
         assert_eq!(guest.read(&file).await, "from elsewhere");
-        volume.leave().await;
+        volume.unmount().await;
         attached.detach().await;
         return;
     }
     let version = guest.sh("uname -r").await;
-    eprintln!("Linux {version} does not mount {fs_type} with {feature}");
+    eprintln!("Linux {version} cannot mount {fs_type} with {feature}");
     let before = std::fs::read(&attached.disk.image).unwrap();
     let error = volume.stage().await.unwrap_err();
     assert_eq!(error.code(), Code::Internal, "{error}");

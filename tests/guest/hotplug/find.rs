@@ -1,4 +1,4 @@
-//! Which device a disk is.
+//! Resolution of a disk to its device.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tonic::Code;
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
 use crate::machine::Guest;
-use crate::node::{AMPLE, filesystem};
+use crate::node::{CALL_TIMEOUT, filesystem};
 
 const SIZE: u64 = 64 * MIB;
 
-/// Time for what is to be waited for in vain.
-const BRIEF: Duration = Duration::from_secs(2);
+/// Timeout of calls that are expected to time out.
+const SHORT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
-async fn a_disk_that_comes_late_is_waited_for() {
-    let Some(guest) = Guest::fresh("a_disk_that_comes_late_is_waited_for").await else {
+async fn staging_waits_for_a_disk_that_is_attached_late() {
+    let Some(guest) = Guest::fresh("staging_waits_for_a_disk_that_is_attached_late").await else {
         return;
     };
     let node = guest.node().await;
@@ -26,10 +26,10 @@ async fn a_disk_that_comes_late_is_waited_for() {
     ] {
         let disk = guest.disk(kind, serial, SIZE);
         let volume = node.volume(&disk, filesystem("ext4"));
-        volume.stage_within(BRIEF).await.unwrap_err();
-        let told = format!("no device with serial {serial} appeared by the deadline");
-        until("it is told what is missing", AMPLE, async || {
-            guest.log().contains(&told).then_some(())
+        volume.stage_within(SHORT).await.unwrap_err();
+        let message = format!("no device with serial {serial} appeared by the deadline");
+        until("the log names the missing serial", CALL_TIMEOUT, async || {
+            guest.log().contains(&message).then_some(())
         })
         .await;
         let (staged, attached) = tokio::join!(volume.stage(), guest.attach(&disk));
@@ -38,14 +38,14 @@ async fn a_disk_that_comes_late_is_waited_for() {
         guest
             .write(&format!("{}/file", volume.target), &format!("late {serial}"))
             .await;
-        volume.leave().await;
+        volume.unmount().await;
         assert_ne!(attached.detach().await.count(&format!("late {serial}")), 0);
     }
 }
 
 #[tokio::test]
-async fn a_name_that_is_used_again_leads_to_no_other_disk() {
-    let Some(guest) = Guest::fresh("a_name_that_is_used_again_leads_to_no_other_disk").await else {
+async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
+    let Some(guest) = Guest::fresh("a_reused_device_name_does_not_resolve_to_the_wrong_disk").await else {
         return;
     };
     let node = guest.node().await;
@@ -55,34 +55,34 @@ async fn a_name_that_is_used_again_leads_to_no_other_disk() {
         let serial = format!("bp1again0000000000{round:02}");
         let attached = guest.attach_new(Kind::Virtio, &serial, SIZE).await;
         let volume = node.volume(&attached.disk, filesystem("ext4"));
-        volume.come().await;
+        volume.mount().await;
         names.push(guest.sh(name).await);
         let text = format!("content of {serial}");
         let file = format!("{}/file", volume.target);
         assert_ne!(
             guest.try_sh(&format!("test -e {file}")).await.code,
             0,
-            "another disk's file"
+            "the file of another disk"
         );
         guest.write(&file, &text).await;
-        // Every other disk goes as the cloud takes it by force.
+        // Every other disk is detached while it is mounted.
         let disk = if round % 2 == 0 {
-            volume.leave().await;
+            volume.unmount().await;
             attached.detach().await
         } else {
             let disk = attached.detach().await;
-            volume.leave().await;
+            volume.unmount().await;
             disk
         };
-        assert_ne!(disk.count(&text), 0, "it is on another disk");
+        assert_ne!(disk.count(&text), 0, "the content is on another disk");
     }
     names.dedup();
-    assert!(names.len() < 6, "no name was used again: {names:?}");
+    assert!(names.len() < 6, "no name was reused: {names:?}");
 }
 
 #[tokio::test]
-async fn disks_with_one_serial_are_refused_until_one_is_left() {
-    let test = "disks_with_one_serial_are_refused_until_one_is_left";
+async fn disks_with_the_same_serial_are_rejected_until_one_remains() {
+    let test = "disks_with_the_same_serial_are_rejected_until_one_remains";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
@@ -100,23 +100,23 @@ async fn disks_with_one_serial_are_refused_until_one_is_left() {
     }
     let second = second.detach().await;
     let bytes = std::fs::read(&second.image).unwrap();
-    assert!(bytes == vec![0; bytes.len()], "it was written to");
-    volume.come().await;
+    assert!(bytes == vec![0; bytes.len()], "the disk was written to");
+    volume.mount().await;
     guest
-        .write(&format!("{}/file", volume.target), "the one that is left")
+        .write(&format!("{}/file", volume.target), "the remaining disk")
         .await;
-    volume.leave().await;
-    assert_ne!(first.detach().await.count("the one that is left"), 0);
+    volume.unmount().await;
+    assert_ne!(first.detach().await.count("the remaining disk"), 0);
 }
 
 #[tokio::test]
-async fn a_disk_whose_serial_is_cut_or_missing_is_refused_and_not_written_to() {
-    let test = "a_disk_whose_serial_is_cut_or_missing_is_refused_and_not_written_to";
+async fn a_disk_with_a_truncated_or_missing_serial_is_rejected_and_not_written_to() {
+    let test = "a_disk_with_a_truncated_or_missing_serial_is_rejected_and_not_written_to";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
     let node = guest.node().await;
-    for (serial, word) in [
+    for (serial, part) in [
         ("bp1longer0000000000001x", "with serial bp1longer00000000000"),
         ("", "create a new disk from the snapshot"),
     ] {
@@ -127,17 +127,17 @@ async fn a_disk_whose_serial_is_cut_or_missing_is_refused_and_not_written_to() {
             .sh("until [[ -e /sys/block/vda/serial ]]; do sleep 0.1; done; udevadm settle")
             .await;
         // On a busy machine, the guest can respond after the caller's deadline.
-        let mut error = volume.stage_within(BRIEF).await.unwrap_err();
+        let mut error = volume.stage_within(SHORT).await.unwrap_err();
         for _ in 0..10 {
             if error.code() == Code::DeadlineExceeded {
                 break;
             }
-            error = volume.stage_within(5 * BRIEF).await.unwrap_err();
+            error = volume.stage_within(5 * SHORT).await.unwrap_err();
         }
         assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
-        assert!(error.message().contains(word), "{error}");
+        assert!(error.message().contains(part), "{error}");
         let disk = attached.detach().await;
         let bytes = std::fs::read(&disk.image).unwrap();
-        assert!(bytes == vec![0; bytes.len()], "it was written to");
+        assert!(bytes == vec![0; bytes.len()], "the disk was written to");
     }
 }

@@ -1,4 +1,4 @@
-//! Growing while it is used.
+//! Expansion of volumes in use.
 
 use std::future::Future;
 
@@ -8,11 +8,10 @@ use crate::disk::{Attached, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::{Volume, block, filesystem};
 
-/// Files that the load writes, over and over.
+/// Number of files that the load overwrites in turn.
 pub(super) const FILES: u32 = 24;
 
-/// Writes until /run/stop is there. Each file's content follows from the number of its writing, which
-/// is kept elsewhere.
+/// Writes until /run/stop exists. The content of each file depends on the number of the write, which is stored in /run.
 pub(super) fn load(target: &str) -> String {
     format!(
         "rm -f /run/stop /run/load.*; mkdir -p {target}/load
@@ -24,7 +23,7 @@ pub(super) fn load(target: &str) -> String {
     )
 }
 
-/// Compares all that the load has written.
+/// Compares the files with what the load has written.
 pub(super) fn compare(target: &str) -> String {
     format!(
         "for f in {target}/load/*; do
@@ -33,45 +32,45 @@ pub(super) fn compare(target: &str) -> String {
     )
 }
 
-/// Grows it twice while it is written to: the filesystem has the room, and each byte is what it was.
-async fn grows_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
+/// Expands the volume twice during writes: the filesystem grows, and its content is unchanged.
+async fn expands_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000001", sizes[0]).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
-    volume.come().await;
+    volume.mount().await;
     let target = &volume.target;
     guest.sh(&load(target)).await;
     for size in &sizes[1..] {
-        assert_grows(&guest, &volume, *size, grow(&volume, &attached, *size)).await;
+        assert_expands(&guest, &volume, *size, grow(&volume, &attached, *size)).await;
     }
     end_load(&guest, target).await;
-    volume.leave().await;
+    volume.unmount().await;
     let disk = attached.detach().await;
     let attached = guest.attach(&disk).await;
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.sh(&compare(target)).await, FILES.to_string());
-    volume.leave().await;
+    volume.unmount().await;
     attached.detach().await;
 }
 
-/// The cloud makes the disk larger; kubelet's call may come before the guest knows.
+/// The cloud expands the disk; the call of kubelet may arrive before the guest observes the new size.
 async fn grow(volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
     let (grown, ()) = tokio::join!(volume.expand(size), attached.grow(size));
     grown
 }
 
-/// Grows the volume to this size while it is written to: the filesystem grows, and the writes continue in it.
-pub(super) async fn assert_grows(
+/// Expands the volume during writes: the filesystem grows, and the writes continue.
+pub(super) async fn assert_expands(
     guest: &Guest,
     volume: &Volume,
     size: u64,
     grow: impl Future<Output = Result<i64, Status>>,
 ) {
     let before = total(volume).await;
-    let written: u32 = writings(guest).await;
+    let written: u32 = last_write(guest).await;
     assert_eq!(grow.await.unwrap(), i64::try_from(size).unwrap());
     let after = total(volume).await;
     assert!(
@@ -85,7 +84,7 @@ pub(super) async fn assert_grows(
     guest.sh(&enough).await;
 }
 
-/// Ends the writes, and compares what was written.
+/// Stops the load, and compares its files.
 pub(super) async fn end_load(guest: &Guest, target: &str) {
     guest
         .sh("touch /run/stop; until [[ -e /run/load.end ]]; do sleep 0.1; done; cat /run/load.log")
@@ -97,65 +96,65 @@ async fn total(volume: &Volume) -> u64 {
     u64::try_from(volume.stats().await.unwrap().usage[0].total).unwrap()
 }
 
-/// How often the load has written.
-async fn writings(guest: &Guest) -> u32 {
+/// The number of the last write of the load.
+async fn last_write(guest: &Guest) -> u32 {
     let script =
         "until ls /run/load.[0-9]* > /dev/null 2>&1; do sleep 0.1; done; cat /run/load.[0-9]* | sort -n | tail -n 1";
     guest.sh(script).await.parse().unwrap()
 }
 
 #[tokio::test]
-async fn ext4_grows_under_load() {
+async fn ext4_expands_under_load() {
     let sizes = [64 * MIB, 128 * MIB, 512 * MIB];
-    grows_under_load("ext4_grows_under_load", "ext4", sizes).await;
+    expands_under_load("ext4_expands_under_load", "ext4", sizes).await;
 }
 
-/// QEMU tells the guest of no growth on NVMe.
+/// QEMU's NVMe device does not support expansion while it is attached.
 #[tokio::test]
-async fn an_nvme_disk_that_grew_while_it_was_away_is_grown_by_staging() {
-    let test = "an_nvme_disk_that_grew_while_it_was_away_is_grown_by_staging";
+async fn an_nvme_disk_that_grew_while_detached_is_expanded_by_staging() {
+    let test = "an_nvme_disk_that_grew_while_detached_is_expanded_by_staging";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Nvme, "bp1growing0000000003", 64 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
-    guest.write(&file, "before it grew").await;
-    volume.leave().await;
+    guest.write(&file, "before the expansion").await;
+    volume.unmount().await;
     let disk = attached.detach().await;
     disk.grow(128 * MIB);
     let attached = guest.attach(&disk).await;
-    volume.come().await;
-    assert_eq!(guest.read(&file).await, "before it grew");
+    volume.mount().await;
+    assert_eq!(guest.read(&file).await, "before the expansion");
     let total = total(&volume).await;
     assert!(total > 96 * MIB, "{total}");
-    volume.leave().await;
+    volume.unmount().await;
     attached.detach().await;
 }
 
 #[tokio::test]
-async fn xfs_grows_under_load() {
+async fn xfs_expands_under_load() {
     let sizes = [320 * MIB, 512 * MIB, 1024 * MIB];
-    grows_under_load("xfs_grows_under_load", "xfs", sizes).await;
+    expands_under_load("xfs_expands_under_load", "xfs", sizes).await;
 }
 
 #[tokio::test]
-async fn btrfs_grows_under_load() {
+async fn btrfs_expands_under_load() {
     let sizes = [256 * MIB, 384 * MIB, 768 * MIB];
-    grows_under_load("btrfs_grows_under_load", "btrfs", sizes).await;
+    expands_under_load("btrfs_expands_under_load", "btrfs", sizes).await;
 }
 
 #[tokio::test]
-async fn a_raw_block_volume_grows_while_it_is_open() {
-    let Some(guest) = Guest::fresh("a_raw_block_volume_grows_while_it_is_open").await else {
+async fn a_raw_block_volume_expands_while_it_is_open() {
+    let Some(guest) = Guest::fresh("a_raw_block_volume_expands_while_it_is_open").await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1growing0000000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
-    volume.come().await;
+    volume.mount().await;
     guest
         .sh(&format!(
             "sleep 600 > /dev/null 2>&1 <> {} & echo $! > /run/holder",
@@ -170,10 +169,10 @@ async fn a_raw_block_volume_grows_while_it_is_open() {
         volume.target
     );
     guest.sh(&script).await;
-    // Told to end is not yet ended, and until then it holds the device.
+    // The process holds the device until it has ended.
     let end = "pid=$(cat /run/holder); kill $pid
          while [[ -e /proc/$pid/fd/0 ]]; do sleep 0.02; done";
     guest.sh(end).await;
-    volume.leave().await;
+    volume.unmount().await;
     assert_eq!(attached.detach().await.count("beyond"), 1);
 }

@@ -4,21 +4,20 @@
 use tonic::Code;
 
 use crate::common::wait::until;
-use crate::disk::{Attached, Kind, MIB, Mood};
+use crate::disk::{Attached, Fault, Kind, MIB};
 use crate::machine::Guest;
-use crate::node::{AMPLE, Node, filesystem};
+use crate::node::{CALL_TIMEOUT, Node, filesystem};
 
 const SIZE: u64 = 320 * MIB;
 const REPEATED: &str = "mkfs was interrupted on this disk, which was blank before";
 
-/// Kills node plugin and mkfs after mkfs has written a part, which is on the disk afterwards.
+/// Kills the node plugin and mkfs after mkfs has written a part, and flushes that to the disk.
 async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type: &str) {
     let volume = node.volume(&attached.disk, filesystem(fs_type));
-    // Writers wait for the disk as soon as this much is dirty. mkfs.btrfs writes 4 MiB of zeros and then, at once, the
-    // rest.
-    let (dirty, mood) = match fs_type {
-        "btrfs" => (5 << 20, Mood::WritesHang),
-        _ => (64 << 10, Mood::WritesSlowly(1 << 20)),
+    // Writers block when this many bytes are dirty. mkfs.btrfs writes 4 MiB of zeros and then the rest in one go.
+    let (dirty, fault) = match fs_type {
+        "btrfs" => (5 << 20, Fault::WriteHang),
+        _ => (64 << 10, Fault::SlowWrites(1 << 20)),
     };
     let limit = format!(
         "echo {} > /proc/sys/vm/dirty_background_bytes; echo {dirty} > /proc/sys/vm/dirty_bytes",
@@ -26,10 +25,10 @@ async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type:
     );
     guest.has_device("/dev/vda").await;
     guest.sh(&limit).await;
-    attached.be(mood).await;
+    attached.set_fault(fault).await;
     let kill = async {
-        if mood != Mood::WritesHang {
-            until("mkfs has written to the disk", AMPLE, async || {
+        if fault != Fault::WriteHang {
+            until("mkfs has written to the disk", CALL_TIMEOUT, async || {
                 attached.disk.has_content().then_some(())
             })
             .await;
@@ -43,7 +42,7 @@ async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type:
     };
     let (staged, ()) = tokio::join!(volume.stage(), kill);
     staged.unwrap_err();
-    attached.be(Mood::Well).await;
+    attached.set_fault(Fault::None).await;
     let flush = format!(
         "while busybox pidof mkfs.{fs_type} > /dev/null; do sleep 0.05; done; blockdev --flushbufs /dev/vda
          echo 10 > /proc/sys/vm/dirty_background_ratio; echo 20 > /proc/sys/vm/dirty_ratio"
@@ -62,21 +61,21 @@ async fn is_completed(fs_type: &str) {
     interrupt(&guest, &node, &attached, fs_type).await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
-    volume.come().await;
-    until("the log states why mkfs is repeated", AMPLE, async || {
+    volume.mount().await;
+    until("the log states why mkfs is repeated", CALL_TIMEOUT, async || {
         guest.log().contains(REPEATED).then_some(())
     })
     .await;
     let file = format!("{}/file", volume.target);
     guest.write(&file, "after the repeated mkfs").await;
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
     let disk = attached.detach().await;
     assert_ne!(disk.count("after the repeated mkfs"), 0);
     let _attached = guest.attach(&disk).await;
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.read(&file).await, "after the repeated mkfs");
-    volume.leave().await;
+    volume.unmount().await;
 }
 
 #[tokio::test]
@@ -94,7 +93,7 @@ async fn an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage() {
     is_completed("btrfs").await;
 }
 
-/// The disk was away, and another machine may have written what it holds.
+/// Another node may have written to the disk in the meantime.
 #[tokio::test]
 async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
     let test = "an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached";

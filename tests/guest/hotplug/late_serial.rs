@@ -2,7 +2,7 @@
 
 use tonic::{Code, Status};
 
-use crate::disk::{Attached, Kind, MIB, Mood, SHORT_QUEUE};
+use crate::disk::{Attached, Fault, Kind, MIB, SHORT_QUEUE};
 use crate::machine::Guest;
 use crate::node::filesystem;
 
@@ -10,8 +10,8 @@ const SIZE: u64 = 64 * MIB;
 
 /// Fills the queue of the disk, so that it does not report its serial either.
 async fn block_serial(guest: &Guest, attached: &Attached<'_>) {
-    attached.be(Mood::Hangs).await;
-    // Twice the reads that the queue takes; the others wait for room in it.
+    attached.set_fault(Fault::Hang).await;
+    // Twice as many reads as the queue holds; the others block.
     let reads = format!(
         "for block in $(seq {}); do
              dd if=/dev/vda of=/dev/null bs=4096 skip=$((block * 64)) count=1 iflag=direct > /dev/null 2>&1 &
@@ -23,7 +23,7 @@ async fn block_serial(guest: &Guest, attached: &Attached<'_>) {
 }
 
 async fn release_serial(guest: &Guest, attached: &Attached<'_>) {
-    attached.be(Mood::Well).await;
+    attached.set_fault(Fault::None).await;
     guest
         .sh("until [[ $(cat /sys/block/vda/serial) == bp1lateserial0000001 ]]; do sleep 0.05; done")
         .await;
@@ -37,10 +37,10 @@ fn is_unidentified(result: Result<(), Status>) {
     assert!(error.message().contains("/dev/vda"), "{error}");
 }
 
-/// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be taken as absence.
+/// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be treated as absence.
 #[tokio::test]
-async fn a_disk_with_a_late_serial_is_not_taken_as_absent() {
-    let Some(guest) = Guest::fresh("a_disk_with_a_late_serial_is_not_taken_as_absent").await else {
+async fn a_disk_with_a_late_serial_is_not_treated_as_absent() {
+    let Some(guest) = Guest::fresh("a_disk_with_a_late_serial_is_not_treated_as_absent").await else {
         return;
     };
     let node = guest.node().await;
@@ -48,12 +48,12 @@ async fn a_disk_with_a_late_serial_is_not_taken_as_absent() {
         .attach_new(Kind::VirtioShortQueue, "bp1lateserial0000001", SIZE)
         .await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     guest.write(&file, "on the disk").await;
     // Without its record, only the serial identifies the disk.
-    let forget = "kill -9 $(cat /run/node.pid); rm -r /var/lib/diskplugin";
-    guest.sh(forget).await;
+    let remove_record = "kill -9 $(cat /run/node.pid); rm -r /var/lib/diskplugin";
+    guest.sh(remove_record).await;
     block_serial(&guest, &attached).await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
@@ -64,10 +64,10 @@ async fn a_disk_with_a_late_serial_is_not_taken_as_absent() {
     }
     release_serial(&guest, &attached).await;
     assert_eq!(guest.read(&file).await, "on the disk");
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
 
-    // Nothing is mounted at the staging path, but elsewhere, so that the disk must not be detached.
+    // The disk is mounted only outside the staging path, and must not be detached either.
     guest
         .sh("mkdir /mnt; mount /dev/vda /mnt; kill -9 $(cat /run/node.pid)")
         .await;

@@ -1,4 +1,4 @@
-//! What must hold on disks that come and go. Only `make test-all` runs what is below this module, in guests.
+//! Tests on hot-plugged disks, each in a guest. `make test-all` and `make guests` run them.
 
 mod broken;
 mod btrfs;
@@ -9,7 +9,7 @@ mod find;
 mod grow;
 mod interrupted_mkfs;
 mod late_serial;
-mod life;
+mod lifecycle;
 mod nvme;
 mod out_of_memory;
 mod partition;
@@ -20,10 +20,10 @@ mod unplug;
 use crate::machine::Guest;
 
 impl Guest {
-    /// Fails where anything of kubelet's is still mounted.
+    /// Panics if anything is mounted below kubelet's directory.
     async fn has_no_mounts(&self) {
         let left = self.sh("grep kubelet /proc/self/mountinfo || true").await;
-        assert_eq!(left, "", "it is still mounted");
+        assert_eq!(left, "", "still mounted");
     }
 
     /// Waits until a device node exists and udev has finished with it.
@@ -32,7 +32,7 @@ impl Guest {
             .await;
     }
 
-    /// Puts this text into a file, and has it on the disk.
+    /// Writes a text to a file and syncs it.
     async fn write(&self, path: &str, text: &str) {
         self.sh(&format!("echo '{text}' > {path}; sync {path}")).await;
     }

@@ -3,12 +3,12 @@
 
 use tonic::Status;
 
-use super::grow::{FILES, assert_grows, compare, end_load, load};
+use super::grow::{FILES, assert_expands, compare, end_load, load};
 use crate::disk::{Attached, Kind, MIB};
 use crate::machine::Guest;
 use crate::node::{Node, Volume, filesystem};
 
-/// Linux 5.10 takes a serial as a hexadecimal number, and reports its bytes in reverse order.
+/// Linux 5.10 parses a serial as a hexadecimal number, and reports its bytes in reverse order.
 const SERIAL: &str = "1d1d1d1d1d1d1d1d";
 
 const TARGET: &str = "/sys/kernel/config/nvmet";
@@ -36,7 +36,7 @@ fn connect() -> String {
     )
 }
 
-/// Disconnects, and takes the target down.
+/// Disconnects and removes the target.
 const DISCONNECT: &str = "echo 1 > /sys/class/nvme/nvme0/delete_controller
      until [[ ! -e /dev/nvme0n1 ]]; do sleep 0.02; done
      cd /sys/kernel/config/nvmet
@@ -44,7 +44,7 @@ const DISCONNECT: &str = "echo 1 > /sys/class/nvme/nvme0/delete_controller
      echo 0 > subsystems/disk/namespaces/1/enable
      rmdir subsystems/disk/namespaces/1 subsystems/disk ports/1";
 
-/// The cloud makes the disk larger while kubelet calls. The controller announces it with an asynchronous event.
+/// The cloud expands the disk during the call of kubelet. The NVMe controller reports that with an asynchronous event.
 async fn grow(guest: &Guest, volume: &Volume, attached: &Attached<'_>, size: u64) -> Result<i64, Status> {
     let announce = format!(
         "until [[ $(cat /sys/block/vda/size) == {} ]]; do sleep 0.02; done
@@ -58,7 +58,7 @@ async fn grow(guest: &Guest, volume: &Volume, attached: &Attached<'_>, size: u64
     grown
 }
 
-async fn grows_under_load(guest: &Guest, node: &Node, parent: &str, fs_type: &str, [size, larger]: [u64; 2]) {
+async fn expands_under_load(guest: &Guest, node: &Node, parent: &str, fs_type: &str, [size, larger]: [u64; 2]) {
     let attached = guest.attach_new(Kind::Virtio, "bp1backing0000000001", size).await;
     guest.sh("until [[ -b /dev/vda ]]; do sleep 0.02; done").await;
     guest.sh(&connect()).await;
@@ -67,46 +67,46 @@ async fn grows_under_load(guest: &Guest, node: &Node, parent: &str, fs_type: &st
     let mut disk = attached.disk.clone();
     SERIAL.clone_into(&mut disk.serial);
     let volume = node.volume(&disk, filesystem(fs_type));
-    volume.come().await;
+    volume.mount().await;
     let source = format!("findmnt -rno SOURCE -M {}", volume.target);
     assert_eq!(guest.sh(&source).await, "/dev/nvme0n1");
     guest.sh(&load(&volume.target)).await;
-    assert_grows(guest, &volume, larger, grow(guest, &volume, &attached, larger)).await;
+    assert_expands(guest, &volume, larger, grow(guest, &volume, &attached, larger)).await;
     end_load(guest, &volume.target).await;
-    volume.leave().await;
+    volume.unmount().await;
     guest.sh(DISCONNECT).await;
     guest.sh(&connect()).await;
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.sh(&compare(&volume.target)).await, FILES.to_string());
-    volume.leave().await;
+    volume.unmount().await;
     guest.sh(DISCONNECT).await;
     guest.has_no_mounts().await;
     attached.detach().await;
 }
 
-/// Both filesystems, on a disk whose parent in sysfs is this.
-async fn filesystems_grow(guest: &Guest, parent: &str) {
+/// Expands ext4 and xfs on a disk with this parent in sysfs.
+async fn filesystems_expand(guest: &Guest, parent: &str) {
     let node = guest.node().await;
     for (fs_type, sizes) in [("ext4", [64 * MIB, 512 * MIB]), ("xfs", [320 * MIB, 1024 * MIB])] {
         eprintln!("{fs_type}");
-        grows_under_load(guest, &node, parent, fs_type, sizes).await;
+        expands_under_load(guest, &node, parent, fs_type, sizes).await;
     }
 }
 
 #[tokio::test]
-async fn an_nvme_disk_with_multipath_grows_under_load() {
-    let test = "an_nvme_disk_with_multipath_grows_under_load";
+async fn an_nvme_disk_with_multipath_expands_under_load() {
+    let test = "an_nvme_disk_with_multipath_expands_under_load";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
-    filesystems_grow(&guest, "nvme-subsys0").await;
+    filesystems_expand(&guest, "nvme-subsys0").await;
 }
 
 #[tokio::test]
-async fn an_nvme_disk_without_multipath_grows_under_load() {
-    let test = "an_nvme_disk_without_multipath_grows_under_load";
+async fn an_nvme_disk_without_multipath_expands_under_load() {
+    let test = "an_nvme_disk_without_multipath_expands_under_load";
     let Some(guest) = Guest::booted(test, "nvme_core.multipath=N").await else {
         return;
     };
-    filesystems_grow(&guest, "nvme0").await;
+    filesystems_expand(&guest, "nvme0").await;
 }

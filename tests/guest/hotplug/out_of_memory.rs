@@ -9,7 +9,7 @@ use crate::node::filesystem;
 
 const SIZE: u64 = 64 * MIB;
 
-/// Puts the node plugin into a cgroup as that of a container. The memory is only that of new pages.
+/// Moves the node plugin into a cgroup like that of a container. The limit covers only new pages.
 const CONTAINER: &str = "mount -t cgroup2 cgroup2 /sys/fs/cgroup
     echo +memory > /sys/fs/cgroup/cgroup.subtree_control
     mkdir /sys/fs/cgroup/container
@@ -17,7 +17,7 @@ const CONTAINER: &str = "mount -t cgroup2 cgroup2 /sys/fs/cgroup
     echo 1 > /sys/fs/cgroup/container/memory.oom.group
     cat /run/node.pid > /sys/fs/cgroup/container/cgroup.procs";
 
-/// Replaces e2fsck by a program that needs more.
+/// Replaces e2fsck by a program that exceeds the limit.
 const REPLACE: &str = r"printf '%s\n' '#!/bin/bash' 'text=$(head -c 200M /dev/zero | tr \\0 x)' > /tmp/e2fsck
     chmod +x /tmp/e2fsck
     mount --bind /tmp/e2fsck $(readlink -f $(command -v e2fsck))";
@@ -35,8 +35,8 @@ async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1outofmemory000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
-    volume.leave().await;
+    volume.mount().await;
+    volume.unmount().await;
     guest.sh(CONTAINER).await;
     guest.sh(REPLACE).await;
 
@@ -48,7 +48,7 @@ async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
 
     guest.sh(RESTORE).await;
     guest.sh("kill -0 $(cat /run/node.pid)").await;
-    volume.come().await;
-    volume.leave().await;
+    volume.mount().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
 }

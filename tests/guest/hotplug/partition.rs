@@ -1,4 +1,4 @@
-//! A disk from elsewhere whose filesystem is in its only partition.
+//! An imported disk whose filesystem is in its only partition.
 
 use tonic::Code;
 
@@ -36,11 +36,11 @@ async fn is_used_on_request(fs_type: &str) {
     assert!(is_same, "the disk was changed");
 
     volume.context.insert("partition".to_owned(), "1".to_owned());
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     assert_eq!(guest.read(&file).await, "from elsewhere");
     guest.write(&format!("{file}.new"), "from the pod").await;
-    // It is written to during the expansion.
+    // Writes during the expansion.
     let load = format!(
         "(until [[ -e /run/stop ]]; do head -c 100000 /dev/urandom > {0}; sync {0}; done; touch /run/end) > /dev/null 2>&1 &",
         format_args!("{}/load", volume.target)
@@ -58,16 +58,16 @@ async fn is_used_on_request(fs_type: &str) {
         .sh("touch /run/stop; until [[ -e /run/end ]]; do sleep 0.05; done")
         .await;
     assert_eq!(volume.health().await.unwrap(), []);
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
-    // The table is valid, also for the guest that sees the disk for the first time.
+    // The partition table is valid, also after the disk is attached again.
     let disk = attached.detach().await;
     let attached = guest.attach(&disk).await;
-    volume.come().await;
+    volume.mount().await;
     guest.sh("sfdisk --verify /dev/vda").await;
     assert_eq!(guest.read(&file).await, "from elsewhere");
     assert_eq!(guest.read(&format!("{file}.new")).await, "from the pod");
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
     attached.detach().await;
 }

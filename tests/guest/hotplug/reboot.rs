@@ -1,4 +1,4 @@
-//! A node that loses power with staged and published volumes. Kubelet's directories and the driver's records are on a
+//! A node that loses power with staged and published volumes. kubelet's directories and the driver's records are on a
 //! disk; the attached disks have other names after the boot.
 
 use crate::disk::{Disk, Kind, MIB};
@@ -7,7 +7,7 @@ use crate::node::{Node, Volume, block, filesystem};
 
 const SIZE: u64 = 320 * MIB;
 
-/// Mounts the node's own disk; it is the first one that is attached.
+/// Mounts the node's own disk, which must be attached first.
 async fn mount_node_disk(guest: &Guest) {
     guest.has_device("/dev/disk/by-id/virtio-nodedisk").await;
     let mount = "mount /dev/disk/by-id/virtio-nodedisk /var/lib/kubelet
@@ -29,17 +29,17 @@ async fn describe(guest: &Guest, serial: &str) -> (String, String) {
     (name.to_owned(), uuid.to_owned())
 }
 
-/// The kernel names disks in the order in which it finds them.
+/// Waits, because the kernel names disks in the order of discovery.
 async fn attach_and_wait(guest: &Guest, disk: &Disk) {
     guest.attach(disk).await;
     describe(guest, &disk.serial).await;
 }
 
-struct World {
+struct Rebooted {
     guest: Guest,
     disks: Vec<Disk>,
     /// A blank disk without serial that is attached after the power loss.
-    stranger: Disk,
+    unrelated: Disk,
 }
 
 const KINDS: [(&str, Kind, &str); 5] = [
@@ -76,7 +76,7 @@ fn text(volume: &Volume) -> String {
 }
 
 /// Stages and publishes volumes, loses power and boots, with the disks attached in another order.
-async fn rebooted(test: &str) -> Option<World> {
+async fn rebooted(test: &str) -> Option<Rebooted> {
     let mut guest = Guest::fresh(test).await?;
     let node_disk = guest.disk(Kind::Virtio, "nodedisk", 128 * MIB);
     let disks: Vec<Disk> = KINDS
@@ -95,7 +95,7 @@ async fn rebooted(test: &str) -> Option<World> {
     let node = guest.node().await;
     let mut before = Vec::new();
     for (volume, (serial, _, fs_type)) in volumes(&node, &disks).iter().zip(KINDS) {
-        volume.come().await;
+        volume.mount().await;
         let text = text(volume);
         let write = match fs_type {
             "block" => format!("echo '{text}' | dd of={} conv=fsync,notrunc status=none", volume.target),
@@ -110,9 +110,9 @@ async fn rebooted(test: &str) -> Option<World> {
     assert_ne!(guest.sh(boot).await, boot_before);
     guest.attach(&node_disk).await;
     mount_node_disk(&guest).await;
-    // A blank disk without serial has the name of the first volume's disk.
-    let stranger = guest.disk(Kind::Virtio, "", SIZE);
-    guest.attach(&stranger).await;
+    // A blank disk without a serial gets the device name of the first volume's disk.
+    let unrelated = guest.disk(Kind::Virtio, "", SIZE);
+    guest.attach(&unrelated).await;
     guest.sh(SECOND_EXISTS).await;
     for disk in disks.iter().rev() {
         attach_and_wait(&guest, disk).await;
@@ -127,11 +127,15 @@ async fn rebooted(test: &str) -> Option<World> {
     assert!(moved >= 2, "the disks have the same names as before");
     let records = guest.sh("ls -R /var/lib/diskplugin | grep -c bp1reboot").await;
     assert_eq!(records, KINDS.len().to_string());
-    Some(World { guest, disks, stranger })
+    Some(Rebooted {
+        guest,
+        disks,
+        unrelated,
+    })
 }
 
-impl World {
-    /// The volumes hold what they held, and nothing was formatted.
+impl Rebooted {
+    /// Asserts that the volumes have their content, and that nothing was formatted.
     async fn check(&self, volumes: &[Volume]) {
         let Self { guest, .. } = self;
         for (volume, (_, _, fs_type)) in volumes.iter().zip(KINDS) {
@@ -139,7 +143,7 @@ impl World {
             assert_eq!(volume.health().await.unwrap(), []);
         }
         for volume in volumes {
-            volume.leave().await;
+            volume.unmount().await;
         }
         guest.sh("umount /var/lib/diskplugin").await;
         guest
@@ -147,12 +151,12 @@ impl World {
             .await;
         let log = guest.log();
         assert!(!log.contains("create a filesystem"), "{log}");
-        let bytes = std::fs::read(&self.stranger.image).unwrap();
-        assert!(bytes.iter().all(|byte| *byte == 0), "it was written to");
+        let bytes = std::fs::read(&self.unrelated.image).unwrap();
+        assert!(bytes.iter().all(|byte| *byte == 0), "the disk was written to");
     }
 }
 
-/// Kubelet finds the directories of pods that no longer exist.
+/// kubelet cleans up directories of pods that no longer exist.
 #[tokio::test]
 async fn after_a_power_loss_stale_volumes_are_unstaged_and_staged_again() {
     let test = "after_a_power_loss_stale_volumes_are_unstaged_and_staged_again";
@@ -162,11 +166,11 @@ async fn after_a_power_loss_stale_volumes_are_unstaged_and_staged_again() {
     let node = world.guest.node().await;
     let volumes = volumes(&node, &world.disks);
     for volume in &volumes {
-        volume.leave().await;
-        volume.leave().await;
+        volume.unmount().await;
+        volume.unmount().await;
     }
     for volume in &volumes {
-        volume.come().await;
+        volume.mount().await;
     }
     world.check(&volumes).await;
 }
@@ -181,7 +185,7 @@ async fn after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths(
     let node = world.guest.node().await;
     let volumes = volumes(&node, &world.disks);
     for volume in &volumes {
-        volume.come().await;
+        volume.mount().await;
     }
     world.check(&volumes).await;
 }

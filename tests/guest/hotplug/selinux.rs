@@ -36,7 +36,7 @@ fn label(level: &str) -> String {
     format!("system_u:object_r:container_file_t:{level}")
 }
 
-/// The capability with a label for all files, as kubelet writes it.
+/// The capability with a mount label, in kubelet's format.
 fn labeled(mut capability: VolumeCapability, level: &str) -> VolumeCapability {
     if let Some(AccessType::Mount(mount)) = &mut capability.access_type {
         mount.mount_flags = vec![format!("context=\"{}\"", label(level))];
@@ -51,10 +51,10 @@ impl Volume {
         volume
     }
 
-    /// Stages and publishes it, each call twice, and checks that it is mounted only once at each path.
-    async fn come_twice(&self, guest: &Guest) {
-        self.come().await;
-        self.come().await;
+    /// Stages and publishes with repeated calls, and checks that each path is mounted only once.
+    async fn mount_twice(&self, guest: &Guest) {
+        self.mount().await;
+        self.mount().await;
         for path in [&self.staging, &self.target] {
             let count = format!("grep -c ' {path} ' /proc/self/mountinfo");
             assert_eq!(guest.sh(&count).await, "1", "{path}");
@@ -62,7 +62,7 @@ impl Volume {
     }
 }
 
-/// Runs a command as a container of this level.
+/// The command, run with the label of a container of this level.
 fn in_container(level: &str, command: &str) -> String {
     format!(
         "bash -c \"echo -n system_u:system_r:container_t:{level} > /proc/self/attr/exec; exec bash -c '{command}'\""
@@ -79,7 +79,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
         eprintln!("level {requested}");
         let volume = node.volume(&attached.disk, filesystem(fs_type));
         let volume = volume.at_level(requested);
-        volume.come_twice(&guest).await;
+        volume.mount_twice(&guest).await;
         let options = format!("findmnt -rno FS-OPTIONS -M {} | tr -d '\"'", volume.staging);
         let options = guest.sh(&options).await;
         let context = format!("context={}", label(printed));
@@ -88,20 +88,20 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
         guest.sh("kill -9 $(cat /run/node.pid)").await;
         node = guest.node().await;
         let volume = node.volume(&attached.disk, filesystem(fs_type)).at_level(requested);
-        volume.come_twice(&guest).await;
+        volume.mount_twice(&guest).await;
 
         volume.unpublish().await.unwrap();
         let mut reader = volume.clone();
         reader.readonly = true;
-        reader.come_twice(&guest).await;
+        reader.mount_twice(&guest).await;
         let write = format!("echo x > {}/other", reader.target);
         assert_ne!(guest.try_sh(&write).await.code, 0);
-        reader.leave().await;
+        reader.unmount().await;
 
         let reader = node.volume(&attached.disk, read_only(filesystem(fs_type)));
         let reader = reader.at_level(requested);
-        reader.come_twice(&guest).await;
-        reader.leave().await;
+        reader.mount_twice(&guest).await;
+        reader.unmount().await;
         guest.has_no_mounts().await;
     }
     a_container_needs_the_categories(&guest, &node.volume(&attached.disk, filesystem(fs_type))).await;
@@ -110,7 +110,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
 /// The policy is enforced: only a container with the categories of the volume reads it.
 async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
     let volume = volume.at_level("s0:c26,c5");
-    volume.come().await;
+    volume.mount().await;
     let file = format!("{}/file", volume.target);
     let write = in_container("s0:c5,c26", &format!("echo text > {file}"));
     guest.sh(&write).await;
@@ -118,7 +118,7 @@ async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
     assert_eq!(guest.sh(&in_container("s0:c5,c26", &read)).await, "text");
     let denied = guest.try_sh(&in_container("s0:c5,c27", &read)).await;
     assert!(denied.text.contains("Permission denied"), "{}", denied.text);
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
 }
 

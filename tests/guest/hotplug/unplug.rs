@@ -1,4 +1,4 @@
-//! A disk that vanishes while it is in use.
+//! A disk that is removed while it is in use.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::common::failure_table::{FailureRow, Observed};
 use crate::common::wait::until;
 use crate::disk::{Kind, MIB};
 use crate::machine::Guest;
-use crate::node::{AMPLE, block, filesystem};
+use crate::node::{CALL_TIMEOUT, block, filesystem};
 
-/// The disk goes while it is mounted and written to; all is cleaned up; the disk comes again with what
-/// had reached it.
-async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
+/// The disk is removed while it is mounted and written to. The volume can be cleaned up, and after the disk is attached
+/// again it has all synced data.
+async fn is_removed_and_restored(test: &str, kind: Kind, fs_type: &str) {
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
@@ -21,11 +21,11 @@ async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
     let other = guest.attach_new(kind, "bp1remaining00000001", 320 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     let remaining = node.volume(&other.disk, filesystem(fs_type));
-    volume.come().await;
-    remaining.come().await;
+    volume.mount().await;
+    remaining.mount().await;
     let file = format!("{}/file", volume.target);
-    guest.write(&file, "it has reached the disk").await;
-    // Never synced: the kernel has it when the disk goes.
+    guest.write(&file, "synced to the disk").await;
+    // Not synced: still in the page cache when the disk is removed.
     guest.sh(&format!("echo lost > {}/lost", volume.target)).await;
     let disk = attached.detach().await;
     let mut second = volume.clone();
@@ -33,7 +33,7 @@ async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
     let health = volume.health().await.unwrap();
     let stats = volume.stats().await.unwrap();
     // On a busy machine the caller's timeout may pass before the response arrives, and the call continues.
-    let publish = until("the node plugin responds", AMPLE, async || {
+    let publish = until("the node plugin responds", CALL_TIMEOUT, async || {
         let published = second.publish_within(Duration::from_secs(5)).await;
         let is_late = |error: &Status| [Code::Cancelled, Code::Aborted].contains(&error.code());
         (!published.as_ref().is_err_and(is_late)).then_some(published)
@@ -48,71 +48,71 @@ async fn vanishes_and_comes_back(test: &str, kind: Kind, fs_type: &str) {
         health,
         stats,
     });
-    volume.leave().await;
+    volume.unmount().await;
     let left = guest
         .sh(&format!("grep {} /proc/self/mountinfo || true", volume.id))
         .await;
-    assert_eq!(left, "", "it is still mounted");
+    assert_eq!(left, "", "still mounted");
     let attached = guest.attach(&disk).await;
-    volume.come().await;
-    assert_eq!(guest.read(&file).await, "it has reached the disk");
-    guest.write(&file, "it can be written to").await;
+    volume.mount().await;
+    assert_eq!(guest.read(&file).await, "synced to the disk");
+    guest.write(&file, "written after the return").await;
     volume.stats().await.unwrap();
     assert_eq!(volume.health().await.unwrap(), []);
-    // The neighbour has noticed nothing.
+    // The other volume is not affected.
     let path = format!("{}/file", remaining.target);
-    guest.write(&path, "neighbour").await;
-    remaining.leave().await;
-    assert_ne!(other.detach().await.count("neighbour"), 0);
-    volume.leave().await;
+    guest.write(&path, "other volume").await;
+    remaining.unmount().await;
+    assert_ne!(other.detach().await.count("other volume"), 0);
+    volume.unmount().await;
     guest.has_no_mounts().await;
     attached.detach().await;
 }
 
 #[tokio::test]
-async fn ext4_on_a_disk_that_vanished_is_cleaned_up_and_comes_back() {
-    let test = "ext4_on_a_disk_that_vanished_is_cleaned_up_and_comes_back";
-    vanishes_and_comes_back(test, Kind::Virtio, "ext4").await;
+async fn ext4_on_a_removed_disk_is_cleaned_up_and_restored() {
+    let test = "ext4_on_a_removed_disk_is_cleaned_up_and_restored";
+    is_removed_and_restored(test, Kind::Virtio, "ext4").await;
 }
 
 #[tokio::test]
-async fn ext4_on_an_nvme_disk_that_vanished_is_cleaned_up_and_comes_back() {
-    let test = "ext4_on_an_nvme_disk_that_vanished_is_cleaned_up_and_comes_back";
-    vanishes_and_comes_back(test, Kind::Nvme, "ext4").await;
+async fn ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored() {
+    let test = "ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored";
+    is_removed_and_restored(test, Kind::Nvme, "ext4").await;
 }
 
 #[tokio::test]
-async fn xfs_on_a_disk_that_vanished_is_cleaned_up_and_comes_back() {
-    let test = "xfs_on_a_disk_that_vanished_is_cleaned_up_and_comes_back";
-    vanishes_and_comes_back(test, Kind::Virtio, "xfs").await;
+async fn xfs_on_a_removed_disk_is_cleaned_up_and_restored() {
+    let test = "xfs_on_a_removed_disk_is_cleaned_up_and_restored";
+    is_removed_and_restored(test, Kind::Virtio, "xfs").await;
 }
 
 #[tokio::test]
-async fn btrfs_on_a_disk_that_vanished_is_cleaned_up_and_comes_back() {
-    let test = "btrfs_on_a_disk_that_vanished_is_cleaned_up_and_comes_back";
-    vanishes_and_comes_back(test, Kind::Virtio, "btrfs").await;
+async fn btrfs_on_a_removed_disk_is_cleaned_up_and_restored() {
+    let test = "btrfs_on_a_removed_disk_is_cleaned_up_and_restored";
+    is_removed_and_restored(test, Kind::Virtio, "btrfs").await;
 }
 
 #[tokio::test]
-async fn a_raw_block_volume_whose_disk_vanished_is_cleaned_up_and_comes_back() {
-    let test = "a_raw_block_volume_whose_disk_vanished_is_cleaned_up_and_comes_back";
+async fn a_raw_block_volume_on_a_removed_disk_is_cleaned_up_and_restored() {
+    let test = "a_raw_block_volume_on_a_removed_disk_is_cleaned_up_and_restored";
     let Some(guest) = Guest::fresh(test).await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1vanishing00000002", 64 * MIB).await;
     let volume = node.volume(&attached.disk, block());
-    volume.come().await;
+    volume.mount().await;
     let disk = attached.detach().await;
-    // Another disk takes its place, and the number of its device with it.
-    let stranger = guest.attach_new(Kind::Virtio, "bp1stranger000000001", 64 * MIB).await;
-    volume.leave().await;
+    // Another disk gets its slot and its device number.
+    let unrelated = guest.attach_new(Kind::Virtio, "bp1stranger000000001", 64 * MIB).await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
     let attached = guest.attach(&disk).await;
-    volume.come().await;
+    volume.mount().await;
     let script = format!("echo returned | dd of={} conv=fsync,notrunc status=none", volume.target);
     guest.sh(&script).await;
-    volume.leave().await;
+    volume.unmount().await;
     assert_eq!(attached.detach().await.count("returned"), 1);
-    assert_eq!(stranger.detach().await.count("returned"), 0);
+    assert_eq!(unrelated.detach().await.count("returned"), 0);
 }

@@ -1,4 +1,4 @@
-//! A volume's life on a disk that is attached and detached.
+//! The lifecycle of a volume.
 
 use crate::disk::{Kind, MIB};
 use crate::machine::Guest;
@@ -6,7 +6,7 @@ use crate::node::{block, filesystem, read_only};
 
 const SIZE: u64 = 64 * MIB;
 
-/// Twice staged, published, unpublished, unstaged, each call made again; detached in between.
+/// Mounts and unmounts the volume twice with repeated calls; the disk is detached in between.
 async fn content_survives(test: &str, kind: Kind) {
     let Some(guest) = Guest::fresh(test).await else {
         return;
@@ -18,17 +18,17 @@ async fn content_survives(test: &str, kind: Kind) {
     let text = format!("content of {test}");
     for round in 0..2 {
         let attached = guest.attach(&disk).await;
-        volume.come().await;
-        volume.come().await;
+        volume.mount().await;
+        volume.mount().await;
         if round == 0 {
             guest.write(&file, &text).await;
         }
         assert_eq!(guest.read(&file).await, text);
-        volume.leave().await;
-        volume.leave().await;
+        volume.unmount().await;
+        volume.unmount().await;
         guest.has_no_mounts().await;
         attached.detach().await;
-        assert_ne!(disk.count(&text), 0, "it is on another disk");
+        assert_ne!(disk.count(&text), 0, "the content is on another disk");
     }
 }
 
@@ -54,13 +54,13 @@ async fn a_raw_block_volume_is_the_disk_itself() {
     ] {
         let attached = guest.attach_new(kind, serial, SIZE).await;
         let volume = node.volume(&attached.disk, block());
-        volume.come().await;
+        volume.mount().await;
         let script = format!(
             "echo 'raw {serial}' | dd of={} bs=512 seek=9 conv=fsync,notrunc status=none",
             volume.target
         );
         guest.sh(&script).await;
-        volume.leave().await;
+        volume.unmount().await;
         guest.has_no_mounts().await;
         let disk = attached.detach().await;
         let bytes = std::fs::read(&disk.image).unwrap();
@@ -70,17 +70,17 @@ async fn a_raw_block_volume_is_the_disk_itself() {
 }
 
 #[tokio::test]
-async fn what_is_only_read_is_not_changed() {
-    let Some(guest) = Guest::fresh("what_is_only_read_is_not_changed").await else {
+async fn a_read_only_volume_is_not_changed() {
+    let Some(guest) = Guest::fresh("a_read_only_volume_is_not_changed").await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1readonly000000001", SIZE).await;
     let writer = node.volume(&attached.disk, filesystem("ext4"));
-    writer.come().await;
+    writer.mount().await;
     let file = format!("{}/file", writer.target);
     guest.write(&file, "to be read").await;
-    writer.leave().await;
+    writer.unmount().await;
     let disk = attached.detach().await;
     let before = std::fs::read(&disk.image).unwrap();
     for locked in [false, true] {
@@ -91,7 +91,7 @@ async fn what_is_only_read_is_not_changed() {
             };
             let is_block = capability == block();
             let reader = node.volume(&disk, read_only(capability));
-            reader.come().await;
+            reader.mount().await;
             let written = match is_block {
                 true => {
                     let found = format!("grep -aq 'to be read' {}", reader.target);
@@ -104,8 +104,8 @@ async fn what_is_only_read_is_not_changed() {
                     guest.try_sh(&format!("echo x > {}/other", reader.target)).await
                 }
             };
-            assert_ne!(written.code, 0, "it could be written to: {}", written.text);
-            reader.leave().await;
+            assert_ne!(written.code, 0, "the volume is writable: {}", written.text);
+            reader.unmount().await;
             attached.detach().await;
             assert!(std::fs::read(&disk.image).unwrap() == before, "the disk was changed");
         }
@@ -113,20 +113,20 @@ async fn what_is_only_read_is_not_changed() {
 }
 
 #[tokio::test]
-async fn a_killed_node_plugin_goes_on_with_what_is_mounted() {
-    let Some(guest) = Guest::fresh("a_killed_node_plugin_goes_on_with_what_is_mounted").await else {
+async fn a_killed_node_plugin_resumes_with_its_mounts() {
+    let Some(guest) = Guest::fresh("a_killed_node_plugin_resumes_with_its_mounts").await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1killed00000000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
+    volume.mount().await;
     guest.write(&format!("{}/file", volume.target), "before the kill").await;
     guest.sh("kill -9 $(cat /run/node.pid)").await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
-    volume.come().await;
+    volume.mount().await;
     assert_eq!(guest.read(&format!("{}/file", volume.target)).await, "before the kill");
-    volume.leave().await;
+    volume.unmount().await;
     guest.has_no_mounts().await;
 }
