@@ -8,13 +8,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let descriptors = protox::compile(PROTOCOLS, ["proto"])?;
     tonic_prost_build::configure()
-        // An RPC that a role does not serve answers UNIMPLEMENTED by itself.
+        // RPCs that a role does not implement return UNIMPLEMENTED.
         .generate_default_stubs(true)
         // These messages carry secrets, which a derived Debug would print.
         .skip_debug(secret_messages(&descriptors))
         .compile_fds(descriptors)?;
     if links_glibc() && libc_supports_packed_relocations() {
-        // A tenth of the bytes that a position-independent program must read to relocate itself at its start: 600 KiB.
+        // Saves 600 KiB: the relocations of a position-independent program take a tenth of the space.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
     Ok(())
@@ -24,10 +24,9 @@ fn links_glibc() -> bool {
     std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|environment| environment == "gnu")
 }
 
-/// Whether the C library that is linked relocates them: glibc 2.36 and newer. A static program of an older one would
-/// crash, so one that does not report its version counts as old. That of another architecture comes from the same
-/// distribution.
-#[expect(clippy::disallowed_methods, reason = "a build script waits for its commands")]
+/// Whether the linked C library supports them: glibc 2.36 and newer. A static program with an older one would crash, so
+/// an unknown version counts as old. The C library of another architecture comes from the same distribution.
+#[expect(clippy::disallowed_methods, reason = "build scripts are synchronous")]
 fn libc_supports_packed_relocations() -> bool {
     let output = std::process::Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let output = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -40,7 +39,7 @@ fn libc_supports_packed_relocations() -> bool {
     version.is_some_and(|version: (u32, u32)| version >= (2, 36))
 }
 
-/// Messages with a `secrets` field; `tests/layers/wire.rs` holds that these are all that carry `csi_secret`.
+/// Messages with a `secrets` field; `tests/layers/wire.rs` checks that no other message has a `csi_secret` field.
 fn secret_messages(descriptors: &prost_types::FileDescriptorSet) -> Vec<String> {
     let mut paths = Vec::new();
     for file in &descriptors.file {

@@ -135,7 +135,7 @@ fn response() -> Vec<u8> {
     for (name, value) in signed.headers {
         request = request.header(name, value);
     }
-    match cloud.http().answer(&request.body(Vec::new()).expect("a request")) {
+    match cloud.http().respond(&request.body(Vec::new()).expect("a request")) {
         Exchange::Response(response) if response.status == 200 => response.body,
         other => panic!("{other:?}"),
     }

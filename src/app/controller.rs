@@ -91,7 +91,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         }
     }
 
-    // Only the active process knows what was sent to the cloud, so what remembers it is created from here on.
+    // Services that keep requests in memory are created only in the active process.
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
     let (events, nodes) = cluster::start(args.kubernetes, api_server, &driver, &cluster, &disks, &orphans);

@@ -101,14 +101,14 @@ impl Publisher {
     }
 
     async fn publish(&mut self, wanted: BTreeSet<String>, facts: &InstanceTypesConfigMap) -> Result<(), String> {
-        let said = facts.read().await.map_err(|error| error_chain(&error))?;
-        let is_outdated = is_outdated(&said, self.clock.now());
+        let published = facts.read().await.map_err(|error| error_chain(&error))?;
+        let is_outdated = is_outdated(&published, self.clock.now());
         let names = match is_outdated {
             true => wanted
                 .into_iter()
-                .chain(said.document.types().0.keys().cloned())
+                .chain(published.document.types().0.keys().cloned())
                 .collect(),
-            false => self.missing(wanted, said.document.types()),
+            false => self.missing(wanted, published.document.types()),
         };
         if names.is_empty() {
             return Ok(());
@@ -121,11 +121,11 @@ impl Publisher {
         if types.0.is_empty() && now.is_none() {
             return failed;
         }
-        let said = facts.add(&types, now).await.map_err(|error| error_chain(&error))?;
+        let published = facts.add(&types, now).await.map_err(|error| error_chain(&error))?;
         let names: Vec<&str> = types.0.keys().map(String::as_str).collect();
         tracing::info!(
             requested = names.join(","),
-            known = said.document.types().0.len(),
+            known = published.document.types().0.len(),
             "attachment limits of instance types published"
         );
         failed
@@ -204,8 +204,8 @@ fn prune(unknown: &mut BTreeMap<String, Instant>, types: &BTreeSet<String>, inst
 }
 
 /// Whether all limits must be requested again. Times in the future, of a wrong clock, are outdated too.
-fn is_outdated(said: &PublishedLimits, now: Timestamp) -> bool {
-    let age = said.queried_at.map(|queried_at| now.duration_since(queried_at));
+fn is_outdated(published: &PublishedLimits, now: Timestamp) -> bool {
+    let age = published.queried_at.map(|queried_at| now.duration_since(queried_at));
     age.is_none_or(|age| age >= MAX_AGE || age.is_negative())
 }
 

@@ -128,7 +128,7 @@ impl Cluster {
             let status = api_status(status.as_u16(), &text);
             Err(kube::Error::Api(Box::new(status)))
         };
-        ask_optional(step, call).await
+        request_optional(step, call).await
     }
 
     pub(super) fn client(&self) -> Client {
@@ -188,7 +188,7 @@ async fn of_context(
 }
 
 /// The result of a call, with a deadline. Errors name the step, and advise.
-pub(super) async fn ask<T>(step: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
+pub(super) async fn request<T>(step: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, Error> {
     match soon().bound(call).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Error::of(step, Ok(error))),
@@ -196,16 +196,16 @@ pub(super) async fn ask<T>(step: &str, call: impl Future<Output = kube::Result<T
     }
 }
 
-/// As [`ask`]; none if the object does not exist.
-pub(super) async fn ask_optional<T>(
+/// As [`request`]; none if the object does not exist.
+pub(super) async fn request_optional<T>(
     step: &str,
     call: impl Future<Output = kube::Result<T>>,
 ) -> Result<Option<T>, Error> {
-    ask_unless(&[NOT_FOUND], step, call).await
+    request_unless(&[NOT_FOUND], step, call).await
 }
 
-/// As [`ask`]; none if the API server rejects the call with one of these codes.
-pub(super) async fn ask_unless<T>(
+/// As [`request`]; none if the API server rejects the call with one of these codes.
+pub(super) async fn request_unless<T>(
     codes: &[u16],
     step: &str,
     call: impl Future<Output = kube::Result<T>>,
@@ -216,7 +216,7 @@ pub(super) async fn ask_unless<T>(
             outcome => outcome.map(Some),
         }
     };
-    ask(step, call).await
+    request(step, call).await
 }
 
 /// The deadline of one request.

@@ -5,7 +5,7 @@ use k8s_openapi::api::storage::v1::{CSIDriver, StorageClass};
 use kube::Api;
 use kube::api::PostParams;
 
-use super::access::{ask, ask_optional};
+use super::access::{request, request_optional};
 use super::list::list;
 use super::{Cluster, Result};
 use crate::model::DriverName;
@@ -34,7 +34,7 @@ impl Cluster {
     /// If it cannot be read.
     pub async fn csi_driver(&self, driver: &DriverName) -> Result<Option<CsiDriverSpec>> {
         let api: Api<CSIDriver> = Api::all(self.client());
-        let found = ask_optional("read the CSIDriver", api.get(driver.as_str())).await?;
+        let found = request_optional("read the CSIDriver", api.get(driver.as_str())).await?;
         Ok(found.map(|found| CsiDriverSpec {
             attach_required: found.spec.attach_required.unwrap_or(true),
             storage_capacity: found.spec.storage_capacity.unwrap_or(false),
@@ -81,7 +81,7 @@ impl Cluster {
             ..SelfSubjectAccessReview::default()
         };
         let api: Api<SelfSubjectAccessReview> = Api::all(self.client());
-        let created = ask("review the rights", api.create(&PostParams::default(), &review)).await?;
+        let created = request("review the rights", api.create(&PostParams::default(), &review)).await?;
         Ok(created.status.is_some_and(|status| status.allowed))
     }
 }

@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::access::{CONFLICT, NOT_FOUND, ask_optional, ask_unless};
+use super::access::{CONFLICT, NOT_FOUND, request_optional, request_unless};
 use super::{Cluster, Error, Result};
 use crate::base::LogOnce;
 use crate::model::instance_types::{Document, InstanceTypes};
@@ -93,7 +93,7 @@ impl InstanceTypesConfigMap {
             }));
             let params = PatchParams::default();
             let patched = self.api.patch(&self.name, &params, &patch);
-            if ask_unless(&[CONFLICT, NOT_FOUND], &step, patched).await?.is_some() {
+            if request_unless(&[CONFLICT, NOT_FOUND], &step, patched).await?.is_some() {
                 return Ok(updated);
             }
         }
@@ -103,7 +103,7 @@ impl InstanceTypesConfigMap {
     /// The version of the object, and its content.
     async fn get(&self) -> Result<(Option<String>, PublishedLimits)> {
         let step = self.step("read");
-        let found = ask_optional(&step, self.api.get(&self.name)).await?;
+        let found = request_optional(&step, self.api.get(&self.name)).await?;
         let found = found.ok_or(Error::Missing {
             step,
             advice: "run `helm upgrade`, which creates it, or create an empty one",

@@ -7,7 +7,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 
-use super::access::ask;
+use super::access::request;
 use super::follow::{WatchEvent, follow};
 use super::list::list;
 use super::{Cluster, Result};
@@ -32,7 +32,7 @@ const SHUTTING_DOWN: &str = "node is shutting down";
 /// The API server does not respond, or forbids it.
 pub async fn is_leaving(cluster: &Cluster, node: &str) -> Result<bool> {
     let api: Api<Node> = Api::all(cluster.client());
-    let found = ask(&format!("read the Node {node}"), api.get_opt(node)).await?;
+    let found = request(&format!("read the Node {node}"), api.get_opt(node)).await?;
     Ok(found.is_none_or(|node| is_drained(&node)))
 }
 

@@ -108,7 +108,7 @@ impl Nodes {
                 "Nodes",
                 partial_node(cluster),
                 move |node| machine(node, taint.as_deref()),
-                move |seen| note(&sender, seen, |state| &mut state.machines),
+                move |event| note(&sender, event, |state| &mut state.machines),
             ));
         }
         let driver = wanted.driver.clone();
@@ -117,7 +117,7 @@ impl Nodes {
             "CSINodes",
             api,
             move |node| registered(node, &driver),
-            move |seen| note(&sender, flat(seen), |state| &mut state.registered),
+            move |event| note(&sender, with_driver(event), |state| &mut state.registered),
         ));
         Self(receiver)
     }
@@ -230,8 +230,8 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
 }
 
 /// Drops the nodes without the driver.
-fn flat<T>(seen: WatchEvent<Option<T>>) -> WatchEvent<T> {
-    match seen {
+fn with_driver<T>(event: WatchEvent<Option<T>>) -> WatchEvent<T> {
+    match event {
         WatchEvent::All(all) => {
             let all = all.into_iter();
             WatchEvent::All(all.filter_map(|(name, one)| Some((name, one?))).collect())
@@ -244,12 +244,12 @@ fn flat<T>(seen: WatchEvent<Option<T>>) -> WatchEvent<T> {
 /// Applies an event, and notifies subscribers if the state has changed.
 fn note<T: PartialEq>(
     sender: &watch::Sender<State>,
-    seen: WatchEvent<T>,
+    event: WatchEvent<T>,
     part: impl Fn(&mut State) -> &mut Option<BTreeMap<String, T>>,
 ) {
     sender.send_if_modified(|state| {
         let part = part(state);
-        match seen {
+        match event {
             WatchEvent::All(all) => {
                 let all = Some(all.into_iter().collect());
                 std::mem::replace(part, all) != *part
@@ -271,12 +271,12 @@ mod tests {
 
     const KEY: &str = "x/not-ready";
 
-    fn seen_machine(body: serde_json::Value) -> Machine {
+    fn machine_of(body: serde_json::Value) -> Machine {
         let node: PartialNode = serde_json::from_value(body).unwrap();
         machine(&node, Some(KEY))
     }
 
-    fn seen_driven(drivers: &serde_json::Value) -> Option<RegisteredNode> {
+    fn registered_of(drivers: &serde_json::Value) -> Option<RegisteredNode> {
         let body = json!({"metadata": {"name": "n"}, "spec": {"drivers": drivers}});
         let node: CSINode = serde_json::from_value(body).unwrap();
         registered(&node, &DriverName::default())
@@ -286,13 +286,13 @@ mod tests {
         let name = DriverName::default();
         let driver = json!({"name": name.as_str(), "nodeID": id, "topologyKeys": null,
             "allocatable": count.map(|count| json!({"count": count}))});
-        seen_driven(&json!([{"name": "other", "nodeID": "x", "topologyKeys": []}, driver]))
+        registered_of(&json!([{"name": "other", "nodeID": "x", "topologyKeys": []}, driver]))
     }
 
     #[test]
     fn the_type_and_the_taint_of_a_node_are_kept() {
         let node = |labels: serde_json::Value, taints: serde_json::Value| {
-            seen_machine(json!({
+            machine_of(json!({
                 "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u-1", "labels": labels},
                 "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"},
                 "status": {"images": [{"names": ["a"], "sizeBytes": 1}], "conditions": []},
@@ -311,7 +311,7 @@ mod tests {
         let other = node(json!({TYPE_LABEL: "eci"}), json!([{"key": "y", "effect": "NoExecute"}]));
         assert_eq!((other.instance_type, other.tainted), (None, false));
         // An object without any field.
-        let bare = seen_machine(json!({"metadata": {"name": "n"}, "spec": {}}));
+        let bare = machine_of(json!({"metadata": {"name": "n"}, "spec": {}}));
         assert_eq!((bare.instance_type, bare.tainted), (None, false));
     }
 
@@ -321,7 +321,7 @@ mod tests {
         assert!(ours("i-1", Some(0)).unwrap().has_limit);
         assert_eq!(ours("not an id", None), None);
         assert_eq!(
-            seen_driven(&json!([{"name": "other", "nodeID": "i-1", "topologyKeys": []}])),
+            registered_of(&json!([{"name": "other", "nodeID": "i-1", "topologyKeys": []}])),
             None
         );
     }
@@ -330,7 +330,7 @@ mod tests {
     fn categories_of_a_node_are_those_of_its_topology_keys() {
         let driver = json!({"name": DriverName::default().as_str(), "nodeID": "i-1", "topologyKeys": [
             "topology.kubernetes.io/zone", "disk.diskplugin.csi.example/cloud_essd"]});
-        let node = seen_driven(&json!([driver])).unwrap();
+        let node = registered_of(&json!([driver])).unwrap();
         assert_eq!(node.categories, [Category::CloudEssd].into());
         assert!(ours("i-1", None).unwrap().categories.is_empty());
     }
@@ -349,17 +349,17 @@ mod tests {
             instance_type: instance_type.map(str::to_owned),
             tainted: true,
         };
-        let see_machine = |seen| note(&sender, seen, |state| &mut state.machines);
-        let see_driven = |seen| note(&sender, flat(seen), |state| &mut state.registered);
-        see_machine(WatchEvent::All(vec![
+        let apply_machine = |event| note(&sender, event, |state| &mut state.machines);
+        let apply_registered = |event| note(&sender, with_driver(event), |state| &mut state.registered);
+        apply_machine(WatchEvent::All(vec![
             ("a".to_owned(), machine(Some("ecs.x"))),
             ("b".to_owned(), machine(None)),
         ]));
         assert!(news());
-        see_machine(WatchEvent::Applied("a".to_owned(), machine(Some("ecs.x"))));
+        apply_machine(WatchEvent::Applied("a".to_owned(), machine(Some("ecs.x"))));
         assert!(!news());
-        see_driven(WatchEvent::Applied("a".to_owned(), ours("i-a", None)));
-        see_driven(WatchEvent::Applied("b".to_owned(), ours("i-b", Some(3))));
+        apply_registered(WatchEvent::Applied("a".to_owned(), ours("i-a", None)));
+        apply_registered(WatchEvent::Applied("b".to_owned(), ours("i-b", Some(3))));
         assert!(news());
         let known = Nodes(sender.subscribe());
         assert_eq!(known.name_of(&"i-b".parse().unwrap()).as_deref(), Some("b"));
@@ -376,10 +376,10 @@ mod tests {
         );
 
         // The driver is removed from a, and b is deleted, without watch events.
-        see_driven(WatchEvent::Applied("a".to_owned(), None));
-        see_driven(WatchEvent::Deleted("never".to_owned()));
+        apply_registered(WatchEvent::Applied("a".to_owned(), None));
+        apply_registered(WatchEvent::Deleted("never".to_owned()));
         assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
-        see_machine(WatchEvent::All(vec![("a".to_owned(), machine(None))]));
+        apply_machine(WatchEvent::All(vec![("a".to_owned(), machine(None))]));
         assert!(known.types().is_empty() && known.tainted_nodes().is_empty());
     }
 
@@ -400,10 +400,12 @@ mod tests {
             let owner = json!({"apiVersion": "v1", "kind": "Node", "name": "a", "uid": owner});
             let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
             let node: CSINode = serde_json::from_value(body).unwrap();
-            let seen = registered(&node, &DriverName::default());
-            note(&sender, flat(WatchEvent::Applied("a".to_owned(), seen)), |state| {
-                &mut state.registered
-            });
+            let registered = registered(&node, &DriverName::default());
+            note(
+                &sender,
+                with_driver(WatchEvent::Applied("a".to_owned(), registered)),
+                |state| &mut state.registered,
+            );
         };
         see("old");
         assert_eq!(nodes.tainted_nodes(), BTreeSet::new());

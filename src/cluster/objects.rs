@@ -4,7 +4,7 @@ use kube::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::access::ask_optional;
+use super::access::request_optional;
 use super::{Cluster, Result};
 
 /// Objects per page of a list.
@@ -60,5 +60,5 @@ async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
     let request = http::Request::get(path).body(Vec::new());
     let request = request.expect("encoded names are valid in paths");
     let shown = path.split('?').next().unwrap_or(path);
-    ask_optional(&format!("read {shown}"), client.request(request)).await
+    request_optional(&format!("read {shown}"), client.request(request)).await
 }

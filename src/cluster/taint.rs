@@ -12,7 +12,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::access::{CONFLICT, ask_optional, ask_unless};
+use super::access::{CONFLICT, request_optional, request_unless};
 use super::nodes::{Nodes, PartialNode, TaintedNode, partial_node};
 use super::{Cluster, Error, Result};
 use crate::base::error_chain;
@@ -102,7 +102,7 @@ async fn remove(cluster: &Cluster, tainted: &TaintedNode, key: &str) -> Result<b
     let api: Api<PartialNode> = partial_node(cluster);
     let step = format!("remove the taint {key} from Node {name}");
     for _ in 0..MAX_ATTEMPTS {
-        let Some(node) = ask_optional(&step, api.get(name)).await? else {
+        let Some(node) = request_optional(&step, api.get(name)).await? else {
             return Ok(false);
         };
         // A new Node has the name, and the driver is not registered on it yet.
@@ -121,7 +121,7 @@ async fn remove(cluster: &Cluster, tainted: &TaintedNode, key: &str) -> Result<b
         }));
         let params = PatchParams::default();
         let patched = api.patch(name, &params, &patch);
-        if ask_unless(&[CONFLICT], &step, patched).await?.is_some() {
+        if request_unless(&[CONFLICT], &step, patched).await?.is_some() {
             return Ok(true);
         }
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessRe
 use kube::Api;
 use kube::api::PostParams;
 
-use super::access::ask;
+use super::access::request;
 use super::{Cluster, Result};
 
 /// Whether a request is permitted.
@@ -54,7 +54,7 @@ impl TokenReviewer {
         };
         let reviews: Api<TokenReview> = Api::all(self.cluster.client());
         let parameters = PostParams::default();
-        let created = ask("create a TokenReview", reviews.create(&parameters, &review));
+        let created = request("create a TokenReview", reviews.create(&parameters, &review));
         let status = created.await?.status;
         let status = status.filter(|status| status.authenticated == Some(true));
         Ok(status.and_then(|status| status.user))
@@ -78,7 +78,7 @@ impl TokenReviewer {
         let reviews: Api<SubjectAccessReview> = Api::all(self.cluster.client());
         let parameters = PostParams::default();
         let step = "create a SubjectAccessReview";
-        let status = ask(step, reviews.create(&parameters, &review)).await?.status;
+        let status = request(step, reviews.create(&parameters, &review)).await?.status;
         Ok(status.is_some_and(|status| status.allowed))
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use super::access::ask;
+use super::access::request;
 use super::list::{list, list_selected};
 use super::volume_zones::VolumeZones;
 use super::{Cluster, Result};
@@ -102,7 +102,7 @@ impl VolumeHistory {
 async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<VolumeHistory> {
     let step = format!("read the PersistentVolumeClaim {namespace}/{name}");
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), namespace);
-    let Some(claim) = ask(&step, claims.get_opt(name)).await? else {
+    let Some(claim) = request(&step, claims.get_opt(name)).await? else {
         return Ok(VolumeHistory::default());
     };
     // external-provisioner names the volume of a pending claim after its UID.
@@ -113,7 +113,7 @@ async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<Volu
     let bound = match &name_of_volume {
         Some(name) => {
             let step = format!("read the PersistentVolume {name}");
-            ask(&step, volumes.get_opt(name)).await?
+            request(&step, volumes.get_opt(name)).await?
         }
         None => None,
     };
@@ -135,7 +135,7 @@ async fn of_claim(cluster: &Cluster, namespace: &str, name: &str) -> Result<Volu
 async fn of_volume(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<VolumeHistory> {
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
     let step = format!("read the PersistentVolume {volume}");
-    let named = ask(&step, volumes.get_opt(volume)).await?;
+    let named = request(&step, volumes.get_opt(volume)).await?;
     let found = match named {
         Some(found) => Some(found),
         None => {

@@ -26,7 +26,7 @@ pub(super) enum Access {
     /// No bearer token, or an invalid one.
     Unauthenticated,
     Forbidden,
-    /// The API server could not be asked.
+    /// The request to the API server failed.
     Unavailable,
 }
 

@@ -209,7 +209,7 @@ mod tests {
         (release, call)
     }
 
-    async fn ask(path: &str, deadline: Deadline) -> Result<u32> {
+    async fn stat(path: &str, deadline: Deadline) -> Result<u32> {
         blocking(deadline, "stat", Path::new(path), |_| Ok(7)).await
     }
 
@@ -220,12 +220,12 @@ mod tests {
         let error = blocking(Deadline::after(2 * HUNG), "read", Path::new(PATH), call).await;
         assert_eq!(error.unwrap_err().to_string(), "cannot read /hangs: the call timed out");
         for _ in 0..3 {
-            let error = ask(PATH, ample()).await.unwrap_err().to_string();
+            let error = stat(PATH, ample()).await.unwrap_err().to_string();
             assert!(error.starts_with("cannot stat /hangs: an earlier call"), "{error}");
         }
-        assert_eq!(ask("/hangs/not", ample()).await.unwrap(), 7);
+        assert_eq!(stat("/hangs/not", ample()).await.unwrap(), 7);
         drop(release);
-        while ask(PATH, ample()).await.is_err() {
+        while stat(PATH, ample()).await.is_err() {
             tokio::task::yield_now().await;
         }
         // Until the threads of the calls have ended.
@@ -241,7 +241,7 @@ mod tests {
         let (release, call) = stuck();
         let dropped = blocking(ample(), "read", Path::new(PATH), call);
         assert!(Deadline::after(2 * HUNG).bound(dropped).await.is_err());
-        assert!(matches!(ask(PATH, ample()).await, Err(HostError::StillRunning { .. })));
+        assert!(matches!(stat(PATH, ample()).await, Err(HostError::StillRunning { .. })));
         drop(release);
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let (release, call) = stuck();
         let left = blocking(ample(), "read", Path::new(PATH), call);
         assert!(Deadline::after(HUNG / 10).bound(left).await.is_err());
-        let (next, ()) = tokio::join!(ask(PATH, ample()), async { drop(release) });
+        let (next, ()) = tokio::join!(stat(PATH, ample()), async { drop(release) });
         assert_eq!(next.unwrap(), 7);
     }
 
@@ -278,10 +278,10 @@ mod tests {
         let (release, call) = stuck();
         let first = blocking(ample(), "read", Path::new(PATH), call);
         let second = async {
-            let early = ask(PATH, brief()).await;
+            let early = stat(PATH, brief()).await;
             assert!(matches!(early, Err(HostError::TimedOut { .. })), "{early:?}");
             drop(release);
-            ask(PATH, ample()).await
+            stat(PATH, ample()).await
         };
         let (first, second) = tokio::join!(first, second);
         assert_eq!((first.unwrap(), second.unwrap()), (1, 7));

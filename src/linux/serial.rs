@@ -92,9 +92,9 @@ impl Serials {
         join_all(devices.into_iter().map(async |name| {
             let dir = block.join(&name);
             let path = dir.join("serial");
-            let (serials, device, asked) = (self.clone(), name.clone(), Instant::now());
+            let (serials, device, requested) = (self.clone(), name.clone(), Instant::now());
             let deadline = deadline.at_most(TIMEOUT);
-            let read = blocking(deadline, "read", &path, move |_| serials.read(&dir, &device, asked));
+            let read = blocking(deadline, "read", &path, move |_| serials.read(&dir, &device, requested));
             let read = read.await;
             if let Err(HostError::TimedOut { .. }) = read {
                 tracing::warn!(device = name, "the disk does not report its serial");
@@ -103,10 +103,10 @@ impl Serials {
         .await;
     }
 
-    /// Reads the serial of the device in this directory of sysfs, unless another call has done so since `asked`.
-    fn read(&self, dir: &Path, name: &str, asked: Instant) -> Result<()> {
+    /// Reads the serial of the device in this directory of sysfs, unless another call has done so since `requested`.
+    fn read(&self, dir: &Path, name: &str, requested: Instant) -> Result<()> {
         let sequence = DeviceSequence::read(dir, name)?;
-        let is_new = |last: &LastRead| last.at >= asked && last.sequence == sequence;
+        let is_new = |last: &LastRead| last.at >= requested && last.sequence == sequence;
         if self.lock().get(name).is_some_and(is_new) {
             return Ok(());
         }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// Reads what is unknown, and returns the state of vdb.
-    async fn ask(serials: &Serials, block: &Path, sequence: u64) -> SerialState {
+    async fn refreshed_state(serials: &Serials, block: &Path, sequence: u64) -> SerialState {
         let deadline = Deadline::after(Duration::from_secs(60));
         let unknown = serials.unknown(block, None).unwrap();
         serials.read_all(deadline, block, unknown).await;
@@ -221,11 +221,11 @@ mod tests {
             file(&block.join("vdb/diskseq"), sequence);
             file(&block.join("vdb/serial"), text);
             let sequence = sequence.parse().unwrap();
-            assert_eq!(ask(&serials, block, sequence).await, reported);
+            assert_eq!(refreshed_state(&serials, block, sequence).await, reported);
         }
-        assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+        assert_eq!(refreshed_state(&serials, block, 7).await, SerialState::Pending);
         fs::remove_dir_all(block.join("vdb")).unwrap();
-        assert_eq!(ask(&serials, block, 8).await, SerialState::Pending);
+        assert_eq!(refreshed_state(&serials, block, 8).await, SerialState::Pending);
     }
 
     #[tokio::test]
@@ -238,10 +238,10 @@ mod tests {
         // Opening it blocks until a writer opens it.
         let fifo = block.join("vdb/serial");
         mkfifo(&fifo, Mode::S_IRWXU).unwrap();
-        assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+        assert_eq!(refreshed_state(&serials, block, 7).await, SerialState::Pending);
         for _ in 0..20 {
             let start = Instant::now();
-            assert_eq!(ask(&serials, block, 7).await, SerialState::Pending);
+            assert_eq!(refreshed_state(&serials, block, 7).await, SerialState::Pending);
             if start.elapsed() < TIMEOUT {
                 break;
             }

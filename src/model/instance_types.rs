@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(more.skipped(), [expected]);
     }
 
-    fn takes_of(disk_quantity: u32, categories: &[&str]) -> AttachLimits {
+    fn limits_of(disk_quantity: u32, categories: &[&str]) -> AttachLimits {
         let categories = categories.iter().map(|name| name.parse().unwrap());
         AttachLimits {
             disk_quantity,
@@ -303,14 +303,14 @@ mod tests {
     #[test]
     fn new_types_are_added_and_none_is_removed() {
         let there = types(&[
-            ("ecs.a", takes_of(9, &["cloud_essd"])),
-            ("ecs.b", takes_of(9, &["cloud_essd"])),
+            ("ecs.a", limits_of(9, &["cloud_essd"])),
+            ("ecs.b", limits_of(9, &["cloud_essd"])),
         ]);
-        let new = types(&[("ecs.b", takes_of(17, &[])), ("ecs.c", takes_of(5, &["cloud_auto"]))]);
+        let new = types(&[("ecs.b", limits_of(17, &[])), ("ecs.c", limits_of(5, &["cloud_auto"]))]);
         let wanted = types(&[
-            ("ecs.a", takes_of(9, &["cloud_essd"])),
-            ("ecs.b", takes_of(17, &["cloud_essd"])),
-            ("ecs.c", takes_of(5, &["cloud_auto"])),
+            ("ecs.a", limits_of(9, &["cloud_essd"])),
+            ("ecs.b", limits_of(17, &["cloud_essd"])),
+            ("ecs.c", limits_of(5, &["cloud_auto"])),
         ]);
         let merged = Document::default().with(&there).with(&new);
         assert_eq!(*merged.types(), wanted);
@@ -324,7 +324,7 @@ mod tests {
             "ecs.a": {"diskQuantity": 9, "slots": 3, "categories": ["cloud_next", "cloud_essd"]},
             "ecs.b": {"quantity": 4}}}"#;
         let document = Document::read(text).unwrap();
-        let new = types(&[("ecs.a", takes_of(17, &["cloud_auto"]))]);
+        let new = types(&[("ecs.a", limits_of(17, &["cloud_auto"]))]);
         let written: Value = serde_json::from_str(&document.with(&new).text()).unwrap();
         let wanted: Value = serde_json::from_str(
             r#"{"format": 2, "instanceTypes": {

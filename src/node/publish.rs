@@ -39,9 +39,9 @@ impl Publisher {
             self.observer.resolve_path(path, call).await?;
         }
         let device = self.finder.wait_for_device(call.volume, deadline);
-        let seen = self.observe(&request, device.await?, call).await?;
-        let steps = plan::publish(&request, &seen).map_err(call.refused())?;
-        self.runner.run(call, &seen.device, &steps, None).await
+        let observed = self.observe(&request, device.await?, call).await?;
+        let steps = plan::publish(&request, &observed).map_err(call.refused())?;
+        self.runner.run(call, &observed.device, &steps, None).await
     }
 
     async fn observe(

@@ -112,8 +112,8 @@ impl Stager {
     ) -> Result<Prepared> {
         let removed = self.remove_dead_mounts(request, disk, call, deadline);
         removed.await?;
-        let (seen, blank) = self.observe(request, disk, call, deadline).await?;
-        let steps = plan::stage(request, &seen).map_err(call.refused())?;
+        let (observed, blank) = self.observe(request, disk, call, deadline).await?;
+        let steps = plan::stage(request, &observed).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
         let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
         if steps.iter().any(is_mount)
@@ -127,8 +127,8 @@ impl Stager {
             self.staged.put(call, disk, fsck).await?;
         }
         Ok(Prepared {
-            tool: self.tool_kind(call, &seen.device, &steps).await?,
-            device: seen.device,
+            tool: self.tool_kind(call, &observed.device, &steps).await?,
+            device: observed.device,
             steps,
             blank,
         })
@@ -209,7 +209,7 @@ impl Stager {
         let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
         let capabilities = call.wrap(self.host.capabilities(quick())).await?;
         let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
-        let seen = StageObservation {
+        let observed = StageObservation {
             rejects_writes,
             ext_grows_mounted: capabilities.has(Capability::SysResource),
             partition_grows: device.partition_of.is_some() && plan::partition_grows(disk),
@@ -220,7 +220,7 @@ impl Stager {
             format_record,
             mounted_size,
         };
-        Ok((seen, blank))
+        Ok((observed, blank))
     }
 
     /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could

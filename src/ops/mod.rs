@@ -1,5 +1,5 @@
 //! The commands of operators, one folder each: its flags, what it reads, what it concludes, and the text. They change
-//! something only if asked to.
+//! something only if a flag requests it.
 
 pub mod bundle;
 mod cloud;

@@ -18,7 +18,7 @@ use super::world::World;
 const DEFAULT_GROUP: &str = "rg-default";
 
 /// A validated request, apart from the checks against the state.
-struct Order {
+struct CreateRequest {
     zone: String,
     category: String,
     level: Option<String>,
@@ -42,20 +42,20 @@ pub(crate) fn create_disk(world: &mut World, params: &Params, fails_later: bool)
 }
 
 fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {
-    let mut order = order(params)?;
+    let mut request = request(params)?;
     let disk_name = params.get("DiskName").unwrap_or_default().to_owned();
     name::check(&disk_name, "InvalidDiskName.Malformed")?;
     let tags = params.tags()?;
     tag::check_count(&tags)?;
-    check_zone_and_stock(world, params, &order)?;
-    let key = order.kms_key.take();
-    (order.encrypted, order.kms_key) = encryption::encryption(&world.config.keys, order.encrypted, key)?;
-    let size = resolve_size(world, params, &order)?;
-    check_performance(&order, size)?;
+    check_zone_and_stock(world, params, &request)?;
+    let key = request.kms_key.take();
+    (request.encrypted, request.kms_key) = encryption::encryption(&world.config.keys, request.encrypted, key)?;
+    let size = resolve_size(world, params, &request)?;
+    check_performance(&request, size)?;
     world
         .config
         .limits
-        .check(&world.disks, &order.zone, &order.category, size)?;
+        .check(&world.disks, &request.zone, &request.category, size)?;
 
     let serial = world.rng.body();
     let id = format!("d-{serial}");
@@ -69,20 +69,20 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
             serial,
             name: disk_name,
             description: params.get("Description").unwrap_or_default().to_owned(),
-            zone: order.zone,
-            category: order.category,
-            level: order.level,
+            zone: request.zone,
+            category: request.category,
+            level: request.level,
             size,
             phase: Phase::Creating,
             attachments: Vec::new(),
-            multi_attach: order.multi_attach,
+            multi_attach: request.multi_attach,
             system: false,
             portable: true,
             snapshot,
-            encrypted: order.encrypted,
-            kms_key: order.kms_key,
-            provisioned_iops: order.provisioned_iops,
-            bursting: order.bursting,
+            encrypted: request.encrypted,
+            kms_key: request.kms_key,
+            provisioned_iops: request.provisioned_iops,
+            bursting: request.bursting,
             // Every resource is in a group, by default in this one.
             resource_group: Some(params.get("ResourceGroupId").unwrap_or(DEFAULT_GROUP).to_owned()),
             delete_with_instance: false,
@@ -115,40 +115,40 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
     Ok(ApiResponse::Disk(id))
 }
 
-fn check_zone_and_stock(world: &mut World, params: &Params, order: &Order) -> Result<(), ApiError> {
+fn check_zone_and_stock(world: &mut World, params: &Params, request: &CreateRequest) -> Result<(), ApiError> {
     if params.get("RegionId") != Some(world.region.as_str()) {
         return Err(ApiError::new(404, "InvalidRegionId.NotFound"));
     }
-    let regional = order.zone.is_empty();
-    if !regional && !world.zones.contains(&order.zone) {
+    let regional = request.zone.is_empty();
+    if !regional && !world.zones.contains(&request.zone) {
         return Err(ApiError::new(404, "InvalidZoneId.NotFound"));
     }
-    if !regional && stock::is_out_of_stock(&world.config.out_of_stock, &order.zone, None) {
+    if !regional && stock::is_out_of_stock(&world.config.out_of_stock, &request.zone, None) {
         return Err(world.documented_error(&[(403, "Zone.NotOnSale"), (403, "OperationDenied.NoStock")]));
     }
-    let place = stock::place(&order.zone);
-    if stock::is_out_of_stock(&world.config.out_of_stock, place, Some(&order.category)) {
+    let place = stock::place(&request.zone);
+    if stock::is_out_of_stock(&world.config.out_of_stock, place, Some(&request.category)) {
         return Err(world.documented_error(&[
             (400, "InvalidDataDiskCategory.NotSupported"),
             (403, "InvalidDataDiskCategory.ValueNotSupported"),
             (403, "OperationDenied.NoStock"),
         ]));
     }
-    if order.level.is_some() && stock::is_out_of_stock(&world.config.out_of_stock, place, order.level.as_deref()) {
+    if request.level.is_some() && stock::is_out_of_stock(&world.config.out_of_stock, place, request.level.as_deref()) {
         let code = "InvalidPerformanceLevel.ValueNotSupported";
         return Err(ApiError::new(400, code));
     }
-    if order.multi_attach && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH)) {
+    if request.multi_attach && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH)) {
         let code = "OperationDenied.ZoneNotSupportMultiAttachDisk";
         return Err(ApiError::new(403, code));
     }
     Ok(())
 }
 
-fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32, ApiError> {
+fn resolve_size(world: &mut World, params: &Params, request: &CreateRequest) -> Result<u32, ApiError> {
     let source = match params.get("SnapshotId") {
         None => None,
-        Some(_) if size::is_ephemeral(&order.category) => {
+        Some(_) if size::is_ephemeral(&request.category) => {
             let code = "InvalidOperation.CreateFromSnapshotUnsupported";
             return Err(ApiError::new(403, code));
         }
@@ -158,13 +158,13 @@ fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32
             if !row.available() || world.config.holds.archived.iter().any(|held| held == id) {
                 return Err(ApiError::new(403, "InvalidSnapshotId.NotReady"));
             }
-            if row.encrypted && !order.encrypted {
+            if row.encrypted && !request.encrypted {
                 return Err(ApiError::new(403, "InvalidEncrypted.NotMatchSnapshot"));
             }
             Some(row.size)
         }
     };
-    let size = match (order.size, source) {
+    let size = match (request.size, source) {
         (None, None) => return Err(ApiError::missing("Size")),
         (None, Some(source)) => source,
         (Some(size), Some(source)) if size < source => {
@@ -172,14 +172,14 @@ fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32
         }
         (Some(size), _) => size,
     };
-    let level = order.level.as_deref();
-    let allowed = size::sizes(&order.category, level).unwrap_or(0..=0);
+    let level = request.level.as_deref();
+    let allowed = size::sizes(&request.category, level).unwrap_or(0..=0);
     if allowed.contains(&size) {
         return Ok(size);
     }
     // In range for the category, but not for the level.
-    let anyhow = size::sizes(&order.category, Some("PL0")).unwrap_or(0..=0);
-    if order.category == "cloud_essd" && anyhow.contains(&size) && level != Some("PL1") {
+    let anyhow = size::sizes(&request.category, Some("PL0")).unwrap_or(0..=0);
+    if request.category == "cloud_essd" && anyhow.contains(&size) && level != Some("PL1") {
         return Err(ApiError::new(403, "OperationDenied.PerformanceLevelNotMatch"));
     }
     Err(world.documented_error(&[
@@ -190,17 +190,17 @@ fn resolve_size(world: &mut World, params: &Params, order: &Order) -> Result<u32
 }
 
 /// Checks the fields that depend on the size, which may be the snapshot's.
-fn check_performance(order: &Order, size: u32) -> Result<(), ApiError> {
-    if order.provisioned_iops > u64::from(size::max_provisioned_iops(size)) {
+fn check_performance(request: &CreateRequest, size: u32) -> Result<(), ApiError> {
+    if request.provisioned_iops > u64::from(size::max_provisioned_iops(size)) {
         return Err(ApiError::new(400, "InvalidProvisionedIops.LimitExceed"));
     }
-    if order.bursting && size <= 3 {
+    if request.bursting && size <= 3 {
         return Err(ApiError::new(400, "InvalidBurstingEnabled.DiskSizeTooSmall"));
     }
     Ok(())
 }
 
-fn order(params: &Params) -> Result<Order, ApiError> {
+fn request(params: &Params) -> Result<CreateRequest, ApiError> {
     let category = params.get("DiskCategory").unwrap_or("cloud").to_owned();
     let zone = match params.get("ZoneId") {
         None if category == size::REGIONAL => String::new(),
@@ -251,7 +251,7 @@ fn order(params: &Params) -> Result<Order, ApiError> {
     if kms_key.is_some() && !encrypted {
         return Err(ApiError::new(400, "InvalidEncrypted.NotMatchKmsKeyId"));
     }
-    Ok(Order {
+    Ok(CreateRequest {
         zone,
         category,
         level,

@@ -104,7 +104,7 @@ pub(crate) fn serve(world: &mut World, now: Timestamp, call: &ApiCall, admission
         None => {
             response_fault = injected.response_fault;
             world.tokens.repeated = false;
-            let reply = match hidden::refusal(world, call) {
+            let reply = match hidden::not_found(world, call) {
                 Some(error) => Err(error),
                 None => act(world, call, injected.fails_later),
             };

@@ -27,7 +27,7 @@ fn is_hidden(world: &World, id: &str) -> bool {
 }
 
 /// The error of an action on a hidden resource.
-pub(super) fn refusal(world: &World, call: &ApiCall) -> Option<ApiError> {
+pub(super) fn not_found(world: &World, call: &ApiCall) -> Option<ApiError> {
     if call.action.is_list() {
         return None;
     }

@@ -46,7 +46,7 @@ impl Responder {
         *whole.method_mut() = request.method.clone();
         *whole.uri_mut() = request.url.as_str().parse().expect("a URL is a URI");
         *whole.headers_mut() = request.headers.clone();
-        self.http.answer(&whole)
+        self.http.respond(&whole)
     }
 
     fn decided(&self) -> MutexGuard<'_, Option<Exchange>> {

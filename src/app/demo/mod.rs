@@ -8,9 +8,9 @@ mod clean;
 mod client;
 mod controller;
 mod data;
-mod life;
 mod node;
 mod show;
+mod steps;
 mod world;
 
 use show::{Show, print_line};
@@ -69,11 +69,11 @@ async fn run_steps(world: &mut World, args: &cli::Demo, root: bool) -> anyhow::R
         None => crate::model::Filesystem::default(),
     };
     show.print_header()?;
-    let life = life::Life::new(world, filesystem).await?;
+    let steps = steps::Steps::new(world, filesystem).await?;
     if root {
-        life.run_all(&mut show, args.keep).await?;
+        steps.run_all(&mut show, args.keep).await?;
     } else {
-        life.run_cloud_steps(&mut show).await?;
+        steps.run_cloud_steps(&mut show).await?;
     }
     show.print_summary(&world.fake()?)
 }

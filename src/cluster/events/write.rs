@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::event::{Claim, ClusterEvent};
 use crate::base::error_chain;
-use crate::cluster::access::ask;
+use crate::cluster::access::request;
 use crate::cluster::error::is_gone;
 use crate::cluster::nodes::Nodes;
 use crate::cluster::{Cluster, Result};
@@ -116,7 +116,7 @@ async fn publish(recorder: &Recorder, event: &Event, regarding: &ObjectReference
             outcome => outcome.map(|()| Written::There),
         }
     };
-    ask("write an event", call).await
+    request("write an event", call).await
 }
 
 /// The note without the parts that differ in repeats: request IDs, attempts and durations.

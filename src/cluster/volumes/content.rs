@@ -5,7 +5,7 @@ use kube::api::{ApiResource, DynamicObject};
 use serde_json::Value;
 
 use super::object::{Content, ContentKind};
-use crate::cluster::access::ask;
+use crate::cluster::access::request;
 use crate::cluster::list::list;
 use crate::cluster::{Cluster, Error, Result};
 
@@ -95,14 +95,14 @@ pub(super) async fn installed(cluster: &Cluster) -> Result<Vec<&'static str>> {
 /// 404 would not distinguish a CRD that is not installed from a wrong URL.
 async fn served(cluster: &Cluster, crd: &Crd) -> Result<Served> {
     let client = cluster.client();
-    let groups = ask("list the API groups", client.list_api_groups()).await?;
+    let groups = request("list the API groups", client.list_api_groups()).await?;
     let mut groups = groups.groups.into_iter();
     let Some(group) = groups.find(|group| group.name == crd.group) else {
         return Ok(Served::NoGroup);
     };
     for version in group.preferred_version.into_iter().chain(group.versions) {
         let resources = client.list_api_group_resources(&version.group_version);
-        let resources = ask("list the API groups", resources).await?;
+        let resources = request("list the API groups", resources).await?;
         if resources.resources.iter().any(|one| one.name == crd.plural) {
             return Ok(Served::Resource(ApiResource {
                 group: crd.group.to_owned(),

@@ -61,15 +61,15 @@ fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, Str
 
 /// The first parameter of the class that does not match. Parameters that are not set match any disk.
 fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> Option<String> {
-    let says = |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
+    let mismatch = |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
     if given("type") && !class.categories.contains(&disk.category) {
-        return Some(says("type", disk.category.as_str()));
+        return Some(mismatch("type", disk.category.as_str()));
     }
     if let Some(zone) = &disk.zone
         && !class.zones.is_empty()
         && !class.zones.contains(zone)
     {
-        return Some(says("zoneId", &format!("in {zone}")));
+        return Some(mismatch("zoneId", &format!("in {zone}")));
     }
     if given("multiAttach") && class.multi_attach != disk.multi_attach {
         let is = if disk.multi_attach {
@@ -77,13 +77,13 @@ fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> O
         } else {
             "for one node"
         };
-        return Some(says("multiAttach", is));
+        return Some(mismatch("multiAttach", is));
     }
     if class.encrypted && !disk.encrypted {
-        return Some(says("encrypted", "not encrypted"));
+        return Some(mismatch("encrypted", "not encrypted"));
     }
     if class.kms_key.is_some() && class.kms_key != disk.kms_key {
-        return Some(says("kmsKeyId", "encrypted by another key"));
+        return Some(mismatch("kmsKeyId", "encrypted by another key"));
     }
     None
 }

@@ -1,9 +1,8 @@
 //! Evidence: what the responses of the cloud prove, and what they do not.
 //!
-//! Promise: a resource is created once under its name; no response says that it exists, or does not exist, unless that
-//! is proven. Reads lag, lists are empty without permission, another access key can belong to another account, and an
-//! answer can be lost after the cloud has acted. Whatever is not proven is answered with `UNAVAILABLE`, and asked
-//! again.
+//! Promise: a resource is created once under its name; no response states that it exists, or does not exist, without
+//! proof. Reads lag, lists are empty without permission, another access key can belong to another account, and a
+//! response can be lost after the request took effect. Without proof, calls return `UNAVAILABLE`, and are retried.
 //!
 //! Three rules decide everything:
 //!
@@ -25,7 +24,7 @@
 //! ```text
 //! Free ──request sent──► Unresolved ──accepted, or found by its tags──► Created
 //!  ▲                      │      ▲ │                                       │
-//!  ├──refused─────────────┘      │ └─answer lost, call canceled: stays     │
+//!  ├──refused─────────────┘      │ └─no response, call canceled: stays     │
 //!  ├──excluded by a listing──────┘                                         │
 //!  └──absent (rule 1)──────────────────────────────────────────────────────┘
 //! ```

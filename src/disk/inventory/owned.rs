@@ -12,7 +12,7 @@ impl Inventory {
     /// the list proves nothing.
     pub async fn owned_disks(&self, deadline: Deadline) -> Result<Vec<Disk>> {
         let disks = self.list(deadline, Disk::clone).await?;
-        if disks.is_empty() && !self.sees_any::<Disk>(deadline, "disks").await? {
+        if disks.is_empty() && !self.any_visible::<Disk>(deadline, "disks").await? {
             let text = "the cloud lists no disks of any owner: the access key lacks ecs:DescribeDisks, its policy is limited \
                         to other resources, or the region is wrong; an empty list proves nothing";
             return Err(rejected(Failure::EmptyResponse, text, None));
@@ -29,8 +29,8 @@ impl Inventory {
     }
 
     /// Whether the cloud shows a snapshot of any owner.
-    pub async fn sees_any_snapshot(&self, deadline: Deadline) -> Result<bool> {
-        self.sees_any::<Snapshot>(deadline, "snapshots").await
+    pub async fn any_snapshot_visible(&self, deadline: Deadline) -> Result<bool> {
+        self.any_visible::<Snapshot>(deadline, "snapshots").await
     }
 
     /// The disk for a report; `None` if no response contains it, which does not prove that it does not exist.
@@ -53,7 +53,7 @@ impl Inventory {
         self.owner.owns(tags)
     }
 
-    async fn sees_any<V: OwnedResource>(&self, deadline: Deadline, kind: &str) -> Result<bool> {
+    async fn any_visible<V: OwnedResource>(&self, deadline: Deadline, kind: &str) -> Result<bool> {
         let page = V::list_page(&self.ecs, deadline, Tags::new(), None).await;
         let page = page.map_err(cloud(format!("list the {kind}")))?;
         Ok(!page.rows.is_empty() || !page.unreadable.is_empty())

@@ -92,7 +92,7 @@ impl Observer {
         let at = self.clock.now();
         let disks = inventory.owned_disks(deadline).await?;
         let snapshots = inventory.owned_snapshots(deadline).await?;
-        let any_snapshot_visible = !snapshots.is_empty() || inventory.sees_any_snapshot(deadline).await?;
+        let any_snapshot_visible = !snapshots.is_empty() || inventory.any_snapshot_visible(deadline).await?;
         let after = self.volumes().await?;
         let mut observed = Observed {
             at,

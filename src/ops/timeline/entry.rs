@@ -12,7 +12,7 @@ use crate::cluster::volume_zones::VolumeZones;
 /// What is known about a volume.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Timeline {
-    /// What the user asked for.
+    /// The requested volume.
     pub(super) volume: String,
     pub(super) disk: Option<String>,
     pub(super) persistent_volume: Option<String>,

@@ -182,7 +182,7 @@ impl Volumes {
         }
     }
 
-    /// Removes the failures of a routine call that succeeds now: the caller has what it asked for.
+    /// Removes the failures of a routine call that succeeds now: the caller has the result.
     fn remove_recovered(&mut self, key: &str, call: &Arc<RecordedCall>) {
         let calls = self.calls.get(key).into_iter().flatten();
         let recovered: Vec<_> = calls.filter(|failed| call.recovers(failed)).cloned().collect();

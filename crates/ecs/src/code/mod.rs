@@ -30,7 +30,7 @@ fn by_action(action: &str, status: u16, code: &str) -> Option<Condition> {
             "DiskId.ValueNotSupported" => Condition::NotSnapshottable,
             _ => return None,
         },
-        // Not an earlier call with the token, but another order on the disk, such as a change of the category.
+        // Not an earlier call with the token, but another operation on the disk, such as a change of the category.
         ("ResizeDisk" | "ModifyDiskSpec", "LastOrderProcessing") => Condition::Conflict,
         // The client sets these filters.
         ("DescribeDisksFullStatus", "InvalidParameter") => Condition::Bug,

@@ -45,7 +45,7 @@ pub enum Category {
     CloudEssdXc0,
     /// `cloud_essd_xc1`: finance cloud only.
     CloudEssdXc1,
-    /// A category that is not known here, as the cloud names it.
+    /// An unknown category, by its name in the API.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! How a disk is, in the eyes of the cloud.
+//! The health of disks, as the cloud reports it.
 
 use std::fmt;
 
@@ -8,18 +8,17 @@ use super::id::DiskId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskHealth {
     pub disk: DiskId,
-    /// The cloud's word: `Ok`, `Warning`, `Impaired`, `Initializing`, `InsufficientData`, `NotApplicable`, or another.
+    /// `Ok`, `Warning`, `Impaired`, `Initializing`, `InsufficientData`, `NotApplicable`, or an unknown value.
     pub status: String,
-    /// What happens to it now; events that are over are left out.
+    /// The current events, without those that have ended.
     pub events: Vec<HealthEvent>,
 }
 
-/// Something that happens to a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HealthEvent {
-    /// The cloud's word: `Degraded`, `SeverelyDegraded`, `Stalled`, `ErrorDetected`, or another.
+    /// `Degraded`, `SeverelyDegraded`, `Stalled`, `ErrorDetected`, or an unknown value.
     pub kind: String,
-    /// The event's id, for a support ticket.
+    /// The ID of the event, for a support ticket.
     pub id: String,
 }
 

@@ -13,7 +13,7 @@ pub struct InvalidId {
     pub rule: &'static str,
 }
 
-/// Longest id that is accepted: generous against the cloud's 22 characters.
+/// Maximum length. The cloud's IDs have 22 characters.
 const LONGEST: usize = 64;
 
 /// The rule of [`RegionId`] and [`ZoneId`].
@@ -41,7 +41,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The id as the cloud writes it.
+            /// The ID as in the API.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -104,11 +104,11 @@ id!(
     SnapshotId, "snapshot ID", "\"s-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "s-")
 );
 id!(
-    /// A group of snapshots cut at one instant: `ssg-` and letters or digits.
+    /// A snapshot group: `ssg-` and letters or digits.
     SnapshotGroupId, "snapshot group ID", "\"ssg-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "ssg-")
 );
 id!(
-    /// An instance (a machine): `i-` and letters or digits.
+    /// An instance: `i-` and letters or digits.
     InstanceId, "instance ID", "\"i-\" followed by letters and digits, at most 64 characters", |t| has_prefix(t, "i-")
 );
 id!(
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_prints_as_the_cloud_writes_it() {
+    fn an_id_is_displayed_as_in_the_api() {
         let id: DiskId = "d-bp18um4r4f2fve24k7qz".parse().unwrap();
         assert_eq!(id.to_string(), "d-bp18um4r4f2fve24k7qz");
     }

@@ -1,4 +1,4 @@
-//! Instances (the machines) and their types.
+//! Instances and their types.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::id::{InstanceId, ZoneId};
 use super::tag::Tags;
 use super::word::words;
 
-/// What an instance does (`Status` in the API).
+/// The state of an instance (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstanceStatus {
     Pending,
@@ -25,14 +25,13 @@ words!(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
     pub id: InstanceId,
-    /// The machine type, such as `ecs.g6.large`.
+    /// The instance type, such as `ecs.g6.large`.
     pub instance_type: String,
     pub zone: ZoneId,
     pub status: InstanceStatus,
     pub tags: Tags,
 }
 
-/// What it does, for an operator.
 impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "instance {} is {}", self.id, self.status.as_str())

@@ -1,4 +1,4 @@
-//! The nouns of the API: IDs, sizes, and the rows that it describes.
+//! The data types of the API: IDs, sizes, and described resources.
 
 pub mod category;
 pub mod disk;

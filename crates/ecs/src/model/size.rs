@@ -22,19 +22,19 @@ impl Gib {
 }
 
 impl Bytes {
-    /// The smallest whole number of GiB that holds these bytes; none when it does not fit `u32`.
+    /// These bytes, rounded up to whole GiB; none if the result does not fit `u32`.
     #[must_use]
     pub fn gib_ceil(self) -> Option<Gib> {
         u32::try_from(self.0.div_ceil(BYTES_PER_GIB)).ok().map(Gib)
     }
 
-    /// The largest whole number of GiB within these bytes.
+    /// These bytes, rounded down to whole GiB.
     #[must_use]
     pub fn gib_floor(self) -> Gib {
         Gib(u32::try_from(self.0 / BYTES_PER_GIB).unwrap_or(u32::MAX))
     }
 
-    /// As a signed number, which many protocols use; a size beyond that cannot exist on a disk.
+    /// As a signed number, which many protocols use. No disk exceeds its range.
     #[must_use]
     pub fn to_i64(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! A snapshot as the cloud describes it.
+//! Snapshots, as `DescribeSnapshots` returns them.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
 
-/// How far a snapshot is (`Status` in the API).
+/// The state of a snapshot (`Status` in the API).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotStatus {
     Progressing,
     Accomplished,
-    /// It will never be usable.
+    /// Permanent: the snapshot is never usable.
     Failed,
     Unknown(String),
 }
@@ -27,26 +27,23 @@ words!(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub id: SnapshotId,
-    /// The name it was created under.
     pub name: String,
     /// The source disk, which may have been deleted.
     pub source_disk: Option<DiskId>,
-    /// The capacity of that disk at the cut: a disk from this snapshot is never smaller.
+    /// The size of that disk at the point in time, and the minimum size of disks created from the snapshot.
     pub source_size: Gib,
-    /// How far it is.
     pub status: SnapshotStatus,
-    /// When the point in time was cut; none until it is.
+    /// The point in time; none until it is captured.
     pub created: Option<Timestamp>,
-    /// Whether a disk can be made from it (`Available` in the API).
+    /// Whether disks can be created from it (`Available` in the API).
     pub available: bool,
-    /// Whether it is encrypted at rest; disks made from it must be, too.
+    /// Whether it is encrypted at rest. Disks created from it must be encrypted too.
     pub encrypted: bool,
-    /// The group that it was cut with.
+    /// The snapshot group that it belongs to.
     pub group: Option<SnapshotGroupId>,
     pub tags: Tags,
 }
 
-/// How far it is, for an operator.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "snapshot {} is {}", self.id, self.status)

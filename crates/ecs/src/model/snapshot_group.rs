@@ -1,4 +1,4 @@
-//! A group of snapshots as the cloud describes it.
+//! Snapshot groups, as `DescribeSnapshotGroups` returns them.
 
 use std::fmt;
 
@@ -8,17 +8,16 @@ use super::id::{DiskId, SnapshotGroupId, SnapshotId};
 use super::snapshot::SnapshotStatus;
 use super::tag::Tags;
 
-/// One row of `DescribeSnapshotGroups`: snapshots of several disks, cut at one instant.
+/// One row of `DescribeSnapshotGroups`: snapshots of several disks at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotGroup {
     pub id: SnapshotGroupId,
-    /// How far it is as a whole.
     pub status: SnapshotStatus,
     /// Creation time of the group; the point in time of the snapshots is in their rows.
     pub created: Option<Timestamp>,
-    /// Its snapshots; may be empty for a moment after its creation.
+    /// Its snapshots. Can be empty shortly after the creation.
     pub members: Vec<GroupMember>,
-    /// Its own tags; those of its members are their own.
+    /// The tags of the group. Its members do not inherit them.
     pub tags: Tags,
 }
 
@@ -30,7 +29,6 @@ pub struct GroupMember {
     pub source: Option<DiskId>,
 }
 
-/// How far it is, for an operator.
 impl fmt::Display for SnapshotGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -1,4 +1,4 @@
-//! Idempotency tokens (`ClientToken` in the API): the same request always gives the same token.
+//! Idempotency tokens (`ClientToken` in the API): the same request always has the same token.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 pub struct ClientToken(String);
 
 impl ClientToken {
-    /// The token of a request: a digest of the action and of all that makes the request what it is.
-    /// Each part is hashed with its length, so that no two lists of parts run into each other.
+    /// The token of a request: a digest of the action and the identifying parts of the request. Each part is hashed
+    /// with its length, so that different lists of parts never have the same digest.
     #[must_use]
     pub fn derive<'a>(action: &'a str, parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut digest = Sha256::new();

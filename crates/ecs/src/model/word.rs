@@ -1,13 +1,13 @@
-//! Words of the API.
+//! Enumerations of the API.
 
-/// Conversions of an enum with a variant for each word, and one for other words (`Unknown(String)`).
+/// Conversions of an enum with a variant for each value, and one for other values (`Unknown(String)`).
 macro_rules! words {
     ($name:ident: $($variant:ident = $word:literal),*) => {
         words!($name or Unknown: $($variant = $word),*);
     };
     ($name:ident or $other:ident: $($variant:ident = $word:literal),*) => {
         impl $name {
-            /// The word in the API.
+            /// The value in the API.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// How long an operation may run before it is overdue: several times as long as it usually takes.
 pub const OVERDUE: Duration = Duration::from_secs(25);
 
-/// How long an operation that no call asks for is remembered: longer than the sidecars wait between two attempts.
+/// How long an operation without calls for it is remembered: longer than the sidecars wait between two attempts.
 const MEMORY: Duration = Duration::from_secs(15 * 60);
 
 /// Maximum number of operations. Others begin again with each call.
@@ -22,7 +22,7 @@ pub struct RunningOperations<K>(Mutex<Entries<K>>);
 
 #[derive(Debug)]
 struct Entries<K> {
-    /// When each operation was accepted or first observed, and when a call last asked for it.
+    /// When each operation was accepted or first observed, and the time of the last call for it.
     operations: BTreeMap<K, (Instant, Instant)>,
     pruned: Instant,
 }

@@ -35,22 +35,22 @@ pub(super) struct Wait<'a> {
     /// The probability that the operation was not done at the newest poll, with or without a response.
     polled: f64,
     /// The same at the newest poll with a response, which showed it not done.
-    answered: f64,
+    responded: f64,
 }
 
 impl<'a> Wait<'a> {
-    pub(super) fn new(durations: &'a Durations, age: f64, polled: f64, answered: f64) -> Self {
+    pub(super) fn new(durations: &'a Durations, age: f64, polled: f64, responded: f64) -> Self {
         Self {
             durations,
             age,
             polled: durations.survival(polled),
-            answered: durations.survival(answered).max(1e-12),
+            responded: durations.survival(responded).max(1e-12),
         }
     }
 
     /// The probability that a poll in `delay` seconds is the first to show the end.
     pub(super) fn shown(&self, delay: f64) -> f64 {
-        (self.polled - self.durations.survival(self.age + delay)) / self.answered
+        (self.polled - self.durations.survival(self.age + delay)) / self.responded
     }
 }
 

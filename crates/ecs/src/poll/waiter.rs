@@ -49,7 +49,7 @@ pub(super) struct Waiter<V> {
     observations: Observations<V>,
     /// When the newest poll and the newest poll with a response were sent.
     polled: Option<Instant>,
-    answered: Option<Instant>,
+    responded: Option<Instant>,
     interval: Interval,
     /// When to give up on the newest poll, or to repeat it after its failure.
     retry: Instant,
@@ -74,7 +74,7 @@ impl<V> Waiter<V> {
             observations,
             interval,
             polled: None,
-            answered: None,
+            responded: None,
             retry: joined,
             failures: 0,
         }
@@ -91,18 +91,18 @@ impl<V> Waiter<V> {
     }
 
     /// When the newest poll was sent, unless it has a response.
-    fn unanswered(&self) -> Option<Instant> {
-        self.polled.filter(|polled| Some(*polled) > self.answered)
+    fn pending_poll(&self) -> Option<Instant> {
+        self.polled.filter(|polled| Some(*polled) > self.responded)
     }
 
-    /// As [`Self::unanswered`], unless the poll is considered hung.
+    /// As [`Self::pending_poll`], unless the poll is considered hung.
     fn pending(&self, now: Instant) -> Option<Instant> {
-        self.unanswered().filter(|_| now < self.retry)
+        self.pending_poll().filter(|_| now < self.retry)
     }
 
     /// The time between two observations while waiting for a change. It grows with the time waited.
     fn interval(&self) -> Duration {
-        let age = self.answered.unwrap_or(self.joined) - self.joined;
+        let age = self.responded.unwrap_or(self.joined) - self.joined;
         (age / 3).clamp(self.interval.0, self.interval.1)
     }
 
@@ -114,10 +114,10 @@ impl<V> Waiter<V> {
         if self.pending(now).is_some() {
             return Some(self.retry);
         }
-        match (&self.mode, self.answered) {
+        match (&self.mode, self.responded) {
             (PollMode::Operation(_), _) => self.probe,
             (PollMode::Current, None) => Some(self.joined + linger),
-            (_, answered) => Some(answered.unwrap_or(self.joined) + self.interval()),
+            (_, responded) => Some(responded.unwrap_or(self.joined) + self.interval()),
         }
     }
 
@@ -125,7 +125,7 @@ impl<V> Waiter<V> {
     fn shares_all(&self) -> bool {
         match self.mode {
             PollMode::Operation(_) => true,
-            PollMode::Current => self.answered.is_none(),
+            PollMode::Current => self.responded.is_none(),
             PollMode::Change => false,
         }
     }
@@ -138,10 +138,10 @@ impl<V> Waiter<V> {
 
     /// Whether the outcome of a poll sent at that time is for this waiter.
     pub(super) fn shares(&self, sent: Instant) -> bool {
-        let last = self.answered.unwrap_or(self.joined);
+        let last = self.responded.unwrap_or(self.joined);
         let gap = self.interval.0.max(self.interval() / 2);
         let is_late = self.shares_all() || sent >= last + gap;
-        is_late && sent >= self.joined && Some(sent) > self.answered
+        is_late && sent >= self.joined && Some(sent) > self.responded
     }
 
     /// The input of the schedule, for a waiter for an operation.
@@ -153,14 +153,14 @@ impl<V> Waiter<V> {
             return None;
         }
         let age = |at: Instant| (at - self.began).as_secs_f64();
-        let answered = self.answered.map_or(0.0, age);
-        let polled = self.pending(now).map_or(answered, age);
-        Some(Wait::new(learned.get(kind)?, age(now), polled, answered))
+        let responded = self.responded.map_or(0.0, age);
+        let polled = self.pending(now).map_or(responded, age);
+        Some(Wait::new(learned.get(kind)?, age(now), polled, responded))
     }
 
     /// Records that a poll is sent.
     pub(super) fn poll(&mut self, now: Instant) {
-        if self.unanswered().is_some() && now >= self.retry {
+        if self.pending_poll().is_some() && now >= self.retry {
             self.failures += 1;
         }
         self.polled = Some(now);
@@ -172,7 +172,7 @@ impl<V> Waiter<V> {
     pub(super) fn deliver(&mut self, sent: Instant, outcome: Outcome<V>) {
         match &outcome {
             Ok(_) => {
-                self.answered = Some(sent);
+                self.responded = Some(sent);
                 self.failures = 0;
             }
             Err(error) if self.polled == Some(sent) => {

@@ -108,7 +108,7 @@ impl Gateway {
             delay: served.delay,
             drip: served.drip,
         };
-        let outcome = served.reply.map(|answer| renderer.answer(answer));
+        let outcome = served.reply.map(|response| renderer.response(response));
         drop(world);
         self.shared.wake();
         match outcome {

@@ -31,7 +31,7 @@ use crate::world::World;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct InstanceOrder {
+struct InstanceRequest {
     op: InstanceOp,
     id: Option<String>,
     zone: Option<String>,
@@ -52,7 +52,7 @@ enum InstanceOp {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DiskOrder {
+struct DiskRequest {
     op: DiskOp,
     id: String,
 }
@@ -65,7 +65,7 @@ enum DiskOp {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SessionOrder {
+struct SessionRequest {
     op: SessionOp,
 }
 
@@ -131,18 +131,18 @@ fn configure(world: &mut World, body: &[u8]) -> Response {
 }
 
 fn instances(world: &mut World, body: &[u8]) -> Response {
-    let order: InstanceOrder = match serde_json::from_slice(body) {
-        Ok(order) => order,
+    let instance: InstanceRequest = match serde_json::from_slice(body) {
+        Ok(instance) => instance,
         Err(error) => return failure(400, &error.to_string()),
     };
-    if let Some(id) = order.id.as_ref().filter(|id| !is_instance(id)) {
+    if let Some(id) = instance.id.as_ref().filter(|id| !is_instance(id)) {
         return failure(400, &format!("{id:?} is not a valid instance ID"));
     }
-    if let Some(zone) = order.zone.as_ref().filter(|zone| !is_zone(zone)) {
+    if let Some(zone) = instance.zone.as_ref().filter(|zone| !is_zone(zone)) {
         return failure(400, &format!("{zone:?} is not a valid zone ID"));
     }
-    let id = order.id;
-    let done = match (order.op, &id) {
+    let id = instance.id;
+    let done = match (instance.op, &id) {
         (InstanceOp::Add, Some(id)) if world.instances.contains_key(id) => {
             return failure(409, "the instance already exists");
         }
@@ -151,9 +151,9 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
                 world,
                 NodeSpec {
                     id,
-                    zone: order.zone,
-                    instance_type: order.instance_type,
-                    tags: order.tags,
+                    zone: instance.zone,
+                    instance_type: instance.instance_type,
+                    tags: instance.tags,
                 },
             );
             return response::json(200, &json!({"id": id}));
@@ -172,7 +172,7 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
 
 fn disks(world: &mut World, body: &[u8]) -> Response {
     match serde_json::from_slice(body) {
-        Ok(DiskOrder {
+        Ok(DiskRequest {
             op: DiskOp::Release,
             id,
         }) => {
@@ -185,7 +185,7 @@ fn disks(world: &mut World, body: &[u8]) -> Response {
 
 fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
     match serde_json::from_slice(body) {
-        Ok(SessionOrder { op: SessionOp::Expire }) => response::json(200, &json!({"expired": issued.expire(now)})),
+        Ok(SessionRequest { op: SessionOp::Expire }) => response::json(200, &json!({"expired": issued.expire(now)})),
         Err(error) => failure(400, &error.to_string()),
     }
 }

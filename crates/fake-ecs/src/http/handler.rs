@@ -55,7 +55,7 @@ impl HttpHandler {
     /// Handles a request without waiting. A call takes effect immediately, also with the fault `delay-before`, which
     /// then delays only the response. The body of a slow response is sent as a whole at the end of its period.
     #[must_use]
-    pub fn answer(&self, request: &Request<Vec<u8>>) -> Exchange {
+    pub fn respond(&self, request: &Request<Vec<u8>>) -> Exchange {
         self.gateway.handle_now(&parse(request)).into()
     }
 

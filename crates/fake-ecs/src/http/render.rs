@@ -53,8 +53,8 @@ fn without(mut value: Value, fields: &[&str]) -> Value {
 }
 
 impl Renderer<'_> {
-    pub(super) fn answer(&self, answer: ApiResponse) -> Value {
-        match answer {
+    pub(super) fn response(&self, response: ApiResponse) -> Value {
+        match response {
             ApiResponse::Done => json!({}),
             ApiResponse::Disk(id) => json!({"DiskId": id}),
             ApiResponse::Snapshot(id) => json!({"SnapshotId": id}),

@@ -97,7 +97,7 @@ async fn accept(gateway: &Arc<Gateway>, tasks: &TaskTracker, listener: &tokio::n
 async fn connection(gateway: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream) {
     // Small responses must not be delayed.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(Arc::clone(&gateway), tasks.clone(), request));
+    let service = service_fn(|request| respond(Arc::clone(&gateway), tasks.clone(), request));
     // A broken connection is reported to the client only.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -106,7 +106,7 @@ async fn connection(gateway: Arc<Gateway>, tasks: TaskTracker, stream: TcpStream
 }
 
 /// The response to a request; an error ends the connection without one.
-async fn answer(
+async fn respond(
     gateway: Arc<Gateway>,
     tasks: TaskTracker,
     request: hyper::Request<Incoming>,

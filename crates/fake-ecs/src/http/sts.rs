@@ -88,10 +88,10 @@ impl Gateway {
         }
         let issued = &mut state.issued;
         Ok(match action {
-            StsAction::AssumeRole => answer(&sts::assume_role(&mut world, now, &parsed.params, issued)?),
+            StsAction::AssumeRole => render(&sts::assume_role(&mut world, now, &parsed.params, issued)?),
             StsAction::AssumeRoleWithOidc => {
                 let (session, claims) = sts::assume_role_with_oidc(&mut world, now, &parsed.params, issued)?;
-                let mut value = answer(&session);
+                let mut value = render(&session);
                 value["OIDCTokenInfo"] = json!({
                     "Subject": claims["sub"],
                     "Issuer": claims["iss"],
@@ -112,7 +112,7 @@ fn assumed(session: &Session) -> String {
     format!("acs:ram::{ACCOUNT}:assumed-role/{role}/{}", session.name)
 }
 
-fn answer(session: &Session) -> Value {
+fn render(session: &Session) -> Value {
     json!({
         "AssumedRoleUser": {
             "Arn": assumed(session),

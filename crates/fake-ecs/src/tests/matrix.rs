@@ -55,7 +55,7 @@ fn reach(state: &str, alternatives: &str) -> (Sandbox, String) {
     (sandbox, disk)
 }
 
-fn ask(sandbox: &mut Sandbox, call: &str, disk: &str) -> String {
+fn result_of(sandbox: &mut Sandbox, call: &str, disk: &str) -> String {
     match call {
         "attach" => sandbox.attach(disk, NODE),
         "detach" => sandbox.detach(disk, NODE),
@@ -145,11 +145,11 @@ fn table() -> Vec<(&'static str, [Vec<&'static str>; 8])> {
 #[test]
 fn every_call_returns_the_documented_error_in_every_state() {
     for (call, row) in table() {
-        for (state, answers) in STATES.iter().zip(&row) {
-            for (alternatives, wanted) in [("first", answers.first()), ("last", answers.last())] {
+        for (state, results) in STATES.iter().zip(&row) {
+            for (alternatives, wanted) in [("first", results.first()), ("last", results.last())] {
                 let (mut sandbox, disk) = reach(state, alternatives);
-                let answer = ask(&mut sandbox, call, &disk);
-                assert_eq!(Some(&answer.as_str()), wanted, "{call} when {state}");
+                let result = result_of(&mut sandbox, call, &disk);
+                assert_eq!(Some(&result.as_str()), wanted, "{call} when {state}");
             }
         }
     }
@@ -157,15 +157,15 @@ fn every_call_returns_the_documented_error_in_every_state() {
 
 #[test]
 fn the_seed_determines_the_choice_between_documented_errors() {
-    let answers = |seed: &str| -> Vec<String> {
+    let results = |seed: &str| -> Vec<String> {
         let mut sandbox = Sandbox::new(&[seed]);
         let disk = sandbox.create(essd());
         sandbox.attach(&disk, NODE);
         (0..20).map(|_| sandbox.attach(&disk, NODE)).collect()
     };
-    let one = answers("--seed=1");
-    assert_eq!(one, answers("--seed=1"));
-    assert_ne!(one, answers("--seed=2"));
+    let one = results("--seed=1");
+    assert_eq!(one, results("--seed=1"));
+    assert_ne!(one, results("--seed=2"));
     assert!(one.contains(&STATUS.to_owned()));
     assert!(one.contains(&"404 InvalidDisk.InUse".to_owned()));
 }

@@ -1,5 +1,5 @@
-//! The fake cloud over HTTP, asked by hand: requests are built and signed here, byte by byte.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+//! The fake cloud over HTTP, with requests that the tests build and sign themselves.
+#![expect(clippy::unwrap_used, reason = "helper functions of tests")]
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -19,15 +19,15 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 const KEY: &str = "LTAI5tFAKECLOUDKEY000001";
 const SECRET: &str = "fake-cloud-secret";
 
-mod answer;
 mod metadata;
 mod request;
+mod response;
 mod signature;
 mod sts;
 
 type Params = BTreeMap<String, String>;
 
-/// A key, and the token that goes with it.
+/// An access key, with its security token if it is temporary.
 struct Signer {
     key: String,
     secret: String,
@@ -36,7 +36,7 @@ struct Signer {
     version: &'static str,
 }
 
-struct Lab {
+struct TestCloud {
     cloud: Cloud,
     client: reqwest::Client,
 }
@@ -140,7 +140,7 @@ impl Signer {
     }
 }
 
-impl Lab {
+impl TestCloud {
     async fn new(flags: &[&str]) -> Self {
         let options = Options::from_flags(flags.iter().copied()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -215,51 +215,51 @@ fn disk() -> [(&'static str, &'static str); 6] {
     ]
 }
 
-fn code(answer: &(u16, Value)) -> String {
-    format!("{} {}", answer.0, answer.1["Code"].as_str().unwrap_or("-"))
+fn code(response: &(u16, Value)) -> String {
+    format!("{} {}", response.0, response.1["Code"].as_str().unwrap_or("-"))
 }
 
 #[tokio::test]
-async fn the_control_path_shows_and_changes_the_world() {
-    let lab = Lab::new(&[]).await;
-    let disk = lab.create().await;
-    let (_, state) = lab.get("/_control/state").await;
+async fn the_control_api_reads_and_changes_the_state() {
+    let test = TestCloud::new(&[]).await;
+    let disk = test.create().await;
+    let (_, state) = test.get("/_control/state").await;
     assert_eq!(state["disks"][0]["id"], disk.as_str());
-    let (_, calls) = lab.get("/_control/calls").await;
+    let (_, calls) = test.get("/_control/calls").await;
     assert_eq!(calls["counts"]["CreateDisk"]["calls"], 1);
     assert_eq!(calls["calls"][0]["via"], "v1");
     assert!(calls["calls"][0]["nonce"].is_string(), "{calls}");
     assert_eq!(calls["calls"][0]["created"], disk.as_str());
-    let (_, audit) = lab.get("/_control/audit").await;
-    assert_eq!(audit["created"], json!([]), "it has no name");
+    let (_, audit) = test.get("/_control/audit").await;
+    assert_eq!(audit["created"], json!([]), "the disk has no name");
     assert_eq!(audit["minutes"][0]["action"], "CreateDisk");
     assert_eq!(audit["minutes"][0]["calls"], 1);
     let log = calls.to_string();
     assert!(!log.contains(SECRET) && !log.contains(KEY) && !log.contains("Signature"));
     let patch = json!({"delays": {"attach": "7s"}});
-    let request = lab.client.patch(lab.url("/_control/config")).json(&patch);
-    assert_eq!(lab.read(request).await.1["delays"]["attach"], "7s");
+    let request = test.client.patch(test.url("/_control/config")).json(&patch);
+    assert_eq!(test.read(request).await.1["delays"]["attach"], "7s");
     let patch = json!({"delay": {}});
-    let request = lab.client.patch(lab.url("/_control/config")).json(&patch);
-    assert_eq!(lab.read(request).await.0, 400);
+    let request = test.client.patch(test.url("/_control/config")).json(&patch);
+    assert_eq!(test.read(request).await.0, 400);
     let order = json!({"op": "add", "id": "i-new", "zone": "cn-beijing-b"});
-    let request = lab.client.post(lab.url("/_control/instances")).json(&order);
-    assert_eq!(lab.read(request).await.0, 200);
-    assert!(lab.cloud.nodes().iter().any(|node| node.id.as_str() == "i-new"));
-    let request = lab.client.delete(lab.url("/_control/calls"));
-    assert_eq!(lab.read(request).await.0, 200);
-    assert_eq!(lab.get("/_control/calls").await.1["calls"], json!([]));
+    let request = test.client.post(test.url("/_control/instances")).json(&order);
+    assert_eq!(test.read(request).await.0, 200);
+    assert!(test.cloud.nodes().iter().any(|node| node.id.as_str() == "i-new"));
+    let request = test.client.delete(test.url("/_control/calls"));
+    assert_eq!(test.read(request).await.0, 200);
+    assert_eq!(test.get("/_control/calls").await.1["calls"], json!([]));
 }
 
 #[tokio::test]
-async fn nothing_is_served_after_shutdown() {
-    let lab = Lab::new(&[]).await;
-    let url = lab.url("/_control/state");
-    lab.cloud.shutdown().await.unwrap();
-    lab.cloud.shutdown().await.unwrap();
-    // The port closes when the server's thread gets to it.
+async fn the_port_is_closed_after_shutdown() {
+    let test = TestCloud::new(&[]).await;
+    let url = test.url("/_control/state");
+    test.cloud.shutdown().await.unwrap();
+    test.cloud.shutdown().await.unwrap();
+    // The thread of the server closes the port.
     let closed = async {
-        while lab.client.get(&url).send().await.is_ok() {
+        while test.client.get(&url).send().await.is_ok() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

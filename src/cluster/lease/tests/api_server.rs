@@ -43,8 +43,8 @@ impl ApiServer {
         self.state.lock().unwrap()
     }
 
-    /// The same server, with a way of its own.
-    pub(super) fn another_way(&self) -> Self {
+    /// The same server, over a connection with its own faults.
+    pub(super) fn another_connection(&self) -> Self {
         Self {
             state: Arc::clone(&self.state),
             fault: Arc::default(),

@@ -158,7 +158,7 @@ async fn a_lease_that_cannot_be_renewed_is_lost_before_another_replica_takes_it(
             assert!(lost.contains("could not be renewed for 10 s"), "{lost}");
         };
         let ((), returned, _) = tokio::join!(hold, outage, standby.acquire());
-        // It has not seen the last renewal.
+        // The standby did not observe the last renewal.
         assert!(returned.elapsed() < seconds(17.2), "{fault:?}");
         assert_eq!(server.holder().as_deref(), Some("b"));
     }
@@ -262,7 +262,7 @@ async fn simulate(renew_deadline: Duration) -> Terms {
     let terms = Arc::<Mutex<Terms>>::default();
     let mut replicas = JoinSet::new();
     for (identity, seed) in [("a", 1), ("b", 2), ("c", 3)] {
-        let (server, terms) = (server.another_way(), Arc::clone(&terms));
+        let (server, terms) = (server.another_connection(), Arc::clone(&terms));
         replicas.spawn(interrupt(server.clone(), Random(seed + 10)));
         replicas.spawn(async move {
             let mut random = Random(seed);

@@ -9,7 +9,7 @@ use crate::base::TokioClock;
 
 const START: &str = "2026-01-15T08:00:00Z";
 
-/// Issues credentials with a lifetimetime after a latency; fails while broken.
+/// Issues credentials with a lifetime after a latency; fails while broken.
 #[derive(Debug)]
 struct Issuer {
     clock: TokioClock,

@@ -1,5 +1,5 @@
-//! Lives of volumes under quotas of many windows, in virtual time: the poller and the rate limiter together, against a
-//! model of the cloud that shares no code with them.
+//! Lifecycles of volumes under quotas with different windows, in virtual time: the poller and the rate limiter together,
+//! against a model of the cloud that shares no code with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -48,7 +48,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Counts a call, or returns when one may pass.
+    /// Counts a call, or returns the time from which calls are accepted.
     fn take(&mut self, quota: Quota, now: f64) -> Result<(), f64> {
         match quota {
             Quota::Window(calls, length) => {
@@ -109,8 +109,8 @@ impl State {
 }
 
 impl Cloud {
-    /// One way of a call.
-    async fn travel(&self) {
+    /// Half of the latency of a call.
+    async fn delay(&self) {
         let (median, sigma) = self.model.latency;
         let normal = {
             let mut state = self.state.lock().unwrap();
@@ -121,7 +121,7 @@ impl Cloud {
     }
 
     async fn call<T>(&self, action: &'static str, effect: impl FnOnce(&mut State) -> T) -> crate::Result<T> {
-        self.travel().await;
+        self.delay().await;
         let outcome = {
             let mut state = self.state.lock().unwrap();
             let now = self.model.start + self.start.elapsed().as_secs_f64();
@@ -134,7 +134,7 @@ impl Cloud {
                 Err(opens) => Err(opens - now),
             }
         };
-        self.travel().await;
+        self.delay().await;
         outcome.map_err(|wait| {
             let wait = Duration::from_secs_f64(wait);
             let wait = self.model.states_wait.then_some(wait);
@@ -175,8 +175,8 @@ fn hours() -> Deadline {
     Deadline::after(Duration::from_hours(2))
 }
 
-/// Seconds, throttled calls, and calls per volume.
-async fn life(model: Model) -> (f64, usize, f64) {
+/// Runs the lifecycles, and returns the seconds, the throttled calls, and the calls per volume.
+async fn run_lifecycles(model: Model) -> (f64, usize, f64) {
     // The minutes of both clocks agree.
     let minute = Timestamp::from_second(1_800_000_000).unwrap();
     let clock = TokioClock::starting_at(minute + Duration::from_secs_f64(model.start));
@@ -237,8 +237,8 @@ const SHORT: (f64, f64) = (0.06, 0.0);
 const LONG: (f64, f64) = (0.3, 0.0);
 const VARYING: (f64, f64) = (0.06, 0.6);
 
-/// Runs the lives from several phases of the window.
-async fn lives(volumes: u32, quota: Quota, latency: (f64, f64), seconds: f64, throttled: usize) {
+/// Runs the lifecycles from several phases of the window, and checks the time and the number of throttled calls.
+async fn check(volumes: u32, quota: Quota, latency: (f64, f64), seconds: f64, throttled: usize) {
     let window = match quota {
         Quota::Window(_, window) | Quota::Sliding(_, window) => window,
         Quota::Bucket(..) => 1.0,
@@ -251,7 +251,7 @@ async fn lives(volumes: u32, quota: Quota, latency: (f64, f64), seconds: f64, th
             latency,
             states_wait,
         };
-        let (took, bad, each) = life(model).await;
+        let (took, bad, each) = run_lifecycles(model).await;
         println!("{model:?}: {took:.1} s, {bad} throttled, {each:.1} calls per volume");
         assert!(took <= seconds, "{model:?}: {took} s");
         assert!(bad <= throttled, "{model:?}: {bad} throttled");
@@ -260,35 +260,35 @@ async fn lives(volumes: u32, quota: Quota, latency: (f64, f64), seconds: f64, th
 
 #[tokio::test(start_paused = true)]
 async fn windows_of_a_second_cost_little_time() {
-    lives(500, Quota::Window(10, 1.0), NONE, 60.0, 25).await;
-    lives(500, Quota::Window(10, 1.0), SHORT, 63.0, 30).await;
-    lives(100, Quota::Window(2, 1.0), NONE, 60.0, 30).await;
+    check(500, Quota::Window(10, 1.0), NONE, 60.0, 25).await;
+    check(500, Quota::Window(10, 1.0), SHORT, 63.0, 30).await;
+    check(100, Quota::Window(2, 1.0), NONE, 60.0, 30).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn windows_of_several_seconds_cost_little_time() {
     for latency in [NONE, VARYING, LONG] {
-        lives(100, Quota::Window(35, 7.0), latency, 35.0, 60).await;
-        lives(250, Quota::Window(20, 3.0), latency, 55.0, 70).await;
-        lives(250, Quota::Window(50, 10.0), latency, 65.0, 75).await;
-        lives(250, Quota::Window(100, 20.0), latency, 70.0, 75).await;
+        check(100, Quota::Window(35, 7.0), latency, 35.0, 60).await;
+        check(250, Quota::Window(20, 3.0), latency, 55.0, 70).await;
+        check(250, Quota::Window(50, 10.0), latency, 65.0, 75).await;
+        check(250, Quota::Window(100, 20.0), latency, 70.0, 75).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn windows_of_minutes_are_used_up() {
-    lives(100, Quota::Window(60, 60.0), NONE, 78.0, 30).await;
-    lives(400, Quota::Window(200, 60.0), SHORT, 90.0, 40).await;
-    lives(250, Quota::Window(200, 300.0), SHORT, 320.0, 75).await;
-    lives(200, Quota::Window(150, 3600.0), SHORT, 3660.0, 250).await;
+    check(100, Quota::Window(60, 60.0), NONE, 78.0, 30).await;
+    check(400, Quota::Window(200, 60.0), SHORT, 90.0, 40).await;
+    check(250, Quota::Window(200, 300.0), SHORT, 320.0, 75).await;
+    check(200, Quota::Window(150, 3600.0), SHORT, 3660.0, 250).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn quotas_that_slide_or_refill_are_used_up() {
     for latency in [NONE, VARYING] {
-        lives(250, Quota::Sliding(35, 7.0), latency, 75.0, 60).await;
-        lives(100, Quota::Sliding(60, 60.0), latency, 120.0, 50).await;
-        lives(150, Quota::Bucket(60.0, 1.0), latency, 105.0, 60).await;
-        lives(250, Quota::Bucket(20.0, 5.0), latency, 56.0, 60).await;
+        check(250, Quota::Sliding(35, 7.0), latency, 75.0, 60).await;
+        check(100, Quota::Sliding(60, 60.0), latency, 120.0, 50).await;
+        check(150, Quota::Bucket(60.0, 1.0), latency, 105.0, 60).await;
+        check(250, Quota::Bucket(20.0, 5.0), latency, 56.0, 60).await;
     }
 }

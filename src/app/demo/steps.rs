@@ -14,12 +14,12 @@ use crate::csi::proto::volume_capability::{AccessMode, AccessType, MountVolume};
 use crate::model::Filesystem;
 
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct Steps {
     controller: ControllerSide,
     nodes: Vec<NodeSide>,
 }
 
-impl Life {
+impl Steps {
     pub(super) async fn new(world: &World, filesystem: Filesystem) -> anyhow::Result<Self> {
         let mount = MountVolume {
             fs_type: filesystem.to_string(),
