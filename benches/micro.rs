@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use diskplugin::base::{Deadline, SystemClock};
 use diskplugin::disk::{AllowedZone, NewDisk, candidates};
-use diskplugin::model::{Bytes, Category, ClientToken, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId};
+use diskplugin::model::{Bytes, Category, ClientToken, Disk, DiskId, Gib, PerformanceLevel, SizeRange, Tags, ZoneId};
 use divan::{Bencher, black_box};
 use ecs::credential::Credentials;
 use ecs::sign::{API_VERSION, Scheme, UnsignedRequest};
-use ecs::wire::{Described, disk, read};
-use ecs::{CreateDisk, DescribeDisks, wire};
+use ecs::wire::read;
+use ecs::{CreateDisk, DescribeDisks, Page, wire};
 use fake_ecs::options::{DEFAULT_KEY, DEFAULT_SECRET};
 use fake_ecs::{Cloud, Exchange, Options};
 use jiff::Timestamp;
@@ -59,8 +59,7 @@ fn sign(bencher: Bencher<'_, '_>, scheme: Scheme) {
 fn parse_describe_disks(bencher: Bencher<'_, '_>) {
     let body = response();
     bencher.bench(|| {
-        let described: Described<disk::Row> = read(black_box(&body)).expect("it is JSON");
-        let Described(page) = described;
+        let page: Page<Disk> = read(black_box(&body)).expect("it is JSON");
         assert_eq!(page.rows.len(), DISKS);
         page
     });

@@ -55,8 +55,8 @@ pub struct Outage {
 }
 
 impl Report {
-    /// How long the outage has been observed: until its last failed request, because nothing is known of the time after
-    /// it. Zero if none failed recently.
+    /// How long the outage has been observed: until its last failed request, because the time after it was
+    /// not observed. Zero if none failed recently.
     #[must_use]
     pub fn outage_duration(&self) -> Duration {
         let outage = self.outage.as_ref();

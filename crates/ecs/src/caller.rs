@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::api_health::ApiHealth;
 use super::credential::{CredentialError, CredentialProvider, Credentials};
 use super::error::{Condition, Error, Kind};
 use super::request_secrets::RequestSecrets;
-use super::response::Response;
 use super::server::Server;
 use super::server_clock::ServerClock;
 use super::sign::{API_VERSION, Scheme, UnsignedRequest};
 use super::signing_key::SigningKey;
 use super::transport::Transport;
 use super::wire::params::Params;
-use crate::base::{Clock, Deadline};
+use crate::base::Deadline;
 use crate::model::RegionId;
 
 /// A request without a response within this time is considered lost, so that a dead connection does
@@ -27,9 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(super) struct Caller {
     transport: Arc<dyn Transport>,
-    settings: Settings,
-    health: ApiHealth,
-    signing_key: SigningKey,
+    pub(super) settings: Settings,
+    pub(super) health: ApiHealth,
+    pub(super) signing_key: SigningKey,
 }
 
 #[derive(Debug)]
@@ -51,21 +49,6 @@ enum RejectedValue {
     Key(Arc<str>),
 }
 
-/// A request with its response.
-struct Sent {
-    /// The time in the signature.
-    time: Timestamp,
-    secrets: RequestSecrets,
-    response: Response,
-}
-
-impl Sent {
-    /// Whether the cloud rejected the time, and the clock is corrected now.
-    fn is_time_corrected(&self, clock: &ServerClock) -> bool {
-        self.response.rejects_time() && clock.correct(self.time, &self.response.headers)
-    }
-}
-
 impl Caller {
     pub(super) fn new(settings: Settings, transport: Arc<dyn Transport>) -> Self {
         Self {
@@ -74,24 +57,6 @@ impl Caller {
             health: ApiHealth::default(),
             signing_key: SigningKey::default(),
         }
-    }
-
-    /// The clock whose minutes are the windows of the rate limit.
-    pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        self.settings.clock.local()
-    }
-
-    pub(super) fn api_health(&self) -> ApiHealth {
-        self.health.clone()
-    }
-
-    pub(super) fn server_clock(&self) -> ServerClock {
-        self.settings.clock.clone()
-    }
-
-    /// A number that changes with the access key of the calls.
-    pub(super) fn key_generation(&self) -> u64 {
-        self.signing_key.generation()
     }
 
     /// Signs and sends the call once, or twice if its time was rejected: then it had no effect. The caller applies the
@@ -105,44 +70,32 @@ impl Caller {
         let credentials = credentials.map_err(|error| no_credentials(action, error))?;
         self.signing_key.record(&credentials);
         let params = params.clone().set("RegionId", &settings.region);
-        let mut sent = self.send(action, &params, &credentials).await?;
-        if sent.is_time_corrected(&settings.clock) {
-            sent = self.send(action, &params, &credentials).await?;
-            // For the next call.
-            sent.is_time_corrected(&settings.clock);
-        }
-        let Sent { response, secrets, .. } = sent;
+        let Settings { server, clock, .. } = settings;
+        let sign = |time| {
+            let signed = settings.scheme.sign(&UnsignedRequest {
+                action,
+                version: API_VERSION,
+                params: params.as_map(),
+                host: &server.host,
+                credentials: &credentials,
+                time,
+                nonce: &uuid::Uuid::new_v4().simple().to_string(),
+            });
+            let secrets = RequestSecrets::from_request(&credentials, &signed);
+            (signed, secrets)
+        };
+        let send = |signed| {
+            let deadline = Deadline::after(TIMEOUT);
+            let exchange = server.post(&*self.transport, action, signed, String::new(), deadline);
+            self.health.track(&server.host, exchange)
+        };
+        let (_, secrets, response) = clock.exchange(sign, send).await?;
         let outcome = match response.parse(action, &secrets) {
             Err(error) if !response.is_success() => Err(self.after_rejection(error, &credentials).await),
             outcome => outcome,
         };
         self.health.record_result(outcome.as_ref().err());
         outcome
-    }
-
-    async fn send(&self, action: &'static str, params: &Params, credentials: &Credentials) -> Result<Sent, Error> {
-        let clock = &self.settings.clock;
-        let time = clock.now();
-        let signed = self.settings.scheme.sign(&UnsignedRequest {
-            action,
-            version: API_VERSION,
-            params: params.as_map(),
-            host: &self.settings.server.host,
-            credentials,
-            time,
-            nonce: &uuid::Uuid::new_v4().simple().to_string(),
-        });
-        let secrets = RequestSecrets::from_request(credentials, &signed);
-        let server = &self.settings.server;
-        let deadline = Deadline::after(TIMEOUT);
-        let exchange = server.post(&*self.transport, action, signed, String::new(), deadline);
-        let response = self.health.track(&server.host, exchange).await?;
-        clock.record(&response.headers);
-        Ok(Sent {
-            time,
-            secrets,
-            response,
-        })
     }
 
     /// Adds the rejected region or the origin of rejected credentials to the error. Rejected credentials are
@@ -212,6 +165,6 @@ mod tests {
         let attempt = caller.attempt::<()>("DescribeDisks", &params);
         let outcome = tokio::time::timeout(Duration::from_secs(60), attempt).await;
         assert!(outcome.is_err());
-        assert!(caller.api_health().report().outage.is_none());
+        assert!(caller.health.report().outage.is_none());
     }
 }

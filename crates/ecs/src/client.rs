@@ -21,10 +21,9 @@ use super::rate_limit::{Priority, RateLimiter};
 use super::retry;
 use super::server::BuildError;
 use super::transport::Transport;
-use super::wire::instance::{self, TypeRow};
 use super::wire::params::Params;
 use super::wire::snapshot_group::{self, Deleted};
-use super::wire::{Created, Described, Row, disk, health, snapshot, spec, stock, tag};
+use super::wire::{Created, disk, health, instance, snapshot, spec, stock, tag};
 use super::{Result, ServerClock};
 use crate::base::{Deadline, span};
 use crate::model::{
@@ -53,13 +52,14 @@ impl Client {
     }
 
     pub fn over(transport: Arc<dyn Transport>, settings: Settings) -> Self {
+        // The minutes of the local clock are the windows of the rate limit.
+        let limiter = Arc::new(RateLimiter::new(settings.clock.local()));
         let caller = Caller::new(settings, transport);
-        let limiter = Arc::new(RateLimiter::new(caller.clock()));
         Self { caller, limiter }
     }
 
     pub fn api_health(&self) -> ApiHealth {
-        self.caller.api_health()
+        self.caller.health.clone()
     }
 
     pub fn rate_limiter(&self) -> Arc<RateLimiter> {
@@ -67,7 +67,7 @@ impl Client {
     }
 
     pub fn server_clock(&self) -> ServerClock {
-        self.caller.server_clock()
+        self.caller.settings.clock.clone()
     }
 
     /// Waits until a call of the action (a description by resource ids) would be sent without queueing. A poller
@@ -83,15 +83,15 @@ impl Client {
         self.limiter.ready(action, priority, deadline).await
     }
 
-    /// A number that changes with the access key that signs the calls. What was read with one key proves nothing for
-    /// another one, which may belong to another account.
+    /// A number that changes with the access key that signs the calls. Rows that were read with one key prove
+    /// nothing for another one, which may belong to another account.
     pub fn key_generation(&self) -> u64 {
-        self.caller.key_generation()
+        self.caller.signing_key.generation()
     }
 
     /// The cloud's time, or up to about a second earlier. Unknown before the first response.
     pub fn server_time(&self) -> Option<Timestamp> {
-        self.caller.server_clock().server_time()
+        self.caller.settings.clock.server_time()
     }
 
     async fn call<T: DeserializeOwned>(
@@ -117,7 +117,7 @@ impl Client {
         outcome
     }
 
-    /// One attempt in a span of its own, with its outcome.
+    /// One attempt in its own span, which records the outcome.
     async fn attempt<T: DeserializeOwned>(&self, action: &'static str, params: &Params) -> Result<T> {
         let span = span::cloud_call(action);
         let attempt = self.caller.attempt(action, params);
@@ -153,14 +153,12 @@ fn created<Id>(_: &'static str, created: Created<Id>) -> Result<Id> {
     Ok(created.id)
 }
 
-/// A list with its malformed rows reported.
-fn list<R: Row>(_: &'static str, Described(page): Described<R>) -> Result<Page<R::Model>> {
-    Ok(page)
+fn whole<T>(_: &'static str, response: T) -> Result<T> {
+    Ok(response)
 }
 
 /// A list without malformed rows.
-fn complete<R: Row>(action: &'static str, response: Described<R>) -> Result<Page<R::Model>> {
-    let Described(mut page) = response;
+fn complete<R>(action: &'static str, mut page: Page<R>) -> Result<Page<R>> {
     match page.unreadable.pop() {
         Some(row) => Err(Error::new(Kind::Ambiguous, action)
             .with_message("the response is malformed")
@@ -202,7 +200,7 @@ actions! {
     detach_disk(DetachDisk) -> (): "DetachDisk" disk::detach, no_result;
     /// One page of disks. Ids that do not exist are missing from the response.
     describe_disks(DescribeDisks, poll by ids) -> Page<Disk>:
-        "DescribeDisks" disk::describe, list::<disk::Row>;
+        "DescribeDisks" disk::describe, whole;
     /// Grows a disk. Idempotent by its client token.
     resize_disk(ResizeDisk) -> (): "ResizeDisk" disk::resize, no_result;
     /// Changes category, performance level or provisioned IOPS. A change of the category returns a
@@ -213,23 +211,23 @@ actions! {
     /// Changes attributes of a disk synchronously.
     modify_disk_attribute(ModifyDiskAttribute) -> (): "ModifyDiskAttribute" spec::attribute, no_result;
     /// Tasks of spec changes, the newest first. Ids that do not exist are missing.
-    describe_tasks(DescribeTasks) -> Page<Task>: "DescribeTasks" spec::describe, list::<spec::Row>;
+    describe_tasks(DescribeTasks) -> Page<Task>: "DescribeTasks" spec::describe, whole;
     /// The health of these disks, at most 100. Ids that do not exist are missing.
     describe_disk_health([DiskId]) -> Page<DiskHealth>:
-        "DescribeDisksFullStatus" health::describe, list::<health::Row>;
+        "DescribeDisksFullStatus" health::describe, whole;
     /// Starts a snapshot. Idempotent by its client token.
     create_snapshot(CreateSnapshot) -> SnapshotId: "CreateSnapshot" snapshot::create, created;
     /// Deletes a snapshot. A snapshot that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot(SnapshotId) -> (): "DeleteSnapshot" snapshot::delete, no_result;
     /// One page of snapshots.
     describe_snapshots(DescribeSnapshots, poll by ids) -> Page<Snapshot>:
-        "DescribeSnapshots" snapshot::describe, list::<snapshot::Row>;
+        "DescribeSnapshots" snapshot::describe, whole;
     /// Starts a crash-consistent group of snapshots of several disks. Idempotent by its client token.
     create_snapshot_group(CreateSnapshotGroup) -> SnapshotGroupId:
         "CreateSnapshotGroup" snapshot_group::create, created;
     /// One page of snapshot groups.
     describe_snapshot_groups(DescribeSnapshotGroups) -> Page<SnapshotGroup>:
-        "DescribeSnapshotGroups" snapshot_group::describe, list::<snapshot_group::Row>;
+        "DescribeSnapshotGroups" snapshot_group::describe, whole;
     /// Deletes a group with its snapshots. Returns the snapshots that remain, although the cloud reports success. A
     /// group that does not exist is [`Kind::NotFound`] or success.
     delete_snapshot_group(SnapshotGroupId) -> Vec<UndeletedSnapshot>:
@@ -240,11 +238,11 @@ actions! {
     untag_resources(UntagResources) -> (): "UntagResources" tag::remove, no_result;
     /// One page of instances. An account without permission gets an empty page, not an error.
     describe_instances(DescribeInstances) -> Page<Instance>:
-        "DescribeInstances" instance::describe, complete::<instance::Row>;
+        "DescribeInstances" instance::describe, complete;
     /// The named instance types, at most ten.
     describe_instance_types([String]) -> Vec<InstanceType>: "DescribeInstanceTypes"
-        instance::describe_types, |action, rows| Ok(complete::<TypeRow>(action, rows)?.rows);
+        instance::describe_types, |action, page| Ok(complete(action, page)?.rows);
     /// The disk categories available in each zone.
     describe_available_resource(DescribeStock) -> Vec<ZoneStock>: "DescribeAvailableResource"
-        stock::describe, |_, described: stock::Described| Ok(described.zones());
+        stock::describe, |_, described: stock::Described| Ok(described.available_zones);
 }

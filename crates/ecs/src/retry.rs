@@ -53,7 +53,7 @@ where
             Kind::Ambiguous if is_repeatable => fast.next(),
             Kind::OperationPending => pending.next(),
             Kind::Throttled if error.condition() == Condition::TooManyOperations => pending.next(),
-            // The rate limiter knows when the next attempt may be sent.
+            // The rate limiter determines when the next attempt may be sent.
             Kind::Throttled => Some(Duration::ZERO),
             _ => None,
         };
@@ -123,16 +123,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn rejected_credentials_are_retried_once_for_every_action() {
-        let refused = || Error::from_response("AttachDisk", 400, "InvalidSecurityToken.Expired");
-        assert!(fail_until(2, "AttachDisk", refused).await.0.is_ok());
-        let (result, attempts) = fail_until(u32::MAX, "AttachDisk", refused).await;
+        let rejected = || Error::from_response("AttachDisk", 400, "InvalidSecurityToken.Expired");
+        assert!(fail_until(2, "AttachDisk", rejected).await.0.is_ok());
+        let (result, attempts) = fail_until(u32::MAX, "AttachDisk", rejected).await;
         assert_eq!((result.unwrap_err().kind(), attempts), (Kind::Expired, 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_rejection_is_final() {
-        let refused = || Error::from_response("AttachDisk", 403, "InstanceDiskLimitExceeded");
-        assert_eq!(fail_until(3, "DeleteDisk", refused).await.1, 1);
+        let rejected = || Error::from_response("AttachDisk", 403, "InstanceDiskLimitExceeded");
+        assert_eq!(fail_until(3, "DeleteDisk", rejected).await.1, 1);
     }
 
     #[tokio::test(start_paused = true)]

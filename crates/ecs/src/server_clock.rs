@@ -6,6 +6,7 @@
 //! it, so a wrong `Date` of a proxy cannot break a clock that the cloud accepts, and a local clock that is corrected
 //! later costs one rejected request.
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::HeaderMap;
@@ -13,6 +14,9 @@ use http::header::DATE;
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
 
+use super::error::Error;
+use super::response::Response;
+use super::sign::SignedRequest;
 use crate::base::clock::{Clock, describe_difference};
 
 /// A smaller difference is not the cause of a rejection.
@@ -66,6 +70,31 @@ impl ServerClock {
     pub(super) fn record(&self, headers: &HeaderMap) {
         if let Some(date) = date(headers) {
             self.state().local_ahead = Some(self.local.now().duration_since(date));
+        }
+    }
+
+    /// Sends the request that `sign` makes for a time, and once more if the cloud rejects this time: then it had no
+    /// effect. Returns the time of the last request, what `sign` returned with it, and its response.
+    pub(super) async fn exchange<S, F>(
+        &self,
+        sign: impl Fn(Timestamp) -> (SignedRequest, S),
+        send: impl Fn(SignedRequest) -> F,
+    ) -> Result<(Timestamp, S, Response), Error>
+    where
+        F: Future<Output = Result<Response, Error>>,
+    {
+        let mut is_repeated = false;
+        loop {
+            let time = self.now();
+            let (signed, secrets) = sign(time);
+            let response = send(signed).await?;
+            self.record(&response.headers);
+            // A rejection of the second request corrects the clock for the next call.
+            let is_corrected = response.rejects_time() && self.correct(time, &response.headers);
+            if !is_corrected || is_repeated {
+                return Ok((time, secrets, response));
+            }
+            is_repeated = true;
         }
     }
 

@@ -15,7 +15,7 @@ impl SigningKey {
         match &last.1 {
             Some(known) if known.has_id_of(credentials) => {}
             Some(_) => *last = (last.0 + 1, Some(credentials.clone())),
-            // The first key is not a change: what it reads would be outdated at once.
+            // The first key is not a change: the rows that it reads would be outdated immediately.
             None => last.1 = Some(credentials.clone()),
         }
     }

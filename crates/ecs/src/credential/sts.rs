@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{CredentialError, Credentials};
 use crate::ServerClock;
-use crate::base::{Clock, Deadline};
+use crate::base::Deadline;
 use crate::http_transport::HttpTransport;
 use crate::request_secrets::RequestSecrets;
 use crate::response::Response;
@@ -148,7 +148,6 @@ impl Sts {
         self.call(ACTION, sign, &form, origin).await
     }
 
-    /// Sends the request that `sign` makes for a time, and once more if this time was rejected.
     async fn call(
         &self,
         action: &'static str,
@@ -156,26 +155,18 @@ impl Sts {
         form: &str,
         origin: &str,
     ) -> Result<Credentials, CredentialError> {
-        let mut is_repeated = false;
-        loop {
-            let time = self.clock.now();
-            let (signed, secrets) = sign(time);
+        let send = |signed| {
             let deadline = Deadline::after(TIMEOUT);
-            let form = form.to_owned();
-            let response = self.server.post(&self.http, action, signed, form, deadline);
-            let response = response.await.map_err(CredentialError::Sts)?;
-            self.clock.record(&response.headers);
-            if response.rejects_time() && self.clock.correct(time, &response.headers) && !is_repeated {
-                is_repeated = true;
-                continue;
-            }
-            let issued = self.issued(action, &response, &secrets, origin)?;
-            // An unsigned request is not rejected for its time, but new credentials have not expired.
-            if issued.expires.is_some_and(|at| at <= time) {
-                self.clock.correct(time, &response.headers);
-            }
-            return Ok(issued);
+            self.server.post(&self.http, action, signed, form.to_owned(), deadline)
+        };
+        let exchange = self.clock.exchange(sign, send).await;
+        let (time, secrets, response) = exchange.map_err(CredentialError::Sts)?;
+        let issued = self.issued(action, &response, &secrets, origin)?;
+        // An unsigned request is not rejected for its time, but new credentials have not expired.
+        if issued.expires.is_some_and(|at| at <= time) {
+            self.clock.correct(time, &response.headers);
         }
+        Ok(issued)
     }
 
     fn issued(

@@ -22,31 +22,28 @@ pub fn auto_baseline_iops(size: Gib) -> u32 {
     grown.clamp(3000, 50_000)
 }
 
-/// The kind of disk, `DiskCategory` in the API.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
-    /// `cloud`: basic, not available for new instance types.
-    Cloud,
-    CloudEfficiency,
-    CloudSsd,
-    /// `cloud_essd`: the one that has performance levels.
-    CloudEssd,
-    /// `cloud_auto`: ESSD AutoPL.
-    CloudAuto,
-    CloudEssdEntry,
-    /// `cloud_regional_disk_auto`: kept in several zones of the region, and bound to none.
-    CloudRegionalDiskAuto,
-    /// `elastic_ephemeral_disk_standard`: bound to the first instance that it is attached to, and
-    /// deleted with it.
-    EphemeralStandard,
-    /// `elastic_ephemeral_disk_premium`: as the standard one, with more IOPS and throughput.
-    EphemeralPremium,
-    /// `cloud_essd_xc0`: finance cloud only.
-    CloudEssdXc0,
-    /// `cloud_essd_xc1`: finance cloud only.
-    CloudEssdXc1,
-    /// An unknown category, by its name in the API.
-    Other(String),
+words! {
+    /// The kind of disk, `DiskCategory` in the API.
+    Category or Other:
+    /// Basic, not available for new instance types.
+    Cloud = "cloud",
+    CloudEfficiency = "cloud_efficiency",
+    CloudSsd = "cloud_ssd",
+    /// The one that has performance levels.
+    CloudEssd = "cloud_essd",
+    /// ESSD AutoPL.
+    CloudAuto = "cloud_auto",
+    CloudEssdEntry = "cloud_essd_entry",
+    /// Kept in several zones of the region, and bound to none.
+    CloudRegionalDiskAuto = "cloud_regional_disk_auto",
+    /// Bound to the first instance that it is attached to, and deleted with it.
+    EphemeralStandard = "elastic_ephemeral_disk_standard",
+    /// As the standard one, with more IOPS and throughput.
+    EphemeralPremium = "elastic_ephemeral_disk_premium",
+    /// Finance cloud only.
+    CloudEssdXc0 = "cloud_essd_xc0",
+    /// Finance cloud only.
+    CloudEssdXc1 = "cloud_essd_xc1",
 }
 
 impl Category {
@@ -136,7 +133,7 @@ impl Category {
         most.min(MOST_PROVISIONED_IOPS)
     }
 
-    /// Whether a disk can be attached to several instances at once.
+    /// Whether a disk can be attached to several instances at the same time.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
         matches!(self, Self::CloudEssd | Self::CloudAuto)
@@ -155,14 +152,6 @@ impl Category {
         matches!(self, Self::EphemeralStandard | Self::EphemeralPremium)
     }
 }
-
-words!(
-    Category or Other: Cloud = "cloud", CloudEfficiency = "cloud_efficiency", CloudSsd = "cloud_ssd",
-    CloudEssd = "cloud_essd", CloudAuto = "cloud_auto", CloudEssdEntry = "cloud_essd_entry",
-    CloudRegionalDiskAuto = "cloud_regional_disk_auto", EphemeralStandard = "elastic_ephemeral_disk_standard",
-    EphemeralPremium = "elastic_ephemeral_disk_premium", CloudEssdXc0 = "cloud_essd_xc0",
-    CloudEssdXc1 = "cloud_essd_xc1"
-);
 
 /// The performance level of an ESSD (`PL0` to `PL3`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
 
 use super::category::Category;
 use super::id::{DiskId, InstanceId, SnapshotId, ZoneId};
+use super::read;
 use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
@@ -42,77 +44,112 @@ impl fmt::Display for Serial {
     }
 }
 
-/// The state of a disk (`Status` in the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DiskStatus {
-    Creating,
-    Available,
-    Attaching,
-    InUse,
-    Detaching,
+words! {
+    /// The state of a disk (`Status` in the API).
+    DiskStatus or Unknown:
+    Creating = "Creating",
+    Available = "Available",
+    Attaching = "Attaching",
+    InUse = "In_use",
+    Detaching = "Detaching",
     /// Being reset to a snapshot.
-    ReIniting,
-    Unknown(String),
+    ReIniting = "ReIniting",
 }
 
-words!(
-    DiskStatus: Creating = "Creating", Available = "Available", Attaching = "Attaching", InUse = "In_use", Detaching = "Detaching", ReIniting = "ReIniting"
-);
-
-/// The use of a disk (`Type` in the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DiskKind {
-    Data,
+words! {
+    /// The use of a disk (`Type` in the API).
+    DiskKind or Unknown:
+    Data = "data",
     /// The boot disk of an instance, which is never managed here.
-    System,
-    Unknown(String),
+    System = "system",
 }
-
-words!(DiskKind: Data = "data", System = "system");
 
 /// A row of `DescribeDisks`, which may be seconds old.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Disk {
+    #[serde(rename = "DiskId")]
     pub id: DiskId,
     /// None for disks created before 2020-06-10.
+    #[serde(default, rename = "SerialNumber", deserialize_with = "serial")]
     pub serial: Option<Serial>,
-    /// The name of the disk in the cloud.
+    #[serde(default, rename = "DiskName")]
     pub name: String,
     /// None for a regional disk.
+    #[serde(rename = "ZoneId")]
     pub zone: Option<ZoneId>,
     pub category: Category,
     /// `PL0` to `PL3`; none for categories without levels.
     pub performance_level: Option<String>,
     /// Provisioned IOPS of a `cloud_auto` in addition to the baseline.
+    #[serde(default, deserialize_with = "read::number")]
     pub provisioned_iops: u32,
     /// Whether it may exceed its baseline, and is billed for that (`cloud_auto`).
+    #[serde(default, rename = "BurstingEnabled")]
     pub bursting: bool,
-    /// Whether it can be attached to several instances (`MultiAttach` is `Enabled`).
+    /// Whether it can be attached to several instances.
+    #[serde(default, deserialize_with = "is_enabled")]
     pub multi_attach: bool,
     /// Whether the disk is deleted with the instance that it is attached to.
+    #[serde(default)]
     pub delete_with_instance: bool,
-    /// The ID of the resource group.
+    #[serde(rename = "ResourceGroupId")]
     pub resource_group: Option<String>,
+    #[serde(deserialize_with = "read::size")]
     pub size: Gib,
+    #[serde(default = "data", rename = "Type")]
     pub kind: DiskKind,
     /// Does not prove where the disk is attached: see `attachments`.
     pub status: DiskStatus,
-    /// The instances that it is attached to.
+    #[serde(default, deserialize_with = "instances")]
     pub attachments: Vec<InstanceId>,
     /// The snapshot that it was created from.
+    #[serde(rename = "SourceSnapshotId")]
     pub source_snapshot: Option<SnapshotId>,
     /// Whether it is encrypted at rest.
+    #[serde(default)]
     pub encrypted: bool,
     /// The KMS key, if it is one of the user.
+    #[serde(rename = "KMSKeyId")]
     pub kms_key: Option<String>,
     /// The reasons for which the cloud has locked it, such as `financial` or `security`.
+    #[serde(default, rename = "OperationLocks", deserialize_with = "reasons")]
     pub locks: Vec<String>,
+    #[serde(default, deserialize_with = "read::tags")]
     pub tags: Tags,
+    #[serde(default, rename = "CreationTime", deserialize_with = "read::time")]
     pub created: Option<Timestamp>,
     /// When it was last attached, to the second; not reported for an unattached disk.
+    #[serde(default, rename = "AttachedTime", deserialize_with = "read::time")]
     pub attached: Option<Timestamp>,
     /// When it was last detached, to the second; not reported for an attached disk.
+    #[serde(default, rename = "DetachedTime", deserialize_with = "read::time")]
     pub detached: Option<Timestamp>,
+}
+
+fn serial<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Serial>, D::Error> {
+    String::deserialize(json).map(|text| Serial::new(&text))
+}
+
+fn is_enabled<'de, D: Deserializer<'de>>(json: D) -> Result<bool, D::Error> {
+    String::deserialize(json).map(|text| text == "Enabled")
+}
+
+fn data() -> DiskKind {
+    DiskKind::Data
+}
+
+fn instances<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<InstanceId>, D::Error> {
+    let ids = read::column(json, "InstanceId")?;
+    Ok(ids.into_iter().flatten().collect())
+}
+
+/// A lock without a reason is still a lock.
+fn reasons<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<String>, D::Error> {
+    let reasons = read::column(json, "LockReason")?.into_iter();
+    Ok(reasons
+        .map(|reason| reason.unwrap_or_else(|| "unknown".to_owned()))
+        .collect())
 }
 
 /// The state and attachments, for operators.

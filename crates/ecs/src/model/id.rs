@@ -128,10 +128,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_of_another_kind_is_refused_with_the_rule() {
-        let refused = "i-bp1abc".parse::<DiskId>().unwrap_err();
+    fn an_id_of_another_kind_is_rejected_with_the_rule() {
+        let rejected = "i-bp1abc".parse::<DiskId>().unwrap_err();
         assert_eq!(
-            refused.to_string(),
+            rejected.to_string(),
             "\"i-bp1abc\" is not a valid disk ID; expected: \"d-\" followed by letters and digits, at most 64 characters"
         );
     }

@@ -2,33 +2,35 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use super::id::{InstanceId, ZoneId};
+use super::read;
 use super::tag::Tags;
 use super::word::words;
 
-/// The state of an instance (`Status` in the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InstanceStatus {
-    Pending,
-    Starting,
-    Running,
-    Stopping,
-    Stopped,
-    Unknown(String),
+words! {
+    /// The state of an instance (`Status` in the API).
+    InstanceStatus or Unknown:
+    Pending = "Pending",
+    Starting = "Starting",
+    Running = "Running",
+    Stopping = "Stopping",
+    Stopped = "Stopped",
 }
 
-words!(
-    InstanceStatus: Pending = "Pending", Starting = "Starting", Running = "Running", Stopping = "Stopping", Stopped = "Stopped"
-);
-
 /// One row of `DescribeInstances`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Instance {
+    #[serde(rename = "InstanceId")]
     pub id: InstanceId,
     /// The instance type, such as `ecs.g6.large`.
     pub instance_type: String,
+    #[serde(rename = "ZoneId")]
     pub zone: ZoneId,
     pub status: InstanceStatus,
+    #[serde(default, deserialize_with = "read::tags")]
     pub tags: Tags,
 }
 
@@ -39,10 +41,13 @@ impl fmt::Display for Instance {
 }
 
 /// One row of `DescribeInstanceTypes`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct InstanceType {
     /// The name, such as `ecs.g6.large`.
+    #[serde(rename = "InstanceTypeId")]
     pub name: String,
-    /// Attach limit of the type, including the system disk (`DiskQuantity`).
+    /// Attach limit of the type, including the system disk.
+    #[serde(default)]
     pub disk_quantity: u32,
 }

@@ -5,6 +5,7 @@ pub mod disk;
 pub mod health;
 pub mod id;
 pub mod instance;
+pub(crate) mod read;
 pub mod size;
 pub mod snapshot;
 pub mod snapshot_group;

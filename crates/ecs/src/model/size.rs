@@ -28,12 +28,6 @@ impl Bytes {
         u32::try_from(self.0.div_ceil(BYTES_PER_GIB)).ok().map(Gib)
     }
 
-    /// These bytes, rounded down to whole GiB.
-    #[must_use]
-    pub fn gib_floor(self) -> Gib {
-        Gib(u32::try_from(self.0 / BYTES_PER_GIB).unwrap_or(u32::MAX))
-    }
-
     /// As a signed number, which many protocols use. No disk exceeds its range.
     #[must_use]
     pub fn to_i64(self) -> i64 {

@@ -3,44 +3,51 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::id::{DiskId, SnapshotGroupId, SnapshotId};
+use super::read;
 use super::size::Gib;
 use super::tag::Tags;
 use super::word::words;
 
-/// The state of a snapshot (`Status` in the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SnapshotStatus {
-    Progressing,
-    Accomplished,
+words! {
+    /// The state of a snapshot (`Status` in the API).
+    SnapshotStatus or Unknown:
+    Progressing = "progressing",
+    Accomplished = "accomplished",
     /// Permanent: the snapshot is never usable.
-    Failed,
-    Unknown(String),
+    Failed = "failed",
 }
 
-words!(
-    SnapshotStatus: Progressing = "progressing", Accomplished = "accomplished", Failed = "failed"
-);
-
 /// One row of `DescribeSnapshots`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct Snapshot {
+    #[serde(rename = "SnapshotId")]
     pub id: SnapshotId,
+    #[serde(default, rename = "SnapshotName")]
     pub name: String,
     /// The source disk, which may have been deleted.
+    #[serde(rename = "SourceDiskId")]
     pub source_disk: Option<DiskId>,
     /// The size of that disk at the point in time, and the minimum size of disks created from the snapshot.
+    #[serde(rename = "SourceDiskSize", deserialize_with = "read::size")]
     pub source_size: Gib,
     pub status: SnapshotStatus,
     /// The point in time; none until it is captured.
+    #[serde(default, rename = "CreationTime", deserialize_with = "read::time")]
     pub created: Option<Timestamp>,
-    /// Whether disks can be created from it (`Available` in the API).
+    /// Whether disks can be created from it.
+    #[serde(default)]
     pub available: bool,
     /// Whether it is encrypted at rest. Disks created from it must be encrypted too.
+    #[serde(default)]
     pub encrypted: bool,
     /// The snapshot group that it belongs to.
+    #[serde(skip)]
     pub group: Option<SnapshotGroupId>,
+    #[serde(default, deserialize_with = "read::tags")]
     pub tags: Tags,
 }
 

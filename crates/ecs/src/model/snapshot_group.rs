@@ -3,29 +3,37 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::id::{DiskId, SnapshotGroupId, SnapshotId};
+use super::read;
 use super::snapshot::SnapshotStatus;
 use super::tag::Tags;
 
 /// One row of `DescribeSnapshotGroups`: snapshots of several disks at one point in time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct SnapshotGroup {
+    #[serde(rename = "SnapshotGroupId")]
     pub id: SnapshotGroupId,
     pub status: SnapshotStatus,
     /// Creation time of the group; the point in time of the snapshots is in their rows.
+    #[serde(default, rename = "CreationTime", deserialize_with = "read::time")]
     pub created: Option<Timestamp>,
     /// Its snapshots. Can be empty shortly after the creation.
+    #[serde(default, rename = "Snapshots", deserialize_with = "read::list")]
     pub members: Vec<GroupMember>,
     /// The tags of the group. Its members do not inherit them.
+    #[serde(default, deserialize_with = "read::tags")]
     pub tags: Tags,
 }
 
 /// A snapshot of a group, as described in the group's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct GroupMember {
+    #[serde(rename = "SnapshotId")]
     pub snapshot: SnapshotId,
-    /// The source disk.
+    #[serde(rename = "SourceDiskId")]
     pub source: Option<DiskId>,
 }
 

@@ -3,31 +3,34 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::id::TaskId;
+use super::read;
 use super::word::words;
 
 /// One row of `DescribeTasks`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Task {
+    #[serde(rename = "TaskId")]
     pub id: TaskId,
+    #[serde(rename = "TaskStatus")]
     pub status: TaskStatus,
     /// The ID of the changed resource, such as a disk.
+    #[serde(default, rename = "ResourceId")]
     pub resource: String,
+    #[serde(default, rename = "CreationTime", deserialize_with = "read::time")]
     pub created: Option<Timestamp>,
 }
 
-/// The state of a task (`TaskStatus` in the API).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskStatus {
-    Processing,
-    Finished,
+words! {
+    /// The state of a task.
+    TaskStatus or Unknown:
+    Processing = "Processing",
+    Finished = "Finished",
     /// The resource is unchanged.
-    Failed,
-    Unknown(String),
+    Failed = "Failed",
 }
-
-words!(TaskStatus: Processing = "Processing", Finished = "Finished", Failed = "Failed");
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,17 @@
 //! Enumerations of the API.
 
-/// Conversions of an enum with a variant for each value, and one for other values (`Unknown(String)`).
+/// An enum with a variant for each value of the API, and one for other values.
 macro_rules! words {
-    ($name:ident: $($variant:ident = $word:literal),*) => {
-        words!($name or Unknown: $($variant = $word),*);
-    };
-    ($name:ident or $other:ident: $($variant:ident = $word:literal),*) => {
+    ($(#[$doc:meta])* $name:ident or $other:ident: $($(#[$about:meta])* $variant:ident = $word:literal,)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+        #[serde(from = "String")]
+        pub enum $name {
+            $($(#[$about])* $variant,)*
+            /// Another value, as in the API.
+            $other(String),
+        }
+
         impl $name {
             /// The value in the API.
             #[must_use]
@@ -17,14 +23,20 @@ macro_rules! words {
             }
         }
 
+        impl From<String> for $name {
+            fn from(word: String) -> Self {
+                match word.as_str() {
+                    $($word => Self::$variant,)*
+                    _ => Self::$other(word),
+                }
+            }
+        }
+
         impl std::str::FromStr for $name {
             type Err = std::convert::Infallible;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                Ok(match word {
-                    $($word => Self::$variant,)*
-                    other => Self::$other(other.to_owned()),
-                })
+                Ok(word.to_owned().into())
             }
         }
 

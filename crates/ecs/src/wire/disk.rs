@@ -1,12 +1,11 @@
 //! Parameters and rows of disks.
 
-use serde::Deserialize;
+use serde_json::Value;
 
+use super::Row;
 use super::params::Params;
-use super::tag::TagRow;
-use super::{Enum, List, Number, time};
 use crate::action::{AttachDisk, CreateDisk, DescribeDisks, DetachDisk, ResizeDisk, ResizeMode};
-use crate::model::{Category, Disk, DiskId, DiskStatus, Gib, InstanceId, Serial, SnapshotId, ZoneId};
+use crate::model::{Disk, DiskId, InstanceId};
 
 pub fn create(request: &CreateDisk) -> Params {
     Params::default()
@@ -65,90 +64,19 @@ pub fn describe(query: &DescribeDisks) -> Params {
         .ids("DiskIds", query.ids.as_deref())
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Row {
-    disk_id: DiskId,
-    serial_number: Option<String>,
-    disk_name: Option<String>,
-    zone_id: Option<ZoneId>,
-    category: Enum<Category>,
-    performance_level: Option<String>,
-    #[serde(default)]
-    provisioned_iops: Number,
-    bursting_enabled: Option<bool>,
-    multi_attach: Option<String>,
-    delete_with_instance: Option<bool>,
-    resource_group_id: Option<String>,
-    size: Number,
-    #[serde(rename = "Type")]
-    kind: Option<String>,
-    status: Enum<DiskStatus>,
-    instance_id: Option<InstanceId>,
-    attachments: List<Attachment>,
-    source_snapshot_id: Option<SnapshotId>,
-    encrypted: Option<bool>,
-    #[serde(rename = "KMSKeyId")]
-    kms_key_id: Option<String>,
-    creation_time: Option<String>,
-    attached_time: Option<String>,
-    detached_time: Option<String>,
-    operation_locks: List<Lock>,
-    tags: List<TagRow>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Lock {
-    lock_reason: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Attachment {
-    instance_id: Option<InstanceId>,
-}
-
-impl super::Row for Row {
-    type Model = Disk;
+impl Row for Disk {
     const LIST: &'static str = "Disks";
     const ID: &'static str = "DiskId";
 
-    fn into_model(self) -> Disk {
-        let Ok(kind) = self.kind.as_deref().unwrap_or("data").parse();
-        let attachments = self.attachments.0.into_iter();
-        let mut attachments: Vec<_> = attachments.filter_map(|row| row.instance_id).collect();
+    fn parse(row: Value) -> serde_json::Result<Self> {
+        let instance = row.get("InstanceId").cloned();
+        let mut disk: Self = serde_json::from_value(row)?;
         // `InstanceId` repeats the attachment, and is empty for disks with several.
-        if attachments.is_empty() {
-            attachments.extend(self.instance_id);
+        let instance: Option<InstanceId> = instance.map(serde_json::from_value).transpose()?;
+        if disk.attachments.is_empty() {
+            disk.attachments.extend(instance);
         }
-        // A lock without a reason is still a lock.
-        let reason = |lock: Lock| lock.lock_reason.unwrap_or_else(|| "unknown".to_owned());
-        Disk {
-            id: self.disk_id,
-            serial: self.serial_number.as_deref().and_then(Serial::new),
-            name: self.disk_name.unwrap_or_default(),
-            zone: self.zone_id,
-            category: self.category.0,
-            performance_level: self.performance_level,
-            provisioned_iops: self.provisioned_iops.0,
-            bursting: self.bursting_enabled.unwrap_or_default(),
-            multi_attach: self.multi_attach.as_deref() == Some("Enabled"),
-            delete_with_instance: self.delete_with_instance.unwrap_or_default(),
-            resource_group: self.resource_group_id,
-            size: Gib(self.size.0),
-            kind,
-            status: self.status.0,
-            attachments,
-            source_snapshot: self.source_snapshot_id,
-            encrypted: self.encrypted.unwrap_or_default(),
-            kms_key: self.kms_key_id,
-            locks: self.operation_locks.0.into_iter().map(reason).collect(),
-            tags: self.tags.into(),
-            created: time(self.creation_time.as_deref()),
-            attached: time(self.attached_time.as_deref()),
-            detached: time(self.detached_time.as_deref()),
-        }
+        Ok(disk)
     }
 }
 
@@ -156,10 +84,11 @@ impl super::Row for Row {
 mod tests {
     use super::*;
     use crate::action::Page;
-    use crate::wire::{Described, read};
+    use crate::model::Gib;
+    use crate::wire::read;
 
     fn page(json: &str) -> Page<Disk> {
-        read::<Described<Row>>(json.as_bytes()).unwrap().0
+        read::<Page<Disk>>(json.as_bytes()).unwrap()
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Parameters and rows of snapshots.
 
-use serde::Deserialize;
+use serde_json::Value;
 
+use super::Row;
 use super::params::Params;
-use super::tag::TagRow;
-use super::{Enum, List, Number, time};
 use crate::action::{CreateSnapshot, DescribeSnapshots};
-use crate::model::{DiskId, Gib, Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus, Tags};
+use crate::model::{Snapshot, SnapshotGroupId, SnapshotId, SnapshotStatus};
 
 pub fn create(request: &CreateSnapshot) -> Params {
     Params::default()
@@ -31,44 +30,18 @@ pub fn describe(query: &DescribeSnapshots) -> Params {
         .ids("SnapshotIds", query.ids.as_deref())
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Row {
-    snapshot_id: SnapshotId,
-    #[serde(default)]
-    snapshot_name: String,
-    source_disk_id: Option<DiskId>,
-    source_disk_size: Number,
-    status: Enum<SnapshotStatus>,
-    creation_time: Option<String>,
-    available: Option<bool>,
-    encrypted: Option<bool>,
-    #[serde(default)]
-    description: String,
-    tags: List<TagRow>,
-}
-
-impl super::Row for Row {
-    type Model = Snapshot;
+impl Row for Snapshot {
     const LIST: &'static str = "Snapshots";
     const ID: &'static str = "SnapshotId";
 
-    fn into_model(self) -> Snapshot {
-        let tags = Tags::from(self.tags);
-        let group = group_in(&self.snapshot_name);
-        let is_accomplished = self.status.0 == SnapshotStatus::Accomplished;
-        Snapshot {
-            id: self.snapshot_id,
-            source_disk: self.source_disk_id,
-            source_size: Gib(self.source_disk_size.0),
-            available: self.available.unwrap_or(is_accomplished),
-            status: self.status.0,
-            created: time(self.creation_time.as_deref()),
-            encrypted: self.encrypted.unwrap_or_default(),
-            group: group.or_else(|| group_in(&self.description)),
-            name: self.snapshot_name,
-            tags,
-        }
+    fn parse(row: Value) -> serde_json::Result<Self> {
+        let has_availability = row.get("Available").is_some();
+        let description = row.get("Description").and_then(Value::as_str).map(str::to_owned);
+        let mut snapshot: Self = serde_json::from_value(row)?;
+        snapshot.available |= !has_availability && snapshot.status == SnapshotStatus::Accomplished;
+        let texts = [Some(&snapshot.name), description.as_ref()];
+        snapshot.group = texts.into_iter().flatten().find_map(|text| group_in(text));
+        Ok(snapshot)
     }
 }
 
@@ -85,10 +58,11 @@ fn group_in(text: &str) -> Option<SnapshotGroupId> {
 mod tests {
     use super::*;
     use crate::action::Page;
-    use crate::wire::{Described, read};
+    use crate::model::Gib;
+    use crate::wire::read;
 
     fn page(json: &str) -> Page<Snapshot> {
-        read::<Described<Row>>(json.as_bytes()).unwrap().0
+        read::<Page<Snapshot>>(json.as_bytes()).unwrap()
     }
 
     #[test]

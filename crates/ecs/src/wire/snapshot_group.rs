@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
+use super::Row;
 use super::params::Params;
-use super::tag::TagRow;
-use super::{Enum, List, time};
 use crate::action::{CreateSnapshotGroup, DescribeSnapshotGroups, UndeletedSnapshot};
-use crate::model::{DiskId, GroupMember, SnapshotGroup, SnapshotGroupId, SnapshotId, SnapshotStatus};
+use crate::model::read::list;
+use crate::model::{SnapshotGroup, SnapshotGroupId};
 
 pub fn create(request: &CreateSnapshotGroup) -> Params {
     Params::default()
@@ -27,48 +27,17 @@ pub fn delete(group: &SnapshotGroupId) -> Params {
     Params::default().set("SnapshotGroupId", group)
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Row {
-    snapshot_group_id: SnapshotGroupId,
-    status: Enum<SnapshotStatus>,
-    creation_time: Option<String>,
-    snapshots: List<Member>,
-    tags: List<TagRow>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Member {
-    snapshot_id: SnapshotId,
-    source_disk_id: Option<DiskId>,
-}
-
-impl super::Row for Row {
-    type Model = SnapshotGroup;
+impl Row for SnapshotGroup {
     const LIST: &'static str = "SnapshotGroups";
     const ID: &'static str = "SnapshotGroupId";
-
-    fn into_model(self) -> SnapshotGroup {
-        let members = self.snapshots.0.into_iter().map(|member| GroupMember {
-            snapshot: member.snapshot_id,
-            source: member.source_disk_id,
-        });
-        SnapshotGroup {
-            id: self.snapshot_group_id,
-            status: self.status.0,
-            created: time(self.creation_time.as_deref()),
-            members: members.collect(),
-            tags: self.tags.into(),
-        }
-    }
 }
 
 /// The response of `DeleteSnapshotGroup`: a success, even if snapshots remain.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Deleted {
-    operation_progress_set: List<Progress>,
+    #[serde(default, deserialize_with = "list")]
+    operation_progress_set: Vec<Progress>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,7 +47,8 @@ struct Progress {
     error_code: Option<String>,
     #[serde(default)]
     error_msg: String,
-    related_item_set: List<Item>,
+    #[serde(default, deserialize_with = "list")]
+    related_item_set: Vec<Item>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,9 +60,9 @@ struct Item {
 impl Deleted {
     /// The snapshots that were not deleted: each entry with a code or without success.
     pub fn remaining(self) -> Vec<UndeletedSnapshot> {
-        let entries = self.operation_progress_set.0.into_iter();
+        let entries = self.operation_progress_set.into_iter();
         let remaining = entries.filter_map(|entry| {
-            let items = entry.related_item_set.0.into_iter();
+            let items = entry.related_item_set.into_iter();
             let mut ids = items.filter_map(|item| item.value);
             let status = entry.operation_status;
             let failed = status.filter(|status| !status.eq_ignore_ascii_case("Success"));
@@ -109,7 +79,9 @@ impl Deleted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Described, read};
+    use crate::action::Page;
+    use crate::model::SnapshotStatus;
+    use crate::wire::read;
 
     #[test]
     fn a_group_is_parsed_with_its_members_and_tags() {
@@ -118,7 +90,7 @@ mod tests {
             "CreationTime":"2021-03-23T10:58:48Z","Tags":{"Tag":[{"Key":"k","Value":"v"}]},
             "Snapshots":{"Snapshot":[{"SnapshotId":"s-1","SourceDiskId":"d-1","Available":true,
             "Progress":"100%"}]}}]}}"#;
-        let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
+        let page = read::<Page<SnapshotGroup>>(json.as_bytes()).unwrap();
         let group = &page.rows[0];
         assert_eq!(group.tags["k"], "v");
         assert_eq!(group.status, SnapshotStatus::Accomplished);

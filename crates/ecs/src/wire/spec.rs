@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
+use super::Row;
 use super::params::Params;
-use super::{Enum, time};
 use crate::action::{DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
-use crate::model::{Task, TaskId, TaskStatus};
+use crate::model::{Task, TaskId};
 
 /// `ModifyDiskSpec`. Unset options are not sent: the API rejects an empty `PerformanceLevel`.
 pub fn modify(request: &ModifyDiskSpec) -> Params {
@@ -43,36 +43,17 @@ pub struct Modified {
     pub task_id: Option<TaskId>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Row {
-    task_id: TaskId,
-    task_status: Enum<TaskStatus>,
-    #[serde(default)]
-    resource_id: String,
-    creation_time: Option<String>,
-}
-
-impl super::Row for Row {
-    type Model = Task;
+impl Row for Task {
     const LIST: &'static str = "TaskSet";
     const ID: &'static str = "TaskId";
-
-    fn into_model(self) -> Task {
-        Task {
-            id: self.task_id,
-            status: self.task_status.0,
-            resource: self.resource_id,
-            created: time(self.creation_time.as_deref()),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Category;
-    use crate::wire::{Described, read};
+    use crate::action::Page;
+    use crate::model::{Category, TaskStatus};
+    use crate::wire::read;
 
     #[test]
     fn unchanged_options_are_not_sent() {
@@ -102,7 +83,7 @@ mod tests {
             {"TaskId":"t-1","TaskAction":"ModifyDiskSpec","TaskStatus":"Processing",
              "ResourceId":"d-1","CreationTime":"2021-06-07T06:08:54Z"},
             {"TaskId":"t-2","TaskStatus":"Finished"}]}}"#;
-        let page = read::<Described<Row>>(json.as_bytes()).unwrap().0;
+        let page = read::<Page<Task>>(json.as_bytes()).unwrap();
         assert_eq!(page.rows[0].to_string(), "task t-1 of d-1 is Processing");
         assert_eq!(page.rows[1].status, TaskStatus::Finished);
         assert!(page.rows[0].created.is_some() && page.rows[1].created.is_none());

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Enum, List};
 use crate::action::DescribeStock;
-use crate::model::{Category, Stock, ZoneId, ZoneStock};
+use crate::model::ZoneStock;
+use crate::model::read::list;
 
 /// `DescribeAvailableResource` for data disks without an instance.
 pub fn describe(query: &DescribeStock) -> Params {
@@ -21,52 +21,8 @@ pub fn describe(query: &DescribeStock) -> Params {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Described {
-    available_zones: List<Zone>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Zone {
-    zone_id: Option<ZoneId>,
-    available_resources: List<Resource>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Resource {
-    #[serde(rename = "Type")]
-    kind: String,
-    supported_resources: List<Offer>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Offer {
-    value: Enum<Category>,
-    status: Option<String>,
-}
-
-impl Described {
-    pub fn zones(self) -> Vec<ZoneStock> {
-        let zones = self.available_zones.0.into_iter();
-        zones.map(Zone::into_model).collect()
-    }
-}
-
-impl Zone {
-    fn into_model(self) -> ZoneStock {
-        let resources = self.available_resources.0.into_iter();
-        let disks = resources.filter(|resource| resource.kind == "DataDisk");
-        let offers = disks.flat_map(|resource| resource.supported_resources.0);
-        let categories = offers.map(|offer| Stock {
-            category: offer.value.0,
-            available: offer.status.as_deref() == Some("Available"),
-        });
-        ZoneStock {
-            zone: self.zone_id,
-            categories: categories.collect(),
-        }
-    }
+    #[serde(default, deserialize_with = "list")]
+    pub available_zones: Vec<ZoneStock>,
 }
 
 #[cfg(test)]
@@ -79,7 +35,7 @@ mod tests {
             "AvailableResources":{"AvailableResource":[{"Type":"DataDisk","SupportedResources":
             {"SupportedResource":[{"Value":"cloud_ssd","Status":"SoldOut","StatusCategory":"WithoutStock"},
             {"Value":"cloud_essd","Status":"Available","Min":20,"Max":65536}]}}]}}]}}"#;
-        let zones: Vec<ZoneStock> = crate::wire::read::<Described>(json.as_bytes()).unwrap().zones();
+        let zones = crate::wire::read::<Described>(json.as_bytes()).unwrap().available_zones;
         let available: Vec<bool> = zones[0].categories.iter().map(|s| s.available).collect();
         assert_eq!(available, [false, true]);
     }

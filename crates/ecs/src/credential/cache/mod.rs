@@ -61,13 +61,6 @@ struct Cached {
     due: Option<Timestamp>,
 }
 
-/// The next step of a caller.
-enum NextStep {
-    Use(Credentials),
-    Wait(watch::Receiver<()>),
-    Fail(Arc<CredentialError>),
-}
-
 impl Cache {
     /// Caches the credentials of `source`; `clock` determines when they expire.
     pub fn new(source: Arc<dyn CredentialProvider>, clock: Arc<dyn Clock>) -> Self {
@@ -78,27 +71,6 @@ impl Cache {
                 state: Mutex::default(),
             }),
             tasks: Tasks::default(),
-        }
-    }
-
-    fn step(&self) -> NextStep {
-        let now = self.shared.clock.now();
-        let mut state = self.shared.state();
-        let may_begin = state.may_begin();
-        let valid = state.cached.as_ref().filter(|cached| cached.is_valid(now));
-        if let Some(cached) = valid {
-            let credentials = cached.credentials.clone();
-            if cached.due.is_some_and(|due| due <= now) && may_begin {
-                self.begin(&mut state);
-            }
-            return NextStep::Use(credentials);
-        }
-        if let Some(running) = state.running() {
-            return NextStep::Wait(running);
-        }
-        match &state.failure {
-            Some(failure) if !may_begin => NextStep::Fail(Arc::clone(failure)),
-            _ => NextStep::Wait(self.begin(&mut state)),
         }
     }
 
@@ -121,12 +93,27 @@ impl Cache {
 impl CredentialProvider for Cache {
     async fn provide(&self) -> Result<Credentials, CredentialError> {
         loop {
-            match self.step() {
-                NextStep::Use(credentials) => return Ok(credentials),
-                NextStep::Fail(failure) => return Err(CredentialError::Shared(failure)),
-                // The value never changes: an error means that the renewal has ended.
-                NextStep::Wait(mut running) => while running.changed().await.is_ok() {},
-            }
+            let mut running = {
+                let now = self.shared.clock.now();
+                let mut state = self.shared.state();
+                let may_begin = state.may_begin();
+                if let Some(cached) = state.cached.as_ref().filter(|cached| cached.is_valid(now)) {
+                    let credentials = cached.credentials.clone();
+                    if cached.due.is_some_and(|due| due <= now) && may_begin {
+                        self.begin(&mut state);
+                    }
+                    return Ok(credentials);
+                }
+                match (state.running(), &state.failure) {
+                    (Some(running), _) => running,
+                    (None, Some(failure)) if !may_begin => {
+                        return Err(CredentialError::Shared(Arc::clone(failure)));
+                    }
+                    _ => self.begin(&mut state),
+                }
+            };
+            // The value never changes: an error means that the renewal has ended.
+            while running.changed().await.is_ok() {}
         }
     }
 

@@ -185,8 +185,8 @@ async fn rejected_credentials_are_dropped_once() {
 async fn new_credentials_that_are_rejected_are_not_replaced_immediately() {
     let setup = Setup::new(3600);
     for _ in 0..50 {
-        let refused = setup.credentials().await;
-        setup.cache.invalidate(&refused);
+        let rejected = setup.credentials().await;
+        setup.cache.invalidate(&rejected);
     }
     assert_eq!(setup.requests(), 1);
     pass(6).await;
