@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// Maximum number of canaries. Several, because any of them may be deleted at any time.
 const CAPACITY: usize = 64;
 
-/// The most recently observed canaries, the newest last. They are forgotten when the access key changes.
+/// The most recently observed canaries, the newest first. They are forgotten when the access key changes.
 pub(super) struct Canaries<K> {
     ids: VecDeque<K>,
     key: u64,
@@ -20,7 +20,7 @@ impl<K: Clone + Eq> Canaries<K> {
         }
     }
 
-    /// Forgets what was observed with another access key.
+    /// Forgets the canaries of another access key.
     pub(super) fn set_key(&mut self, key: u64) {
         if self.key != key {
             self.key = key;
@@ -29,14 +29,9 @@ impl<K: Clone + Eq> Canaries<K> {
     }
 
     pub(super) fn insert(&mut self, id: &K) {
-        if self.ids.back() == Some(id) {
-            return;
-        }
         self.remove(id);
-        if self.ids.len() == CAPACITY {
-            self.ids.pop_front();
-        }
-        self.ids.push_back(id.clone());
+        self.ids.push_front(id.clone());
+        self.ids.truncate(CAPACITY);
     }
 
     pub(super) fn remove(&mut self, id: &K) {
@@ -56,7 +51,6 @@ impl<K: Clone + Eq> Canaries<K> {
         if ids.iter().all(|id| self.ids.contains(id)) {
             return None;
         }
-        let mut newest_first = self.ids.iter().rev();
-        newest_first.find(|known| !ids.contains(known)).cloned()
+        self.ids.iter().find(|known| !ids.contains(known)).cloned()
     }
 }

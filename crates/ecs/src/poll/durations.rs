@@ -17,7 +17,7 @@ const SCALE: f64 = 0.5;
 const MAX_SAMPLES: usize = 64;
 /// Samples that the search for a shorter duration uses.
 const RECENT: usize = 16;
-/// One of so many waiters searches.
+/// One waiter of this number searches.
 const PROBED: usize = 16;
 /// The weight of the prior in samples.
 const PRIOR: f64 = 0.5;
@@ -41,6 +41,7 @@ pub(super) struct Durations {
     density: Vec<f64>,
     /// The probability of a longer duration, by the lower edge of each bin.
     survival: Vec<f64>,
+    /// The newest first.
     samples: VecDeque<Sample>,
     is_stale: bool,
     waits: usize,
@@ -86,10 +87,8 @@ impl Durations {
 
     /// Adds an operation that ended between these ages.
     pub(super) fn add(&mut self, after: f64, until: f64) {
-        if self.samples.len() == MAX_SAMPLES {
-            self.samples.pop_front();
-        }
-        self.samples.push_back(Sample { after, until });
+        self.samples.push_front(Sample { after, until });
+        self.samples.truncate(MAX_SAMPLES);
         self.is_stale = true;
     }
 
@@ -98,7 +97,7 @@ impl Durations {
     /// become faster. It halves the interval that the recent samples leave.
     pub(super) fn probe(&mut self, waiters: usize) -> Option<f64> {
         self.waits += 1;
-        let recent = || self.samples.iter().rev().take(RECENT);
+        let recent = || self.samples.iter().take(RECENT);
         let until = recent().map(|sample| sample.until).reduce(f64::min)?;
         let after = recent().fold(0.75 * until, |after, sample| after.max(sample.after));
         let is_wide = until - after > (0.04 * until).max(0.03);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::durations::Durations;
 use super::operation::{Operation, OperationKind};
-use super::prior::prior;
 
 /// The learned durations of each operation and category.
 #[derive(Debug, Default)]
@@ -13,19 +12,15 @@ pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
 impl Learned {
     /// A category starts with the durations of another category, and detaching with those of attaching.
     pub(super) fn get_or_start(&mut self, kind: &OperationKind) -> &mut Durations {
-        let similar = match kind.operation() {
-            Operation::Detach => [Operation::Detach, Operation::Attach],
-            operation => [operation; 2],
-        };
-        let density = if self.0.contains_key(kind) {
-            None
-        } else {
-            let mut known = self.0.iter_mut();
-            let known = known.find(|(known, _)| similar.contains(&known.operation()));
-            known.map(|(_, durations)| durations.density())
-        };
-        let durations = self.0.entry(kind.clone());
-        durations.or_insert_with(|| Durations::new(density.unwrap_or_else(|| prior(kind.operation()))))
+        if !self.0.contains_key(kind) {
+            let is_similar = |known: Operation| {
+                known == kind.operation || (kind.operation, known) == (Operation::Detach, Operation::Attach)
+            };
+            let similar = self.0.iter_mut().find(|(known, _)| is_similar(known.operation));
+            let density = similar.map_or_else(|| kind.operation.prior(), |(_, durations)| durations.density());
+            self.0.insert(kind.clone(), Durations::new(density));
+        }
+        self.0.get_mut(kind).expect("inserted if it was missing")
     }
 
     pub(super) fn get(&self, kind: &OperationKind) -> Option<&Durations> {

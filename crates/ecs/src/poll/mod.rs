@@ -10,7 +10,6 @@ mod operation;
 mod overdue;
 mod poller;
 mod polling;
-mod prior;
 mod schedule;
 mod source;
 mod sources;

@@ -62,7 +62,7 @@ pub enum WaitError {
     #[error("{action} does not return the resource, and whether it exists is not known: {missing}")]
     Unproven {
         action: &'static str,
-        /// What the proof lacks.
+        /// The missing part of the proof.
         missing: MissingProof,
     },
 }

@@ -16,23 +16,14 @@ const MEMORY: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of operations. Others begin again with each call.
 const CAPACITY: usize = 10_000;
 
-/// Since when operations have been running. It outlives the calls that wait for them.
+/// Since when operations have been running: the time at which each was accepted or first observed, and the time of the
+/// last call for it. It outlives the calls that wait for them.
 #[derive(Debug)]
-pub struct RunningOperations<K>(Mutex<Entries<K>>);
-
-#[derive(Debug)]
-struct Entries<K> {
-    /// When each operation was accepted or first observed, and the time of the last call for it.
-    operations: BTreeMap<K, (Instant, Instant)>,
-    pruned: Instant,
-}
+pub struct RunningOperations<K>(Mutex<BTreeMap<K, (Instant, Instant)>>);
 
 impl<K> Default for RunningOperations<K> {
     fn default() -> Self {
-        Self(Mutex::new(Entries {
-            operations: BTreeMap::new(),
-            pruned: Instant::now(),
-        }))
+        Self(Mutex::default())
     }
 }
 
@@ -43,23 +34,19 @@ impl<K: Ord + Clone> RunningOperations<K> {
             return since;
         }
         let now = Instant::now();
-        let mut entries = self.lock();
-        if entries.pruned.elapsed() > MEMORY || entries.operations.len() >= CAPACITY {
-            entries.pruned = now;
-            entries.operations.retain(|_, (_, used)| used.elapsed() <= MEMORY);
-        }
-        if entries.operations.len() < CAPACITY {
-            entries.operations.insert(key.clone(), (now, now));
+        let mut operations = self.lock();
+        operations.retain(|_, (_, used)| now - *used <= MEMORY);
+        if operations.len() < CAPACITY {
+            operations.insert(key.clone(), (now, now));
         }
         now
     }
 
     /// Since when the operation has been running, if it is known.
     pub fn since(&self, key: &K) -> Option<Instant> {
-        let mut entries = self.lock();
-        let (since, used) = entries.operations.get_mut(key)?;
+        let mut operations = self.lock();
+        let (since, used) = operations.get_mut(key)?;
         if used.elapsed() > MEMORY {
-            entries.operations.remove(key);
             return None;
         }
         *used = Instant::now();
@@ -68,10 +55,10 @@ impl<K: Ord + Clone> RunningOperations<K> {
 
     /// Records that the operation is not running any more.
     pub fn end(&self, key: &K) {
-        self.lock().operations.remove(key);
+        self.lock().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries<K>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<K, (Instant, Instant)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -101,9 +88,9 @@ mod tests {
         for number in 0..CAPACITY + 10 {
             running.start(&number);
         }
-        assert_eq!(running.lock().operations.len(), CAPACITY);
+        assert_eq!(running.lock().len(), CAPACITY);
         tokio::time::advance(MEMORY + OVERDUE).await;
         running.start(&0);
-        assert_eq!(running.lock().operations.len(), 1);
+        assert_eq!(running.lock().len(), 1);
     }
 }

@@ -60,7 +60,7 @@ where
         deadline: Deadline,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        span::in_phase(self.wait(id, deadline, PollMode::Current, decide), span::POLL).await
+        self.wait(id, deadline, PollMode::Current, decide).await
     }
 
     /// Adds resources that must be visible to the current access key. One of them is described together with others, so
@@ -103,7 +103,7 @@ where
         deadline: Deadline,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        span::in_phase(self.wait(id, deadline, PollMode::Change, decide), span::POLL).await
+        self.wait(id, deadline, PollMode::Change, decide).await
     }
 
     /// As [`Self::wait_until`], for a change that has been due since then. Ends with one observation once it is
@@ -118,11 +118,7 @@ where
         since: Instant,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        span::in_phase(
-            self.wait_running(id, deadline, since, PollMode::Change, decide),
-            span::POLL,
-        )
-        .await
+        self.wait_running(id, deadline, since, PollMode::Change, decide).await
     }
 
     /// As [`Self::wait_until`], for the end of an operation that the cloud has accepted: the polls are sent when such
@@ -139,7 +135,7 @@ where
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let kind = operation.into();
-        let key = (id.clone(), kind.operation());
+        let key = (id.clone(), kind.operation);
         let mut is_missing = false;
         let decide = |observation: Observation<V>| {
             is_missing = matches!(observation, Observation::Missing { .. });
@@ -173,7 +169,7 @@ where
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let mode = PollMode::Operation(operation.into());
-        span::in_phase(self.wait_running(id, deadline, since, mode, decide), span::POLL).await
+        self.wait_running(id, deadline, since, mode, decide).await
     }
 
     /// Waits until the operation is overdue, and ends with an observation made after that. The wait for this
@@ -186,22 +182,25 @@ where
         mode: PollMode,
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        let limit = since + OVERDUE;
-        if limit > Instant::now() {
-            let wait = self.wait_from(id, deadline, since, mode, &mut decide);
-            if let Ok(outcome) = tokio::time::timeout_at(limit, wait).await {
-                return outcome;
+        let wait = async {
+            let limit = since + OVERDUE;
+            if limit > Instant::now() {
+                let wait = self.wait_from(id, deadline, since, mode, &mut decide);
+                if let Ok(outcome) = tokio::time::timeout_at(limit, wait).await {
+                    return outcome;
+                }
             }
-        }
-        let once = |observation: Observation<V>| {
-            let last = observation.to_string();
-            Some(decide(observation).ok_or(last))
+            let once = |observation: Observation<V>| {
+                let last = observation.to_string();
+                Some(decide(observation).ok_or(last))
+            };
+            let observed = self.wait_from(id, deadline, Instant::now(), PollMode::Current, once);
+            observed.await?.map_err(|last| WaitError::Overdue {
+                running: since.elapsed(),
+                last,
+            })
         };
-        let observed = self.wait(id, deadline, PollMode::Current, once).await?;
-        observed.map_err(|last| WaitError::Overdue {
-            running: since.elapsed(),
-            last,
-        })
+        span::in_phase(wait, span::POLL).await
     }
 
     /// Calls `decide` with each observation until it returns something. A transient failure is not an observation.
@@ -212,7 +211,8 @@ where
         mode: PollMode,
         decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
-        self.wait_from(id, deadline, Instant::now(), mode, decide).await
+        let wait = self.wait_from(id, deadline, Instant::now(), mode, decide);
+        span::in_phase(wait, span::POLL).await
     }
 
     /// As [`Self::wait`], for an operation that was accepted at that time.
@@ -225,12 +225,11 @@ where
         mut decide: impl FnMut(Observation<V>) -> Option<T>,
     ) -> Result<T> {
         let (sender, mut observations) = mpsc::channel(OBSERVATIONS);
-        let joined = Instant::now();
         // The response that accepted the operation took as long as one to a poll does.
         let latency = self.shared.lock().latency;
         let began = accepted.checked_sub(latency).unwrap_or(accepted);
         let interval = self.shared.source.interval;
-        let waiter = Waiter::new(mode.clone(), joined, began, deadline, sender, interval);
+        let waiter = Waiter::new(mode.clone(), began, deadline, sender, interval);
         let subscription = self.subscribe(id, waiter);
         let mut last = "nothing yet".to_owned();
         let mut not_done = 0.0;

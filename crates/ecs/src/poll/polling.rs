@@ -15,7 +15,7 @@ use super::canaries::Canaries;
 use super::learned::Learned;
 use super::schedule::{self, Calibration};
 use super::source::Source;
-use super::waiter::Waiter;
+use super::waiter::{Outcome, Waiter};
 use crate::Result;
 use crate::action::Page;
 use crate::base::{Deadline, span};
@@ -94,6 +94,15 @@ impl<K: Clone + Ord, V> State<K, V> {
         let all = (id.clone(), 0)..=(id.clone(), u64::MAX);
         let all = waiters.range_mut(all).map(|(_, waiter)| waiter);
         all.filter(move |waiter| waiter.shares(sent))
+    }
+
+    /// Delivers the outcomes of a poll of that time to the waiters for these ids.
+    fn deliver(&mut self, sent: Instant, ids: &[K], outcome: impl Fn(&K) -> Outcome<V>) {
+        for id in ids {
+            for waiter in Self::sharing(&mut self.waiters, id, sent) {
+                waiter.deliver(sent, outcome(id));
+            }
+        }
     }
 
     /// The earliest deadline that has not passed; none if no waiter is left.
@@ -274,51 +283,44 @@ where
     fn deliver(&self, sent: Instant, key: u64, ids: &[K], page: Result<Page<V>>) {
         let is_same_key = (self.source.key)() == key;
         let mut state = self.lock();
-        if page.is_ok() {
-            let latency = sent.elapsed().min(SECOND);
-            let known = Some(state.latency).filter(|known| !known.is_zero());
-            state.latency = (known.unwrap_or(latency) * 3 + latency) / 4;
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => {
+                let error = Arc::new(error);
+                return state.deliver(sent, ids, |_| Err(Arc::clone(&error)));
+            }
+        };
+        let latency = sent.elapsed().min(SECOND);
+        let known = Some(state.latency).filter(|known| !known.is_zero());
+        state.latency = (known.unwrap_or(latency) * 3 + latency) / 4;
+        let rows = page.rows.into_iter();
+        let rows: BTreeMap<K, _> = rows.map(|row| ((self.source.id)(&row), Arc::new(row))).collect();
+        let is_canary = |id: &&K| {
+            let row: Option<&Arc<V>> = rows.get(id);
+            row.is_some_and(|row| state.canaries.contains(id) || (self.source.is_canary)(row))
+        };
+        let canaries: Vec<&K> = ids.iter().filter(is_canary).collect();
+        // A page that ends early, or has only rows that were not requested, proves nothing about the missing ones.
+        let canary = is_same_key && page.next.is_none() && !canaries.is_empty();
+        ids.iter().for_each(|id| state.canaries.remove(id));
+        if is_same_key {
+            state.canaries.set_key(key);
+            canaries.iter().for_each(|id| state.canaries.insert(id));
         }
-        let known = &state.canaries;
-        let page = page.map_err(Arc::new).map(|page| {
-            let rows = page.rows.into_iter();
-            let rows: BTreeMap<K, _> = rows.map(|row| ((self.source.id)(&row), Arc::new(row))).collect();
-            // A page that ends early, or has only rows that were not requested, proves nothing about the missing ones.
-            let is_canary = |id| {
-                let row: Option<&Arc<V>> = rows.get(id);
-                row.is_some_and(|row| known.contains(id) || (self.source.is_canary)(row))
-            };
-            let canaries: Vec<K> = ids.iter().filter(|id| is_canary(id)).cloned().collect();
-            let has_canary = is_same_key && page.next.is_none() && !canaries.is_empty();
-            (rows, page.unreadable, canaries, has_canary)
+        state.deliver(sent, ids, |id| {
+            if let Some(row) = rows.get(id) {
+                return Ok(Observation::Row(Arc::clone(row)));
+            }
+            // A row that cannot be parsed may be that of this id.
+            let text = id.to_string();
+            let mut unreadable = page.unreadable.iter();
+            match unreadable.find(|row| row.id.as_ref().is_none_or(|id| *id == text)) {
+                Some(row) => {
+                    let error = Error::new(Kind::Ambiguous, self.source.action);
+                    Err(Arc::new(error.with_source(row.clone())))
+                }
+                None => Ok(Observation::Missing { canary }),
+            }
         });
-        if let Ok((_, _, canaries, _)) = &page {
-            ids.iter().for_each(|id| state.canaries.remove(id));
-            if is_same_key {
-                state.canaries.set_key(key);
-                canaries.iter().for_each(|id| state.canaries.insert(id));
-            }
-        }
-        for id in ids {
-            let outcome = || {
-                let (rows, unreadable, _, has_canary) = page.as_ref().map_err(Arc::clone)?;
-                if let Some(row) = rows.get(id) {
-                    return Ok(Observation::Row(Arc::clone(row)));
-                }
-                // A row that cannot be parsed may be that of this id.
-                let text = id.to_string();
-                let mut unreadable = unreadable.iter();
-                match unreadable.find(|row| row.id.as_ref().is_none_or(|id| *id == text)) {
-                    Some(row) => {
-                        let error = Error::new(Kind::Ambiguous, self.source.action);
-                        Err(Arc::new(error.with_source(row.clone())))
-                    }
-                    None => Ok(Observation::Missing { canary: *has_canary }),
-                }
-            };
-            for waiter in State::sharing(&mut state.waiters, id, sent) {
-                waiter.deliver(sent, outcome());
-            }
-        }
     }
 }

@@ -59,12 +59,12 @@ pub(super) struct Waiter<V> {
 impl<V> Waiter<V> {
     pub(super) fn new(
         mode: PollMode,
-        joined: Instant,
         began: Instant,
         deadline: Deadline,
         observations: Observations<V>,
         interval: Interval,
     ) -> Self {
+        let joined = Instant::now();
         Self {
             mode,
             joined,

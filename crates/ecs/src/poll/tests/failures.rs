@@ -13,13 +13,11 @@ use crate::poll::{Observation, WaitError};
 
 #[tokio::test(start_paused = true)]
 async fn a_hung_call_delays_waiters_by_at_most_two_seconds() {
-    let (poller, calls) = responding(|n, keys| {
-        Box::pin(async move {
-            if n == 1 {
-                std::future::pending::<()>().await;
-            }
-            Ok(rows(keys, n))
-        })
+    let (poller, calls) = responding(|n, keys| async move {
+        if n == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok(rows(keys, n))
     });
     let start = Instant::now();
     let others = async {
@@ -32,13 +30,11 @@ async fn a_hung_call_delays_waiters_by_at_most_two_seconds() {
     assert_eq!(others, Duration::from_millis(120));
     // The first shared that call.
     assert_eq!(start.elapsed(), Duration::from_millis(120));
-    let (poller, _) = responding(|n, keys| {
-        Box::pin(async move {
-            if n == 1 {
-                std::future::pending::<()>().await;
-            }
-            Ok(rows(keys, n))
-        })
+    let (poller, _) = responding(|n, keys| async move {
+        if n == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok(rows(keys, n))
     });
     let start = Instant::now();
     poller.observe(&1, deadline()).await.unwrap();
@@ -48,11 +44,9 @@ async fn a_hung_call_delays_waiters_by_at_most_two_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_response_is_used_without_a_newer_one() {
-    let (poller, calls) = responding(|n, keys| {
-        Box::pin(async move {
-            sleep(if n == 1 { seconds(3.0) } else { seconds(10.0) }).await;
-            Ok(rows(keys, n))
-        })
+    let (poller, calls) = responding(|n, keys| async move {
+        sleep(if n == 1 { seconds(3.0) } else { seconds(10.0) }).await;
+        Ok(rows(keys, n))
     });
     let start = Instant::now();
     let row = poller.observe(&1, deadline()).await.unwrap().row().unwrap();
@@ -62,13 +56,11 @@ async fn a_late_response_is_used_without_a_newer_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_call_affects_only_its_ids_and_is_repeated_at_growing_intervals() {
-    let (poller, calls) = responding(|_, keys| {
-        Box::pin(async move {
-            if keys.contains(&1) {
-                return Err(Error::from_response("DescribeDisks", 503, "ServiceUnavailable"));
-            }
-            Ok(rows(keys, 1))
-        })
+    let (poller, calls) = responding(|_, keys| async move {
+        if keys.contains(&1) {
+            return Err(Error::from_response("DescribeDisks", 503, "ServiceUnavailable"));
+        }
+        Ok(rows(keys, 1))
     });
     let soon = Deadline::after(Duration::from_secs(20));
     let (failing, rest) = tokio::join!(poller.observe(&1, soon), async {
@@ -86,14 +78,12 @@ async fn a_failed_call_affects_only_its_ids_and_is_repeated_at_growing_intervals
 
 #[tokio::test(start_paused = true)]
 async fn an_id_that_the_cloud_rejects_fails_only_its_own_caller() {
-    let (poller, calls) = responding(|_, keys| {
-        Box::pin(async move {
-            if keys.contains(&37) {
-                let code = "InvalidDiskIds.ValueNotSupported";
-                return Err(Error::from_response("DescribeDisks", 404, code));
-            }
-            Ok(rows(keys, 1))
-        })
+    let (poller, calls) = responding(|_, keys| async move {
+        if keys.contains(&37) {
+            let code = "InvalidDiskIds.ValueNotSupported";
+            return Err(Error::from_response("DescribeDisks", 404, code));
+        }
+        Ok(rows(keys, 1))
     });
     let outcomes = observe_all(&poller, 0..100).await;
     assert_eq!(outcomes.iter().filter(|ok| !**ok).count(), 1);
@@ -109,7 +99,7 @@ async fn a_code_that_no_id_causes_does_not_split_the_batch() {
         "InvalidAccessKeyId.NotFound",
     ] {
         let (poller, calls) =
-            responding(move |_, _| Box::pin(async move { Err(Error::from_response("DescribeDisks", 404, code)) }));
+            responding(move |_, _| async move { Err(Error::from_response("DescribeDisks", 404, code)) });
         let observed = timeout(Duration::from_millis(200), observe_all(&poller, 0..100));
         let _ = observed.await;
         assert_eq!(calls.lock().unwrap().len(), 1, "{code}");
@@ -123,24 +113,24 @@ async fn an_absence_has_a_canary_only_if_the_same_response_contains_one() {
         let hidden = Arc::clone(&hidden);
         move |_, keys| {
             let is_hidden = hidden.load(std::sync::atomic::Ordering::Relaxed);
-            Box::pin(async move {
+            async move {
                 let keys = keys.into_iter().filter(|key| !(20..1000).contains(key) && !is_hidden);
                 Ok(rows(keys, 1))
-            })
+            }
         }
     });
     let has_canary = async |key| match poller.observe(&key, deadline()).await.unwrap() {
         Observation::Row(_) => panic!("a row"),
         Observation::Missing { canary } => canary,
     };
-    assert!(!has_canary(21).await, "no canary is known");
+    assert!(!has_canary(21).await, "no canary was observed");
     // A row of another cluster is not one.
     poller.observe(&11, deadline()).await.unwrap();
     assert!(!has_canary(21).await);
     poller.observe(&1000, deadline()).await.unwrap();
     assert!(has_canary(21).await);
     assert_eq!(calls.lock().unwrap().last().unwrap().1, [21, 1000]);
-    // A resource that the caller knows to be visible is a canary, whatever its row says.
+    // A resource that the caller reports as visible is a canary, whatever its row contains.
     poller.add_canaries(&[12]);
     assert!(has_canary(21).await);
     assert_eq!(calls.lock().unwrap().last().unwrap().1, [21, 12]);
@@ -171,7 +161,7 @@ async fn a_row_that_cannot_be_parsed_fails_its_own_caller() {
             };
             let mut found = rows([3], 9);
             found.unreadable.push(row);
-            Box::pin(async move { Ok(found) })
+            async move { Ok(found) }
         });
         for (key, failed) in [1, 2].into_iter().zip(failed) {
             match poller.observe(&key, deadline()).await {
@@ -199,8 +189,7 @@ async fn the_deadline_error_contains_the_last_observation() {
 #[tokio::test(start_paused = true)]
 async fn a_denied_call_ends_the_wait_and_a_transient_failure_does_not() {
     for (code, ends) in [("Forbidden.RAM", true), ("ServiceUnavailable", false)] {
-        let (poller, _) =
-            responding(move |_, _| Box::pin(async move { Err(Error::from_response("DescribeDisks", 403, code)) }));
+        let (poller, _) = responding(move |_, _| async move { Err(Error::from_response("DescribeDisks", 403, code)) });
         let soon = Deadline::after(Duration::from_secs(5));
         let error = poller.wait_until(&1, soon, at_least(1)).await.unwrap_err();
         assert_eq!(matches!(error, WaitError::Cloud(_)), ends, "{code}: {error}");

@@ -50,7 +50,7 @@ async fn a_wait_for_the_rate_limit_is_not_an_overdue_operation() {
                 Some(Duration::ZERO)
             })
         }),
-        ..source(|keys: Vec<u32>| Box::pin(async move { Ok(rows(keys, 1)) }))
+        ..source(|keys: Vec<u32>| async move { Ok(rows(keys, 1)) })
     };
     let poller = Poller::new(Tasks::default(), source);
     let outcome = poller
@@ -61,7 +61,7 @@ async fn a_wait_for_the_rate_limit_is_not_an_overdue_operation() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_is_missing_is_not_known_to_be_in_progress() {
-    let (poller, _) = responding(|_, _| Box::pin(async { Ok(rows([], 0)) }));
+    let (poller, _) = responding(|_, _| async { Ok(rows([], 0)) });
     for _ in 0..2 {
         let begun = Instant::now();
         let outcome = poller.wait_until_done(&1, deadline(), Operation::Create, never).await;

@@ -90,34 +90,20 @@ struct Cloud {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     meters: BTreeMap<&'static str, Meter>,
     ends: BTreeMap<u32, Instant>,
     calls: usize,
     throttled: usize,
-    random: u64,
-}
-
-impl State {
-    fn uniform(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64
-    }
+    random: Random,
 }
 
 impl Cloud {
     /// Half of the latency of a call.
     async fn delay(&self) {
-        let (median, sigma) = self.model.latency;
-        let normal = {
-            let mut state = self.state.lock().unwrap();
-            let radius = (-2.0 * (1.0 - state.uniform()).ln()).sqrt();
-            radius * (std::f64::consts::TAU * state.uniform()).cos()
-        };
-        sleep(Duration::from_secs_f64(median / 2.0 * (sigma * normal).exp())).await;
+        let latency = self.state.lock().unwrap().random.latency(self.model.latency);
+        sleep(latency / 2).await;
     }
 
     async fn call<T>(&self, action: &'static str, effect: impl FnOnce(&mut State) -> T) -> crate::Result<T> {
@@ -185,8 +171,11 @@ async fn run_lifecycles(model: Model) -> (f64, usize, f64) {
         start: Instant::now(),
         limiter: RateLimiter::new(Arc::new(clock)),
         state: Mutex::new(State {
-            random: 0x9E37_79B9_7F4A_7C15,
-            ..State::default()
+            meters: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            calls: 0,
+            throttled: 0,
+            random: Random::new(),
         }),
     });
     let source = {
@@ -201,7 +190,7 @@ async fn run_lifecycles(model: Model) -> (f64, usize, f64) {
             }),
             ..source(move |ids| {
                 let cloud = Arc::clone(&cloud);
-                Box::pin(async move { cloud.describe(ids).await })
+                async move { cloud.describe(ids).await }
             })
         }
     };

@@ -107,7 +107,7 @@ async fn a_poll_waits_for_the_rate_limit_with_the_earliest_deadline_of_its_waite
         }),
         ..source(move |keys: Vec<u32>| {
             log.lock().unwrap().push((start.elapsed(), keys.clone()));
-            Box::pin(async move { Ok(rows(keys, 1)) })
+            async move { Ok(rows(keys, 1)) }
         })
     };
     let poller = Poller::new(Tasks::default(), source);

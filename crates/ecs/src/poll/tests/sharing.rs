@@ -25,11 +25,9 @@ async fn any_number_of_waiters_costs_one_call_per_hundred_ids_and_poll() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_for_more_than_a_hundred_ids_run_in_parallel() {
-    let (poller, calls) = responding(|_, keys| {
-        Box::pin(async move {
-            sleep(Duration::from_secs(1)).await;
-            Ok(rows(keys, 1))
-        })
+    let (poller, calls) = responding(|_, keys| async move {
+        sleep(Duration::from_secs(1)).await;
+        Ok(rows(keys, 1))
     });
     let start = Instant::now();
     assert!(observe_all(&poller, 0..250).await.into_iter().all(|ok| ok));
@@ -51,7 +49,7 @@ async fn a_batch_includes_ids_requested_while_it_waits_for_the_rate_limit() {
             let calls = Arc::clone(&calls);
             move |keys: Vec<u32>| {
                 calls.lock().unwrap().push((Duration::ZERO, keys.clone()));
-                Box::pin(async move { Ok(rows(keys, 1)) })
+                async move { Ok(rows(keys, 1)) }
             }
         })
     };

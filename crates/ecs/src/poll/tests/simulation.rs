@@ -32,24 +32,6 @@ struct Model {
     effect: Effect,
 }
 
-/// A deterministic generator of random numbers (xorshift).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
-
 /// The cloud: when the operation on each volume ends.
 #[derive(Debug)]
 struct Cloud {
@@ -60,15 +42,9 @@ struct Cloud {
 }
 
 impl Cloud {
-    fn latency(&self) -> Duration {
-        let (median, sigma) = self.model.latency;
-        let normal = self.random.lock().unwrap().normal();
-        Duration::from_secs_f64(median * (sigma * normal).exp())
-    }
-
     /// Runs the call and returns how long it took.
     async fn call<T>(&self, effect: impl FnOnce() -> T) -> (T, Duration) {
-        let latency = self.latency();
+        let latency = self.random.lock().unwrap().latency(self.model.latency);
         if self.model.effect == Effect::AtArrival {
             let outcome = effect();
             sleep(latency).await;
@@ -107,14 +83,14 @@ async fn run(model: Model) -> Report {
     let cloud = Arc::new(Cloud {
         model,
         ends: Mutex::default(),
-        random: Mutex::new(Random(0x9E37_79B9_7F4A_7C15)),
+        random: Mutex::new(Random::new()),
         describes: AtomicUsize::new(0),
     });
     let source = {
         let cloud = Arc::clone(&cloud);
         source(move |keys| {
             let cloud = Arc::clone(&cloud);
-            Box::pin(async move { Ok(cloud.describe(keys).await) })
+            async move { Ok(cloud.describe(keys).await) }
         })
     };
     let poller = Poller::new(Tasks::default(), source);
