@@ -1,6 +1,5 @@
 //! The values of `--rate-limits`.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use ecs::client::ACTIONS;
@@ -32,13 +31,13 @@ pub(super) fn rate_limit(text: &str) -> Result<ConfiguredLimit, String> {
 /// # Errors
 /// The name of an action with two limits.
 pub(super) fn by_action(limits: &[ConfiguredLimit]) -> Result<ConfiguredLimits, &'static str> {
-    let mut actions = BTreeSet::new();
+    let mut by_action = ConfiguredLimits::new();
     for limit in limits {
-        if !actions.insert(limit.action) {
+        if by_action.insert(limit.action, limit.calls_per_second).is_some() {
             return Err(limit.action);
         }
     }
-    Ok(limits.iter().copied().collect())
+    Ok(by_action)
 }
 
 #[cfg(test)]

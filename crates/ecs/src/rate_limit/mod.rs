@@ -1,10 +1,10 @@
-//! Rate limiting of cloud calls, just below quotas that are not known in advance.
+//! Rate limiting of cloud calls, just below unknown quotas.
 //!
 //! The cloud limits calls per account, region and API, and per account (`Throttling.User`). A quota has a window of any
 //! length, or is a token bucket, and is shared with the console and other tools. No API reports it, so
 //! [`RateLimiter`] adapts to throttling errors:
 //!
-//! * Before the first throttling error, 16 calls of an API are sent at once, and more after each success and over time.
+//! * Before the first throttling error, 16 calls of an API are sent in one burst, and more after each success and over time.
 //! * A throttling error closes the API. Single probes determine when it opens again: after the wait that the cloud
 //!   states, otherwise with growing pauses, when a minute of the clock begins, and when another API opens.
 //! * The rate is then the highest one that succeeded, the closure included, and at least 1 call/s. It grows slowly
@@ -15,7 +15,6 @@
 //! Existing token buckets (`governor`, `leaky-bucket`) are not used: they pace at a fixed rate in FIFO order.
 //! Adaptation and queues ordered by deadline would remain; the bucket itself is small ([`Pace`](pace::Pace)).
 
-mod configured;
 mod limit;
 mod limiter;
 mod outcome;
@@ -23,10 +22,26 @@ mod pace;
 mod queue;
 mod report;
 
-pub use configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
+use std::collections::BTreeMap;
+
 pub use limiter::RateLimiter;
 use outcome::CallOutcome;
 pub use report::LimitReport;
+
+/// The name of the limit of all calls together.
+pub const ACCOUNT: &str = "account";
+
+/// The most calls per second of one action or of all, which an operator configures for a quota that other programs of
+/// the account share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ConfiguredLimit {
+    /// The action, or [`ACCOUNT`].
+    pub action: &'static str,
+    pub calls_per_second: f64,
+}
+
+/// The most calls per second, by action or [`ACCOUNT`]. An action that is missing has no configured limit.
+pub type ConfiguredLimits = BTreeMap<&'static str, f64>;
 
 /// Priority of calls that compete for one limit, highest first. Calls of a priority are sent in the order of their
 /// deadlines. A lower priority always keeps a small share.

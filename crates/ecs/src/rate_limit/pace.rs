@@ -12,7 +12,7 @@ pub(super) struct Pace {
     /// Calls per second.
     pub(super) rate: f64,
     burst: f64,
-    /// Tokens that the bucket lacked after the last call. Negative: so many further calls may be sent at once.
+    /// Tokens that the bucket lacked after the last call. Negative: so many further calls may be sent without spacing.
     debt: f64,
     last: Option<Instant>,
     /// The call before the last one.
@@ -45,12 +45,12 @@ impl Pace {
         }
     }
 
-    /// Permits so many calls at once, in addition.
+    /// Permits so many additional calls without spacing.
     pub(super) fn add(&mut self, calls: f64) {
         self.debt -= calls;
     }
 
-    /// When the next call may be sent. One that is not urgent is spaced even if others may be sent at once.
+    /// When the next call may be sent. One that is not urgent is spaced even if others need no spacing.
     pub(super) fn next(&self, now: Instant, is_urgent: bool) -> Instant {
         let debt = self.debt_at(now);
         let missing = debt + 1.0 - self.burst;
@@ -71,7 +71,7 @@ impl Pace {
 
     /// Returns the token of a call that did not reach the cloud.
     pub(super) fn give_back(&mut self) {
-        // A call that was sent at once because of a negative debt has made it smaller.
+        // A call that was sent without spacing, because of a negative debt, has reduced that.
         self.debt = match self.debt {
             ..0.0 => self.debt - 1.0,
             debt => (debt - 1.0).max(0.0),

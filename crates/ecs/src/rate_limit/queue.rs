@@ -7,10 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::configured::{ACCOUNT, ConfiguredLimit, ConfiguredLimits};
 use super::limit::{Earliest, Limit, Shared};
 use super::report::LimitReport;
-use super::{CallOutcome, Priority};
+use super::{ACCOUNT, CallOutcome, ConfiguredLimit, ConfiguredLimits, Priority};
 use crate::base::Deadline;
 
 /// A queued call, ordered by priority, deadline and arrival.
@@ -59,9 +58,9 @@ impl Queues {
 
     /// Replaces the configured limits, also for waiting calls.
     pub(super) fn configure(&mut self, limits: ConfiguredLimits) {
-        self.account.configure(limits.get(ACCOUNT));
+        self.account.configure(limits.get(ACCOUNT).copied());
         for (action, api) in &mut self.apis {
-            api.configure(limits.get(action));
+            api.configure(limits.get(action).copied());
         }
         self.configured = limits;
         for queue in self.queues.values() {
@@ -84,7 +83,7 @@ impl Queues {
             id: self.next_id,
             action,
         };
-        let configured = self.configured.get(action);
+        let configured = self.configured.get(action).copied();
         let unknown = || Limit::new(action, configured);
         self.apis.entry(action).or_insert_with(unknown);
         let queue = self.queues.entry((priority, action)).or_default();
@@ -227,7 +226,7 @@ impl Queues {
         let account = Some((ACCOUNT, &self.account, &self.account_shared));
         let mut limits = [account, api].into_iter().flatten();
         let (action, ..) = limits.find(|(_, limit, shared)| limit.waits_for_configured(now, priority, shared))?;
-        let calls_per_second = self.configured.get(action)?;
+        let calls_per_second = *self.configured.get(action)?;
         Some(ConfiguredLimit {
             action,
             calls_per_second,

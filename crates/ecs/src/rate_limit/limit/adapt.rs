@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::rate_limit::pace::Pace;
 
-/// After a limit was closed for more seconds, it accepts many calls at once.
+/// After a limit was closed for more seconds, it accepts many calls in one burst.
 pub(super) const SHORTLY: f64 = 3.0;
 
 /// Calls are paced at this fraction of a measured rate.

@@ -11,7 +11,7 @@ use super::report::LimitReport;
 use super::{CallOutcome, Priority};
 use adapt::{Learned, Sent};
 
-/// Calls that are sent at once while a limit is unknown.
+/// Calls that are sent in one burst while a limit is unknown.
 const BURST: f64 = 16.0;
 
 /// Calls in flight before the first response, and after a throttling error: all of them may be throttled. More are sent
@@ -37,7 +37,7 @@ const MINUTE_AND_GUARD: Duration = Duration::from_millis(60_300);
 /// The usual window of quotas with long closures, and the time until the probe has passed.
 const MINUTE: Duration = Duration::from_secs(62);
 
-/// What was learned is forgotten after so long without a call: it may have been the use of others, or has changed.
+/// A learned rate is forgotten after so long without a call: it may be due to the calls of others, or has changed.
 const MEMORY: Duration = Duration::from_secs(120);
 
 /// State that the limits of all APIs share.
@@ -45,7 +45,7 @@ const MEMORY: Duration = Duration::from_secs(120);
 pub(super) struct Shared {
     /// Calls that passed since the last throttling error.
     passed: u32,
-    /// A limit is closed, and its quota is not known yet.
+    /// A limit is closed, and its quota is still unknown.
     throttled: bool,
     /// The most recently learned rate of an API.
     rate: Option<f64>,
@@ -223,11 +223,7 @@ impl Limit {
         self.sent.add(now);
     }
 
-    fn adapted(&mut self) -> &mut Pace {
-        let learned = self.learned.as_mut().map(|learned| &mut learned.pace);
-        learned.unwrap_or(&mut self.free)
-    }
-
+    /// The adapted pace, and the configured one.
     fn paces(&mut self) -> impl Iterator<Item = &mut Pace> {
         let learned = self.learned.as_mut().map(|learned| &mut learned.pace);
         let adapted = learned.unwrap_or(&mut self.free);
@@ -262,7 +258,7 @@ impl Limit {
             CallOutcome::ThrottledElsewhere => {
                 self.sent.remove(sent);
                 // The configured rate counts it.
-                self.adapted().give_back();
+                self.paces().take(1).for_each(Pace::give_back);
             }
             CallOutcome::Unsent => {
                 self.sent.remove(sent);
@@ -325,13 +321,13 @@ impl Limit {
         let closed_for = latest.saturating_duration_since(closed.since).as_secs_f64();
         let mut learned = match (&self.learned, measured) {
             (Some(learned), _) => learned.throttled(measured.unwrap_or_default(), closed_for, now),
-            // Few calls before a long closure show that others use up the quota, but not what it is.
+            // Few calls before a long closure show that others use up the quota, but not its size.
             (None, Some(rate)) if self.sent.len() < BURST && closed_for > adapt::SHORTLY => Learned::assumed(rate, now),
             (None, Some(rate)) => Learned::measured(rate, now),
             (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
         };
         learned.pace.send(probe);
-        // As many calls as before are accepted at once, fewer if they can be spaced without losing much time. A window
+        // As many calls as before are accepted in one burst, fewer if they can be spaced without losing much time. A window
         // is longer than the closure, by the time that its calls took.
         let window = MINUTE.max(latest.saturating_duration_since(closed.since) * 5 / 4);
         let calls = self.sent.since(latest - window);

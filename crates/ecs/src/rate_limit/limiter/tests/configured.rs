@@ -1,7 +1,6 @@
 //! Limits that an operator configures.
 
 use super::*;
-use crate::rate_limit::ConfiguredLimit;
 
 /// The times of the first `count` calls of an action without throttling.
 async fn sent(limiter: &RateLimiter, action: &'static str, count: usize) -> Vec<Duration> {
@@ -14,18 +13,10 @@ async fn sent(limiter: &RateLimiter, action: &'static str, count: usize) -> Vec<
     times
 }
 
-fn limits(limits: &[(&'static str, f64)]) -> ConfiguredLimits {
-    let limit = |&(action, calls_per_second)| ConfiguredLimit {
-        action,
-        calls_per_second,
-    };
-    limits.iter().map(limit).collect()
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_configured_limit_spaces_the_calls_of_its_action_only() {
     let limiter = limiter();
-    limiter.configure(limits(&[("DescribeDisks", 2.0)]));
+    limiter.configure(ConfiguredLimits::from([("DescribeDisks", 2.0)]));
     let times = sent(&limiter, "DescribeDisks", 5).await;
     for (calls, time) in times.iter().enumerate() {
         let due = Duration::from_millis(500) * u32::try_from(calls).unwrap();
@@ -37,7 +28,7 @@ async fn a_configured_limit_spaces_the_calls_of_its_action_only() {
 #[tokio::test(start_paused = true)]
 async fn the_configured_limit_of_the_account_counts_all_actions() {
     let limiter = limiter();
-    limiter.configure(limits(&[("account", 10.0)]));
+    limiter.configure(ConfiguredLimits::from([("account", 10.0)]));
     let begun = Instant::now();
     for action in ["CreateDisk", "AttachDisk", "DescribeDisks", "DeleteDisk"] {
         sent(&limiter, action, 5).await;
@@ -50,7 +41,7 @@ async fn the_configured_limit_of_the_account_counts_all_actions() {
 #[tokio::test(start_paused = true)]
 async fn a_changed_limit_applies_to_waiting_calls() {
     let limiter = limiter();
-    limiter.configure(limits(&[("AttachDisk", 0.01)]));
+    limiter.configure(ConfiguredLimits::from([("AttachDisk", 0.01)]));
     pass(&limiter, "AttachDisk", soon(1)).await.unwrap();
     let begun = Instant::now();
     let waiting = pass(&limiter, "AttachDisk", soon(600));
@@ -66,7 +57,7 @@ async fn a_changed_limit_applies_to_waiting_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_the_configured_limit_delays_beyond_its_deadline_names_the_limit() {
     let limiter = limiter();
-    limiter.configure(limits(&[("AttachDisk", 0.01), ("account", 0.5)]));
+    limiter.configure(ConfiguredLimits::from([("AttachDisk", 0.01), ("account", 0.5)]));
     pass(&limiter, "AttachDisk", soon(1)).await.unwrap();
     let error = pass(&limiter, "AttachDisk", soon(5)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Deadline);
@@ -78,7 +69,7 @@ async fn a_configured_limit_below_the_learned_quota_remains_in_force() {
     let limiter = limiter();
     throttle(&limiter, "DescribeDisks", "Throttling", None).await;
     sent(&limiter, "DescribeDisks", 30).await;
-    limiter.configure(limits(&[("DescribeDisks", 0.5)]));
+    limiter.configure(ConfiguredLimits::from([("DescribeDisks", 0.5)]));
     let times = sent(&limiter, "DescribeDisks", 4).await;
     assert!(times[3] - times[0] >= Duration::from_millis(5900), "{times:?}");
 }
@@ -86,7 +77,7 @@ async fn a_configured_limit_below_the_learned_quota_remains_in_force() {
 #[tokio::test(start_paused = true)]
 async fn probes_of_a_throttled_api_respect_the_configured_limit() {
     let limiter = limiter();
-    limiter.configure(limits(&[("CreateDisk", 0.1)]));
+    limiter.configure(ConfiguredLimits::from([("CreateDisk", 0.1)]));
     let begun = Instant::now();
     for _ in 0..4 {
         throttle(&limiter, "CreateDisk", "Throttling", None).await;
@@ -100,7 +91,7 @@ async fn an_old_throttling_error_is_not_named_for_a_wait_for_the_configured_limi
     let limiter = limiter();
     throttle(&limiter, "CreateDisk", "Throttling", None).await;
     sent(&limiter, "CreateDisk", 3).await;
-    limiter.configure(limits(&[("CreateDisk", 0.01)]));
+    limiter.configure(ConfiguredLimits::from([("CreateDisk", 0.01)]));
     sent(&limiter, "CreateDisk", 1).await;
     let error = pass(&limiter, "CreateDisk", soon(5)).await.unwrap_err();
     assert!(error.to_string().contains("CreateDisk=0.01"), "{error}");
@@ -109,7 +100,7 @@ async fn an_old_throttling_error_is_not_named_for_a_wait_for_the_configured_limi
 #[tokio::test(start_paused = true)]
 async fn a_configured_limit_that_delays_nothing_is_not_named() {
     let limiter = limiter();
-    limiter.configure(limits(&[("account", 1000.0)]));
+    limiter.configure(ConfiguredLimits::from([("account", 1000.0)]));
     throttle(&limiter, "CreateDisk", "Throttling", Some(60)).await;
     let error = pass(&limiter, "CreateDisk", soon(5)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Throttled);
@@ -119,7 +110,7 @@ async fn a_configured_limit_that_delays_nothing_is_not_named() {
 #[tokio::test(start_paused = true)]
 async fn a_configured_limit_does_not_change_what_is_learned() {
     let (free, limited) = (limiter(), limiter());
-    limited.configure(limits(&[("DescribeDisks", 1000.0)]));
+    limited.configure(ConfiguredLimits::from([("DescribeDisks", 1000.0)]));
     for limiter in [&free, &limited] {
         throttle(limiter, "DescribeDisks", "Throttling", None).await;
         sent(limiter, "DescribeDisks", 20).await;
