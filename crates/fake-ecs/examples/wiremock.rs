@@ -21,11 +21,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await;
 
     let call = format!("{}/?Action=DescribeRegions", server.uri());
-    let refused = reqwest::get(&call).await?;
-    println!("the mock:       {} {}", refused.status(), refused.text().await?);
+    let rejected = reqwest::get(&call).await?;
+    println!("the mock:       {} {}", rejected.status(), rejected.text().await?);
     // The fake cloud rejects the call, because it is not signed.
-    let answered = reqwest::get(&call).await?;
-    println!("the fake cloud: {} {}", answered.status(), answered.text().await?);
+    let response = reqwest::get(&call).await?;
+    println!("the fake cloud: {} {}", response.status(), response.text().await?);
     println!("calls that reached the fake cloud: {}", cloud.calls().len());
     Ok(())
 }

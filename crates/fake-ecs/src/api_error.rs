@@ -34,7 +34,7 @@ impl ApiError {
         self
     }
 
-    /// What a valid request with `DryRun` results in.
+    /// The response to a valid request with `DryRun`.
     pub(crate) fn dry_run() -> Self {
         Self::new(400, "DryRunOperation").with_message("Request validation has been passed with DryRun flag set.")
     }

@@ -46,8 +46,7 @@ pub(crate) fn attach_disk(world: &mut World, params: &Params, fails_later: bool)
     if !world.instances.contains_key(instance) {
         return Err(ApiError::new(404, "InvalidInstanceId.NotFound"));
     }
-    let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-    let row = world.disks.get(disk).ok_or_else(missing)?.clone();
+    let row = world.disks.existing(disk)?.clone();
     check_kind(&row)?;
     check_ephemeral(&row, delete_with_instance)?;
     if row.bound_to.as_ref().is_some_and(|bound| bound != instance) {
@@ -132,7 +131,7 @@ fn check_attachable(world: &mut World, row: &DiskRow, instance: &str) -> Result<
 
 /// Checks that a forced attach may move the disk from an instance in another zone.
 fn check_force(instances: &BTreeMap<String, InstanceRow>, row: &DiskRow, instance: &str) -> Result<(), ApiError> {
-    let code = |what| ApiError::new(400, format!("InvalidParameterForce.{what}"));
+    let code = |reason| ApiError::new(400, format!("InvalidParameterForce.{reason}"));
     if row.category != REGIONAL {
         return Err(code("DiskCategoryNotSupported"));
     }

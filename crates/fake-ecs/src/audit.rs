@@ -54,93 +54,47 @@ impl Audit {
             .filter(|created| created.max_concurrent > 1)
             .collect()
     }
-
-    /// The maximum number of calls of an action in one minute of the cloud's clock.
-    #[must_use]
-    pub fn max_per_minute(&self, action: &str) -> u64 {
-        let of = self.minutes.iter().filter(|m| m.action == action);
-        of.map(|minute| minute.calls).max().unwrap_or(0)
-    }
-
-    /// The minutes in which more than `most` calls of an action were throttled.
-    #[must_use]
-    pub fn throttled_more_than(&self, most: u64) -> Vec<&Minute> {
-        let minutes = self.minutes.iter();
-        minutes.filter(|minute| minute.throttled > most).collect()
-    }
-
-    /// The minutes in which an action was called more than `most` times after throttling had
-    /// started. A single probe is `1`.
-    #[must_use]
-    pub fn called_after_throttling_more_than(&self, most: u64) -> Vec<&Minute> {
-        let minutes = self.minutes.iter();
-        minutes.filter(|minute| minute.after_throttling > most).collect()
-    }
 }
 
 /// The counters behind an [`Audit`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    pub(super) created: BTreeMap<(String, String), NameTally>,
-    minutes: BTreeMap<(i64, String), Meter>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct NameTally {
-    pub(super) ids: Vec<String>,
-    pub(super) max_concurrent: usize,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Meter {
-    calls: u64,
-    throttled: u64,
-    after_throttling: u64,
-}
-
-fn minute(at: Timestamp) -> i64 {
-    at.as_millisecond().div_euclid(MINUTE_MS)
+    /// By action and name.
+    pub(super) created: BTreeMap<(String, String), CreatedResources>,
+    minutes: BTreeMap<(Timestamp, String), Minute>,
 }
 
 impl Tally {
+    fn minute(&mut self, at: Timestamp, action: &str) -> &mut Minute {
+        let minute = at.as_millisecond().div_euclid(MINUTE_MS) * MINUTE_MS;
+        let begin = Timestamp::from_millisecond(minute).unwrap_or(Timestamp::MIN);
+        let new = || Minute {
+            begin,
+            action: action.to_owned(),
+            calls: 0,
+            throttled: 0,
+            after_throttling: 0,
+        };
+        self.minutes.entry((begin, action.to_owned())).or_insert_with(new)
+    }
+
     pub(crate) fn call(&mut self, at: Timestamp, action: &str) {
-        let meter = self.minutes.entry((minute(at), action.to_owned()));
-        let meter = meter.or_default();
-        meter.calls += 1;
-        if meter.throttled > 0 {
-            meter.after_throttling += 1;
-        }
+        let minute = self.minute(at, action);
+        minute.calls += 1;
+        minute.after_throttling += u64::from(minute.throttled > 0);
     }
 
     /// Counts a failed call in the minute in which it arrived.
     pub(crate) fn error(&mut self, at: Timestamp, action: &str, code: &str) {
         if code.starts_with("Throttling") {
-            let meter = self.minutes.entry((minute(at), action.to_owned()));
-            meter.or_default().throttled += 1;
+            self.minute(at, action).throttled += 1;
         }
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     pub(crate) fn audit(&self) -> Audit {
-        let created = self.created.iter().map(|((action, name), created)| CreatedResources {
-            action: action.clone(),
-            name: name.clone(),
-            ids: created.ids.clone(),
-            max_concurrent: created.max_concurrent,
-        });
-        let minutes = self.minutes.iter().map(|((minute, action), meter)| Minute {
-            begin: Timestamp::from_millisecond(minute * MINUTE_MS).unwrap_or(Timestamp::MAX),
-            action: action.clone(),
-            calls: meter.calls,
-            throttled: meter.throttled,
-            after_throttling: meter.after_throttling,
-        });
         Audit {
-            created: created.collect(),
-            minutes: minutes.collect(),
+            created: self.created.values().cloned().collect(),
+            minutes: self.minutes.values().cloned().collect(),
         }
     }
 }

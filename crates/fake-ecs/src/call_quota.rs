@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::invalid_text::InvalidText;
+
+const EXPECTED: &str = "a quota: expected calls per minute, or CALLS/PERIOD such as 10/1s";
+
 /// Calls in each window of a period: `10/1s`, `200/60s`; `60` is 60 a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text", into = "String")]
@@ -18,11 +22,6 @@ pub struct Quota {
 const MINUTE: Duration = Duration::from_mins(1);
 /// Longest period: the counters are in milliseconds.
 const DAY: Duration = Duration::from_hours(24);
-
-/// The text is not a [`Quota`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a quota: expected calls per minute, or CALLS/PERIOD such as 10/1s")]
-pub struct InvalidQuota(String);
 
 /// A quota in JSON: a number or a string.
 #[derive(Deserialize)]
@@ -45,27 +44,27 @@ impl Quota {
 }
 
 impl FromStr for Quota {
-    type Err = InvalidQuota;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidQuota> {
-        let refuse = || InvalidQuota(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let invalid = || InvalidText(text.to_owned(), EXPECTED);
         let (calls, period) = match text.split_once('/') {
             None => (text, MINUTE),
             Some((calls, period)) => {
-                let period = humantime::parse_duration(period).map_err(|_| refuse())?;
+                let period = humantime::parse_duration(period).map_err(|_| invalid())?;
                 (calls, period)
             }
         };
         let whole = period.subsec_nanos() == 0 && !period.is_zero() && period <= DAY;
-        let calls = calls.parse().map_err(|_| refuse())?;
-        whole.then_some(Self { calls, period }).ok_or_else(refuse)
+        let calls = calls.parse().map_err(|_| invalid())?;
+        whole.then_some(Self { calls, period }).ok_or_else(invalid)
     }
 }
 
 impl TryFrom<Text> for Quota {
-    type Error = InvalidQuota;
+    type Error = InvalidText;
 
-    fn try_from(text: Text) -> Result<Self, InvalidQuota> {
+    fn try_from(text: Text) -> Result<Self, InvalidText> {
         match text {
             Text::Calls(calls) => Ok(Self::a_minute(calls)),
             Text::Text(text) => text.parse(),

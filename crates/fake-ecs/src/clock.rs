@@ -10,7 +10,6 @@ pub trait Clock: Debug + Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -57,7 +57,6 @@ impl Drop for Running {
 #[error("cannot free the devices of the fake cloud")]
 pub struct CleanupError(#[source] LoopError);
 
-/// The fake cloud failed to start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("cannot attach backing loop devices")]
@@ -66,7 +65,6 @@ pub enum StartError {
     Listener(#[source] std::io::Error),
 }
 
-/// An instance of the fake cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     pub id: String,
@@ -252,7 +250,6 @@ impl Cloud {
         self.shared.world().log.tally.audit()
     }
 
-    /// Clears the call log and its totals.
     pub fn clear_calls(&self) {
         self.shared.world().log.clear();
     }
@@ -296,7 +293,6 @@ impl Cloud {
         self.change(|world| instance_changes::set_instance_power(world, instance.as_ref(), on))
     }
 
-    /// Adds a running instance.
     pub fn add_instance(&self, spec: NodeSpec) -> String {
         self.change(|world| instance_changes::add_running_instance(world, spec))
     }

@@ -288,7 +288,7 @@ pub struct StsError {
 
 impl Default for Sts {
     fn default() -> Self {
-        let own = |what: &str| vec![format!("acs:ram::1000000000000001:{what}/diskplugin")];
+        let own = |kind: &str| vec![format!("acs:ram::1000000000000001:{kind}/diskplugin")];
         Self {
             unreachable: false,
             error: None,

@@ -17,19 +17,6 @@ use super::world::World;
 /// The resource group of resources that name none.
 const DEFAULT_GROUP: &str = "rg-default";
 
-/// A validated request, apart from the checks against the state.
-struct CreateRequest {
-    zone: String,
-    category: String,
-    level: Option<String>,
-    size: Option<u32>,
-    multi_attach: bool,
-    encrypted: bool,
-    kms_key: Option<String>,
-    provisioned_iops: u64,
-    bursting: bool,
-}
-
 pub(crate) fn create_disk(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {
     params.required("RegionId")?;
     if params.get("InstanceId").is_some() {
@@ -42,65 +29,32 @@ pub(crate) fn create_disk(world: &mut World, params: &Params, fails_later: bool)
 }
 
 fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> ApiResult {
-    let mut request = request(params)?;
-    let disk_name = params.get("DiskName").unwrap_or_default().to_owned();
-    name::check(&disk_name, "InvalidDiskName.Malformed")?;
-    let tags = params.tags()?;
-    tag::check_count(&tags)?;
-    check_zone_and_stock(world, params, &request)?;
-    let key = request.kms_key.take();
-    (request.encrypted, request.kms_key) = encryption::encryption(&world.config.keys, request.encrypted, key)?;
-    let size = resolve_size(world, params, &request)?;
-    check_performance(&request, size)?;
+    let (mut row, size) = requested(params)?;
+    row.name = params.get("DiskName").unwrap_or_default().to_owned();
+    name::check(&row.name, "InvalidDiskName.Malformed")?;
+    row.tags = params.tags()?;
+    tag::check_count(&row.tags)?;
+    check_zone_and_stock(world, params, &row)?;
+    let key = row.kms_key.take();
+    (row.encrypted, row.kms_key) = encryption::encryption(&world.config.keys, row.encrypted, key)?;
+    row.size = resolve_size(world, params, &row, size)?;
+    check_performance(&row)?;
     world
         .config
         .limits
-        .check(&world.disks, &request.zone, &request.category, size)?;
+        .check(&world.disks, &row.zone, &row.category, row.size)?;
 
-    let serial = world.rng.body();
-    let id = format!("d-{serial}");
-    let snapshot = params.get("SnapshotId").map(str::to_owned);
+    row.serial = world.rng.body();
+    row.id = format!("d-{}", row.serial);
+    row.snapshot = params.get("SnapshotId").map(str::to_owned);
+    row.description = params.get("Description").unwrap_or_default().to_owned();
+    // Every resource is in a group, by default in this one.
+    row.resource_group = Some(params.get("ResourceGroupId").unwrap_or(DEFAULT_GROUP).to_owned());
+    row.created = world.now;
     let load = world.config.delays.load.draw(&mut world.rng);
-    let loading = snapshot.is_some() && !load.is_zero();
-    world.disks.insert(
-        world.retention(),
-        DiskRow {
-            id: id.clone(),
-            serial,
-            name: disk_name,
-            description: params.get("Description").unwrap_or_default().to_owned(),
-            zone: request.zone,
-            category: request.category,
-            level: request.level,
-            size,
-            phase: Phase::Creating,
-            attachments: Vec::new(),
-            multi_attach: request.multi_attach,
-            system: false,
-            portable: true,
-            snapshot,
-            encrypted: request.encrypted,
-            kms_key: request.kms_key,
-            provisioned_iops: request.provisioned_iops,
-            bursting: request.bursting,
-            // Every resource is in a group, by default in this one.
-            resource_group: Some(params.get("ResourceGroupId").unwrap_or(DEFAULT_GROUP).to_owned()),
-            delete_with_instance: false,
-            bound_to: None,
-            tags,
-            created: world.now,
-            attached: None,
-            detached: None,
-            loading,
-            growing: None,
-            changed: None,
-            detach_stuck: false,
-            shown_status: None,
-            shown_holder: None,
-            shown_lock: None,
-            unreadable: false,
-        },
-    );
+    row.loading = row.snapshot.is_some() && !load.is_zero();
+    let (id, loading) = (row.id.clone(), row.loading);
+    world.disks.insert(world.retention(), row);
     let create = world.config.delays.create.draw(&mut world.rng);
     let disk = id.clone();
     if loading {
@@ -115,40 +69,40 @@ fn create_disk_once(world: &mut World, params: &Params, fails_later: bool) -> Ap
     Ok(ApiResponse::Disk(id))
 }
 
-fn check_zone_and_stock(world: &mut World, params: &Params, request: &CreateRequest) -> Result<(), ApiError> {
+fn check_zone_and_stock(world: &mut World, params: &Params, row: &DiskRow) -> Result<(), ApiError> {
     if params.get("RegionId") != Some(world.region.as_str()) {
         return Err(ApiError::new(404, "InvalidRegionId.NotFound"));
     }
-    let regional = request.zone.is_empty();
-    if !regional && !world.zones.contains(&request.zone) {
+    let regional = row.zone.is_empty();
+    if !regional && !world.zones.contains(&row.zone) {
         return Err(ApiError::new(404, "InvalidZoneId.NotFound"));
     }
-    if !regional && stock::is_out_of_stock(&world.config.out_of_stock, &request.zone, None) {
+    if !regional && stock::is_out_of_stock(&world.config.out_of_stock, &row.zone, None) {
         return Err(world.documented_error(&[(403, "Zone.NotOnSale"), (403, "OperationDenied.NoStock")]));
     }
-    let place = stock::place(&request.zone);
-    if stock::is_out_of_stock(&world.config.out_of_stock, place, Some(&request.category)) {
+    let place = stock::place(&row.zone);
+    if stock::is_out_of_stock(&world.config.out_of_stock, place, Some(&row.category)) {
         return Err(world.documented_error(&[
             (400, "InvalidDataDiskCategory.NotSupported"),
             (403, "InvalidDataDiskCategory.ValueNotSupported"),
             (403, "OperationDenied.NoStock"),
         ]));
     }
-    if request.level.is_some() && stock::is_out_of_stock(&world.config.out_of_stock, place, request.level.as_deref()) {
+    if row.level.is_some() && stock::is_out_of_stock(&world.config.out_of_stock, place, row.level.as_deref()) {
         let code = "InvalidPerformanceLevel.ValueNotSupported";
         return Err(ApiError::new(400, code));
     }
-    if request.multi_attach && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH)) {
+    if row.multi_attach && stock::is_out_of_stock(&world.config.out_of_stock, place, Some(stock::MULTI_ATTACH)) {
         let code = "OperationDenied.ZoneNotSupportMultiAttachDisk";
         return Err(ApiError::new(403, code));
     }
     Ok(())
 }
 
-fn resolve_size(world: &mut World, params: &Params, request: &CreateRequest) -> Result<u32, ApiError> {
+fn resolve_size(world: &mut World, params: &Params, disk: &DiskRow, size: Option<u32>) -> Result<u32, ApiError> {
     let source = match params.get("SnapshotId") {
         None => None,
-        Some(_) if size::is_ephemeral(&request.category) => {
+        Some(_) if size::is_ephemeral(&disk.category) => {
             let code = "InvalidOperation.CreateFromSnapshotUnsupported";
             return Err(ApiError::new(403, code));
         }
@@ -158,13 +112,13 @@ fn resolve_size(world: &mut World, params: &Params, request: &CreateRequest) -> 
             if !row.available() || world.config.holds.archived.iter().any(|held| held == id) {
                 return Err(ApiError::new(403, "InvalidSnapshotId.NotReady"));
             }
-            if row.encrypted && !request.encrypted {
+            if row.encrypted && !disk.encrypted {
                 return Err(ApiError::new(403, "InvalidEncrypted.NotMatchSnapshot"));
             }
             Some(row.size)
         }
     };
-    let size = match (request.size, source) {
+    let size = match (size, source) {
         (None, None) => return Err(ApiError::missing("Size")),
         (None, Some(source)) => source,
         (Some(size), Some(source)) if size < source => {
@@ -172,14 +126,14 @@ fn resolve_size(world: &mut World, params: &Params, request: &CreateRequest) -> 
         }
         (Some(size), _) => size,
     };
-    let level = request.level.as_deref();
-    let allowed = size::sizes(&request.category, level).unwrap_or(0..=0);
+    let level = disk.level.as_deref();
+    let allowed = size::sizes(&disk.category, level).unwrap_or(0..=0);
     if allowed.contains(&size) {
         return Ok(size);
     }
     // In range for the category, but not for the level.
-    let anyhow = size::sizes(&request.category, Some("PL0")).unwrap_or(0..=0);
-    if request.category == "cloud_essd" && anyhow.contains(&size) && level != Some("PL1") {
+    let anyhow = size::sizes(&disk.category, Some("PL0")).unwrap_or(0..=0);
+    if disk.category == "cloud_essd" && anyhow.contains(&size) && level != Some("PL1") {
         return Err(ApiError::new(403, "OperationDenied.PerformanceLevelNotMatch"));
     }
     Err(world.documented_error(&[
@@ -190,17 +144,18 @@ fn resolve_size(world: &mut World, params: &Params, request: &CreateRequest) -> 
 }
 
 /// Checks the fields that depend on the size, which may be the snapshot's.
-fn check_performance(request: &CreateRequest, size: u32) -> Result<(), ApiError> {
-    if request.provisioned_iops > u64::from(size::max_provisioned_iops(size)) {
+fn check_performance(row: &DiskRow) -> Result<(), ApiError> {
+    if row.provisioned_iops > u64::from(size::max_provisioned_iops(row.size)) {
         return Err(ApiError::new(400, "InvalidProvisionedIops.LimitExceed"));
     }
-    if request.bursting && size <= 3 {
+    if row.bursting && row.size <= 3 {
         return Err(ApiError::new(400, "InvalidBurstingEnabled.DiskSizeTooSmall"));
     }
     Ok(())
 }
 
-fn request(params: &Params) -> Result<CreateRequest, ApiError> {
+/// The disk and the size in the request, apart from the checks against the state.
+fn requested(params: &Params) -> Result<(DiskRow, Option<u32>), ApiError> {
     let category = params.get("DiskCategory").unwrap_or("cloud").to_owned();
     let zone = match params.get("ZoneId") {
         None if category == size::REGIONAL => String::new(),
@@ -251,17 +206,19 @@ fn request(params: &Params) -> Result<CreateRequest, ApiError> {
     if kms_key.is_some() && !encrypted {
         return Err(ApiError::new(400, "InvalidEncrypted.NotMatchKmsKeyId"));
     }
-    Ok(CreateRequest {
+    let row = DiskRow {
         zone,
         category,
         level,
-        size,
         multi_attach,
+        portable: true,
         encrypted,
         kms_key,
         provisioned_iops: provisioned_iops.unwrap_or(0),
         bursting,
-    })
+        ..DiskRow::default()
+    };
+    Ok((row, size))
 }
 
 pub(crate) fn create_finished(world: &mut World, id: &str, success: bool) {

@@ -1,22 +1,20 @@
 //! `CreateSnapshotGroup`: snapshots of several disks at one point in time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::action::Action;
 use super::api_error::ApiError;
 use super::client_token;
 use super::create_snapshot;
-use super::distribution::after;
 use super::group::GroupRow;
 use super::name;
 use super::params::Params;
 use super::response::{ApiResponse, ApiResult};
 use super::size;
-use super::snapshot::{SnapshotRow, Stage};
+use super::snapshot::SnapshotRow;
 use super::tag;
 use super::world::World;
 
-/// Maximum number of disks in a group.
 const MAX_DISKS: usize = 16;
 
 /// Maximum total size of the disks.
@@ -48,45 +46,23 @@ fn create_group_once(world: &mut World, params: &Params, fails_later: bool) -> A
         tags,
         created: world.now,
     };
-    world.groups.insert(world.retention(), row);
+    world.groups.insert(world.retention(), group.clone(), row);
     // One point in time for all of them.
-    let (cut, whole) = create_snapshot::snapshot_delays(&world.config.delays, &mut world.rng);
+    let delays = create_snapshot::snapshot_delays(&world.config.delays, &mut world.rng);
     for disk in disks {
-        add_member(world, &group, &disk, cut, whole, fails_later);
+        let Some(source) = world.disks.get(&disk).cloned() else {
+            continue;
+        };
+        let description = format!("Created_from_{group}");
+        let row = SnapshotRow {
+            name: format!("{description}_{disk}"),
+            description,
+            group: Some(group.clone()),
+            ..SnapshotRow::default()
+        };
+        create_snapshot::put_snapshot(world, source, delays, fails_later, row);
     }
     Ok(ApiResponse::Group(group))
-}
-
-fn add_member(
-    world: &mut World,
-    group: &str,
-    disk: &str,
-    cut: std::time::Duration,
-    whole: std::time::Duration,
-    fails_later: bool,
-) {
-    let Some(source) = world.disks.get(disk).cloned() else {
-        return;
-    };
-    let made = format!("Created_from_{group}");
-    let row = SnapshotRow {
-        id: format!("s-{}", world.rng.body()),
-        name: format!("{made}_{disk}"),
-        description: made,
-        disk: disk.to_owned(),
-        category: source.category,
-        size: source.size,
-        encrypted: source.encrypted,
-        stage: Stage::Progressing,
-        cut: None,
-        begun: world.now,
-        ends: after(world.now, whole),
-        retention_days: None,
-        resource_group: None,
-        group: Some(group.to_owned()),
-        tags: BTreeMap::new(),
-    };
-    create_snapshot::put_snapshot(world, cut, fails_later, row);
 }
 
 fn disks_of_group(world: &World, params: &Params) -> Result<BTreeSet<String>, ApiError> {
@@ -119,8 +95,7 @@ fn check_group(world: &mut World, disks: &BTreeSet<String>) -> Result<(), ApiErr
     }
     let (mut zones, mut gib) = (BTreeSet::new(), 0);
     for disk in disks {
-        let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-        let row = world.disks.get(disk).ok_or_else(missing)?;
+        let row = world.disks.existing(disk)?;
         if row.multi_attach {
             return Err(ApiError::new(403, "InvalidOperation.MultiAttachDisk"));
         }

@@ -6,6 +6,7 @@ use super::action::Action;
 use super::api_error::ApiError;
 use super::client_token;
 use super::config::Delays;
+use super::disk::DiskRow;
 use super::distribution::{after, until};
 use super::event_queue::Event;
 use super::instance::PowerState;
@@ -45,33 +46,17 @@ fn create_snapshot_once(world: &mut World, params: &Params, fails_later: bool) -
     let tags = params.tags()?;
     tag::check_count(&tags)?;
     check_snapshot_source(world, disk)?;
-    let Some(source) = world.disks.get(disk).cloned() else {
-        return Err(ApiError::new(404, "InvalidDiskId.NotFound"));
+    let source = world.disks.existing(disk)?.clone();
+    let delays = snapshot_delays(&world.config.delays, &mut world.rng);
+    let row = SnapshotRow {
+        name: snapshot_name.to_owned(),
+        description: params.get("Description").unwrap_or_default().to_owned(),
+        retention_days,
+        resource_group: params.get("ResourceGroupId").map(str::to_owned),
+        tags,
+        ..SnapshotRow::default()
     };
-    let (cut, whole) = snapshot_delays(&world.config.delays, &mut world.rng);
-    let id = format!("s-{}", world.rng.body());
-    put_snapshot(
-        world,
-        cut,
-        fails_later,
-        SnapshotRow {
-            id: id.clone(),
-            name: snapshot_name.to_owned(),
-            description: params.get("Description").unwrap_or_default().to_owned(),
-            disk: disk.to_owned(),
-            category: source.category,
-            size: source.size,
-            encrypted: source.encrypted,
-            stage: Stage::Progressing,
-            cut: None,
-            begun: world.now,
-            ends: after(world.now, whole),
-            retention_days,
-            resource_group: params.get("ResourceGroupId").map(str::to_owned),
-            group: None,
-            tags,
-        },
-    );
+    let id = put_snapshot(world, source, delays, fails_later, row);
     Ok(ApiResponse::Snapshot(id))
 }
 
@@ -81,26 +66,43 @@ pub(super) fn snapshot_delays(delays: &Delays, rng: &mut Rng) -> (Duration, Dura
     (cut, delays.snapshot.draw(rng).max(cut))
 }
 
-/// Adds a snapshot in progress and schedules its events.
-pub(super) fn put_snapshot(world: &mut World, cut: Duration, fails_later: bool, row: SnapshotRow) {
-    let snapshot = row.id.clone();
+/// Adds a snapshot of a disk, schedules its events, and returns its ID.
+pub(super) fn put_snapshot(
+    world: &mut World,
+    source: DiskRow,
+    (cut, whole): (Duration, Duration),
+    fails_later: bool,
+    row: SnapshotRow,
+) -> String {
+    let id = format!("s-{}", world.rng.body());
+    let row = SnapshotRow {
+        id: id.clone(),
+        disk: source.id,
+        category: source.category,
+        size: source.size,
+        encrypted: source.encrypted,
+        begun: world.now,
+        ends: after(world.now, whole),
+        ..row
+    };
+    let snapshot = id.clone();
     if let Some(days) = row.retention_days {
         let snapshot = snapshot.clone();
         let lifetime = Duration::from_hours(24 * u64::from(days));
         world.schedule(lifetime, Event::SnapshotExpired { snapshot });
     }
-    world.snapshots.insert(world.retention(), row);
+    world.snapshots.insert(world.retention(), id.clone(), row);
     let due = if fails_later {
         Event::SnapshotFailed { snapshot }
     } else {
         Event::Cut { snapshot }
     };
     world.schedule(cut, due);
+    id
 }
 
 pub(super) fn check_snapshot_source(world: &mut World, disk: &str) -> Result<(), ApiError> {
-    let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-    let row = world.disks.get(disk).ok_or_else(missing)?;
+    let row = world.disks.existing(disk)?;
     if size::is_ephemeral(&row.category) {
         return Err(world.documented_error(&[
             (400, "DiskCategory.OperationNotSupported"),

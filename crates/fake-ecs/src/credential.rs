@@ -39,7 +39,6 @@ fn check_token(token: Option<&str>, own: &str, expires: Timestamp, now: Timestam
     Err(ApiError::new(400, code))
 }
 
-/// Temporary credentials of a role.
 pub(crate) struct TemporaryCredentials {
     pub(crate) id: String,
     pub(crate) secret: String,

@@ -19,7 +19,7 @@ pub(crate) fn delete_snapshot(world: &mut World, params: &Params) -> ApiResult {
             Ok(ApiResponse::Done)
         };
     }
-    let used = world.disks.made_from(id).next().is_some();
+    let used = world.disks.has_copy_of(id);
     if used && !force && world.config.rules.snapshot_in_use {
         return Err(ApiError::new(403, "SnapshotCreatedDisk"));
     }

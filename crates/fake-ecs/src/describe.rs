@@ -154,7 +154,7 @@ pub(crate) fn describe_instances(world: &mut World, params: &Params) -> ApiResul
         ids.as_ref().is_none_or(|ids| ids.contains(&row.id))
             && carries(&row.tags, &tags)
             && is("ZoneId", &row.zone)
-            && is("Status", row.power.as_str())
+            && is("Status", &format!("{:?}", row.power))
     });
     let shown = |row: &InstanceRow| (row.id.clone(), instance_changes::described(world, row));
     let rows = rows.map(shown).collect();

@@ -25,7 +25,7 @@ pub(crate) fn describe_tasks(world: &mut World, params: &Params) -> ApiResult {
         known
             && ids.as_ref().is_none_or(|ids| ids.contains(&row.id.as_str()))
             && (disks.is_empty() || disks.contains(&row.disk.as_str()))
-            && status.is_none_or(|status| status == row.stage.as_str())
+            && status.is_none_or(|status| status == format!("{:?}", row.stage))
     });
     let rows: Vec<_> = rows.map(|row| (row.id.clone(), row.clone())).collect();
     let page: Listing<TaskRow> = page::page(world, params, 1..=100, rows)?;

@@ -17,8 +17,7 @@ pub(crate) fn detach_disk(world: &mut World, params: &Params, fails_later: bool)
         return Err(ApiError::new(404, "InvalidInstanceId.NotFound"));
     };
     let power = machine.power;
-    let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-    let row = world.disks.get(disk).ok_or_else(missing)?;
+    let row = world.disks.existing(disk)?;
     let detach_stuck = row.detach_stuck || fails_later;
     if row.phase == Phase::Creating {
         return Err(ApiError::new(403, "IncorrectDiskStatus"));
@@ -85,7 +84,6 @@ pub(crate) fn detach_finished(world: &mut World, disk: &str, instance: &str) {
     });
 }
 
-/// Completes a stuck detach.
 pub(crate) fn release(world: &mut World, disk: &str) {
     let Some(row) = world.disks.get_any(disk).filter(|row| row.detach_stuck) else {
         return;

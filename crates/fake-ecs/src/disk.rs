@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::api_error::ApiError;
 use super::history::{History, Retention};
 use super::index::Index;
 
 /// The state of a disk apart from its attachments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub(crate) enum Phase {
+    #[default]
     Creating,
     Ready,
     /// Deleted, while its resources are not released yet. Reads omit it.
@@ -25,7 +27,6 @@ pub(crate) enum AttachmentState {
     Detaching,
 }
 
-/// The attachment of a disk to an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Attachment {
     pub(crate) instance: String,
@@ -34,7 +35,7 @@ pub(crate) struct Attachment {
     pub(crate) since: Timestamp,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub(crate) struct DiskRow {
     pub(crate) id: String,
     pub(crate) serial: String,
@@ -127,12 +128,11 @@ impl DiskRow {
     }
 }
 
-/// All disks, with the indexes that point to them and their earlier versions.
+/// All disks, with the index of their instances and their earlier versions.
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     rows: BTreeMap<String, DiskRow>,
     by_instance: Index,
-    by_snapshot: Index,
     pub(crate) history: History<DiskRow>,
 }
 
@@ -140,6 +140,11 @@ impl Disks {
     /// The disk, unless it is deleted.
     pub(crate) fn get(&self, id: &str) -> Option<&DiskRow> {
         self.get_any(id).filter(|row| row.phase != Phase::Deleting)
+    }
+
+    /// The disk, or the error of a call for a missing one.
+    pub(crate) fn existing(&self, id: &str) -> Result<&DiskRow, ApiError> {
+        self.get(id).ok_or_else(|| ApiError::new(404, "InvalidDiskId.NotFound"))
     }
 
     /// The disk, including one whose deletion is in progress.
@@ -168,9 +173,9 @@ impl Disks {
         rows.filter(move |row| !row.system && row.on(instance).is_some())
     }
 
-    /// The IDs of the disks created from a snapshot.
-    pub(crate) fn made_from(&self, snapshot: &str) -> impl Iterator<Item = &String> {
-        self.by_snapshot.of(snapshot)
+    pub(crate) fn has_copy_of(&self, snapshot: &str) -> bool {
+        let mut rows = self.rows.values().filter(|row| row.phase != Phase::Deleting);
+        rows.any(|row| row.snapshot.as_deref() == Some(snapshot))
     }
 
     /// The disk as a read at `time` returns it. In a torn read, status and `InstanceId` are of that time while the
@@ -224,16 +229,10 @@ impl Disks {
             for attachment in &row.attachments {
                 self.by_instance.remove(&attachment.instance, &row.id);
             }
-            if let Some(snapshot) = &row.snapshot {
-                self.by_snapshot.remove(snapshot, &row.id);
-            }
         }
         if let Some(row) = new {
             for attachment in &row.attachments {
                 self.by_instance.add(&attachment.instance, &row.id);
-            }
-            if let Some(snapshot) = &row.snapshot {
-                self.by_snapshot.add(snapshot, &row.id);
             }
         }
         self.history.record(id, old, new, retention);

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::api_error::ApiError;
 use super::disk::{DiskRow, Disks};
 
-/// Quotas of the account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {

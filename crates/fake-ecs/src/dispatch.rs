@@ -8,6 +8,7 @@ use super::action::Action;
 use super::advance::advance;
 use super::api_error::ApiError;
 use super::attach;
+use super::audit::CreatedResources;
 use super::call::ApiCall;
 use super::create;
 use super::create_group;
@@ -26,6 +27,7 @@ use super::fault::ResponseFault;
 use super::hidden;
 use super::log::{Entry, Outcome, Via};
 use super::modify;
+use super::params::Params;
 use super::resize;
 use super::response::{ApiResponse, ApiResult, Listing};
 use super::tag_resources;
@@ -44,7 +46,6 @@ pub(crate) struct Admission {
     latency: Duration,
 }
 
-/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct CallResult {
     pub(crate) reply: ApiResult,
@@ -61,11 +62,15 @@ pub(crate) struct CallResult {
 pub(crate) fn admit(world: &mut World, now: Timestamp, call: &ApiCall) -> Admission {
     advance(world, now);
     let request_id = world.rng.request_id();
-    let seq = open_log(world, call.action.as_str(), call, &request_id);
+    let name = call.action.as_str();
+    let entry = Entry {
+        params: call.params.map().clone(),
+        ..Entry::arrived(world.now, name, call.via, call.nonce.clone(), &request_id)
+    };
+    let seq = world.log.open(entry, world.config.rules.log_length);
     let region = world.region.clone();
     let limits = &world.config.throttle;
     let throttled = world.throttle.admit(limits, &region, call.action, world.now).err();
-    let name = call.action.as_str();
     let denied = world.config.denied.iter().any(|d| d == name || d == "*");
     let injected = match &throttled {
         Some(_) => InjectedFaults::default(),
@@ -114,7 +119,7 @@ pub(crate) fn serve(world: &mut World, now: Timestamp, call: &ApiCall, admission
             let params = &call.params;
             let name = params.get("DiskName").or(params.get("SnapshotName"));
             created = tally_created(world, call.action.as_str(), name, &reply);
-            match injected.refusal_after {
+            match injected.error_after {
                 Some(error) => Err(error),
                 None => reply,
             }
@@ -179,41 +184,41 @@ fn tally_created(world: &mut World, action: &str, name: Option<&str>, reply: &Ap
         return None;
     }
     if let Some(name) = name {
-        let key = (action.to_owned(), name.to_owned());
-        let mut created = world.log.tally.created.remove(&key).unwrap_or_default();
+        let (action, name) = (action.to_owned(), name.to_owned());
+        let created = world.log.tally.created.entry((action.clone(), name.clone()));
+        let created = created.or_insert_with(|| CreatedResources {
+            action,
+            name,
+            ids: Vec::new(),
+            max_concurrent: 0,
+        });
         created.ids.push(id.clone());
         let exists = |id: &&String| world.disks.get(id).is_some() || world.snapshots.get(id).is_some();
         let max_concurrent = created.ids.iter().filter(exists).count();
         created.max_concurrent = created.max_concurrent.max(max_concurrent);
-        world.log.tally.created.insert(key, created);
     }
     Some(id.clone())
 }
 
-fn open_log(world: &mut World, action: &str, call: &ApiCall, request_id: &str) -> u64 {
-    let nonce = call.nonce.clone();
-    let entry = Entry {
-        params: call.params.map().clone(),
-        ..Entry::arrived(world.now, action, call.via, nonce, request_id)
-    };
-    world.log.open(entry, world.config.rules.log_length)
-}
-
-/// Logs a call that was rejected before its action was known.
-pub(crate) fn reject(
+/// Logs a call that is complete, without its token, and returns its request ID.
+pub(crate) fn log_call(
     world: &mut World,
     now: Timestamp,
     action: &str,
-    via: Via,
-    nonce: Option<String>,
-    error: &ApiError,
+    (via, nonce): (Via, Option<String>),
+    params: &Params,
+    error: Option<&ApiError>,
 ) -> String {
     advance(world, now);
     let request_id = world.rng.request_id();
-    let entry = Entry::arrived(world.now, action, via, nonce, &request_id);
+    let mut entry = Entry {
+        params: params.map().clone(),
+        ..Entry::arrived(world.now, action, via, nonce, &request_id)
+    };
+    entry.params.remove("OIDCToken");
     let seq = world.log.open(entry, world.config.rules.log_length);
     let outcome = Outcome {
-        error: Some((error.status, &error.code)),
+        error: error.map(|error| (error.status, error.code.as_str())),
         ..Outcome::default()
     };
     world.log.close(seq, outcome);

@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::invalid_text::InvalidText;
 use super::rng::Rng;
+
+const EXPECTED: &str = "a duration: expected one such as 500ms, a range such as 1s..5s, or lognormal:MEDIAN,SIGMA with SIGMA \
+                        from 0 to 2";
 
 /// A distribution of durations: `2s`, `1s..5s` (uniform), or `lognormal:60ms,0.6` (median and sigma).
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -38,14 +42,6 @@ const CUTOFF: f64 = 4.0;
 /// Largest accepted sigma: the longest draw is 3,000 times the median.
 const MAX_SIGMA: f64 = 2.0;
 
-/// A text that is not a [`DurationDistribution`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not a duration: expected one such as 500ms, a range such as 1s..5s, or \
-     lognormal:MEDIAN,SIGMA with SIGMA from 0 to 2"
-)]
-pub struct InvalidDistribution(String);
-
 impl DurationDistribution {
     #[must_use]
     pub fn fixed(duration: Duration) -> Self {
@@ -64,7 +60,6 @@ impl DurationDistribution {
         }
     }
 
-    /// Whether every draw is zero.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.max().is_zero()
@@ -85,32 +80,34 @@ impl DurationDistribution {
 }
 
 impl FromStr for DurationDistribution {
-    type Err = InvalidDistribution;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidDistribution> {
-        let refuse = || InvalidDistribution(text.to_owned());
-        let parse = |part: &str| humantime::parse_duration(part.trim()).map_err(|_| refuse());
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let invalid = || InvalidText(text.to_owned(), EXPECTED);
+        let parse = |part: &str| humantime::parse_duration(part.trim()).map_err(|_| invalid());
         if let Some(parameters) = text.trim().strip_prefix("lognormal:") {
-            let (median, sigma) = parameters.split_once(',').ok_or_else(refuse)?;
-            let sigma: f64 = sigma.trim().parse().map_err(|_| refuse())?;
+            let (median, sigma) = parameters.split_once(',').ok_or_else(invalid)?;
+            let sigma: f64 = sigma.trim().parse().map_err(|_| invalid())?;
             let median = parse(median)?;
             let accepted = (0.0..=MAX_SIGMA).contains(&sigma);
-            return accepted.then_some(Self::Lognormal { median, sigma }).ok_or_else(refuse);
+            return accepted
+                .then_some(Self::Lognormal { median, sigma })
+                .ok_or_else(invalid);
         }
         match text.split_once("..") {
             None => parse(text).map(Self::fixed),
             Some((min, max)) => {
                 let (min, max) = (parse(min)?, parse(max)?);
-                (min <= max).then_some(Self::Uniform { min, max }).ok_or_else(refuse)
+                (min <= max).then_some(Self::Uniform { min, max }).ok_or_else(invalid)
             }
         }
     }
 }
 
 impl TryFrom<String> for DurationDistribution {
-    type Error = InvalidDistribution;
+    type Error = InvalidText;
 
-    fn try_from(text: String) -> Result<Self, InvalidDistribution> {
+    fn try_from(text: String) -> Result<Self, InvalidText> {
         text.parse()
     }
 }

@@ -94,7 +94,6 @@ impl EventQueue {
         self.planned.keys().next().map(|(at, _)| *at)
     }
 
-    /// Removes the events that match.
     pub(crate) fn cancel(&mut self, matches: impl Fn(&Event) -> bool) {
         self.planned.retain(|_, due| !matches(due));
     }

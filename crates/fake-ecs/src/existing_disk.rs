@@ -13,7 +13,6 @@ pub struct ExistingDisk {
     pub system: bool,
     /// Pay-as-you-go; false for a subscription disk.
     pub portable: bool,
-    /// The instance that it is attached to.
     pub instance: Option<String>,
 }
 
@@ -33,37 +32,18 @@ pub(crate) fn add(world: &mut World, found: &ExistingDisk) -> String {
         DiskRow {
             id: id.clone(),
             serial,
-            name: String::new(),
-            description: String::new(),
             zone: found.zone.clone().unwrap_or_default(),
             category: found.category.clone(),
-            level: None,
             size: 40,
             phase: Phase::Ready,
             attachments: attachments.collect(),
-            multi_attach: false,
             system: found.system,
             portable: found.portable,
-            snapshot: None,
-            encrypted: false,
-            kms_key: None,
-            provisioned_iops: 0,
-            bursting: false,
-            resource_group: None,
             delete_with_instance: found.system,
             bound_to: found.instance.clone().filter(|_| size::is_ephemeral(&found.category)),
-            tags: std::collections::BTreeMap::new(),
             created: now,
             attached: found.instance.as_ref().map(|_| now),
-            detached: None,
-            loading: false,
-            growing: None,
-            detach_stuck: false,
-            shown_status: None,
-            shown_holder: None,
-            changed: None,
-            shown_lock: None,
-            unreadable: false,
+            ..DiskRow::default()
         },
     );
     id

@@ -101,7 +101,7 @@ fn one() -> u64 {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InjectedFaults {
     pub(crate) error: Option<ApiError>,
-    pub(crate) refusal_after: Option<ApiError>,
+    pub(crate) error_after: Option<ApiError>,
     pub(crate) fault_before: Option<ResponseFault>,
     pub(crate) response_fault: Option<ResponseFault>,
     pub(crate) delay_before: Duration,
@@ -159,7 +159,7 @@ impl InjectedFaults {
                 self.error = Some(ApiError::new(503, "ServiceUnavailable"));
             }
             FaultKind::InternalErrorAfter => {
-                self.refusal_after = Some(ApiError::new(500, "InternalError"));
+                self.error_after = Some(ApiError::new(500, "InternalError"));
             }
             FaultKind::ResetBefore => self.fault_before = Some(ResponseFault::Reset),
             FaultKind::ResetAfter => self.response_fault = Some(ResponseFault::Reset),

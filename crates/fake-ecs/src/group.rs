@@ -1,13 +1,13 @@
 //! Snapshot groups: snapshots of several disks at one point in time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::api_error::ApiError;
-use super::history::{History, Retention};
 use super::snapshot::{SnapshotRow, Stage};
+use super::table::Table;
 
 /// A snapshot group; the snapshots refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,43 +48,4 @@ impl GroupView {
     }
 }
 
-/// All snapshot groups, with their earlier versions.
-#[derive(Debug, Default)]
-pub(crate) struct SnapshotGroups {
-    rows: BTreeMap<String, GroupRow>,
-    history: History<GroupRow>,
-}
-
-impl SnapshotGroups {
-    pub(crate) fn rows(&self) -> &BTreeMap<String, GroupRow> {
-        &self.rows
-    }
-
-    /// The IDs that a list at `time` can contain.
-    pub(super) fn ids_as_of(&self, time: Option<Timestamp>) -> BTreeSet<String> {
-        let mut ids: BTreeSet<String> = self.rows.keys().cloned().collect();
-        if time.is_some() {
-            ids.extend(self.history.ids().cloned());
-        }
-        ids
-    }
-
-    /// The group as a read at `time` returns it.
-    pub(super) fn as_of(&self, id: &str, time: Option<Timestamp>) -> Option<&GroupRow> {
-        match time.and_then(|time| self.history.at(id, time)) {
-            Some(old) => old,
-            None => self.rows.get(id),
-        }
-    }
-
-    pub(super) fn insert(&mut self, retention: Retention, row: GroupRow) {
-        self.history.record(&row.id, None, Some(&row), retention);
-        self.rows.insert(row.id.clone(), row);
-    }
-
-    pub(super) fn remove(&mut self, retention: Retention, id: &str) {
-        if let Some(old) = self.rows.remove(id) {
-            self.history.record(id, Some(&old), None, retention);
-        }
-    }
-}
+pub(crate) type SnapshotGroups = Table<GroupRow>;

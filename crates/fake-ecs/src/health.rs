@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The configured health of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 pub struct InjectedHealth {

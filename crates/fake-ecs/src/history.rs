@@ -54,7 +54,6 @@ impl<T: Clone> History<T> {
         Some(version.1.as_ref())
     }
 
-    /// The IDs with recorded versions.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
         self.versions.keys()
     }

@@ -7,7 +7,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::id::is_instance;
+use super::invalid_text::InvalidText;
 
+const EXPECTED: &str = "a node: expected i-ID, i-ID=ZONE, i-ID=ecs.TYPE or i-ID=ZONE=ecs.TYPE";
+
+/// The names are those of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum PowerState {
     Pending,
@@ -15,18 +19,6 @@ pub(crate) enum PowerState {
     Running,
     Stopping,
     Stopped,
-}
-
-impl PowerState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Starting => "Starting",
-            Self::Running => "Running",
-            Self::Stopping => "Stopping",
-            Self::Stopped => "Stopped",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,26 +39,21 @@ pub(crate) struct InstanceRow {
 pub struct NodeSpec {
     /// Unset, drawn from the seed.
     pub id: Option<String>,
-    /// Unset, the zones take turns.
+    /// Unset, zones are assigned in rotation.
     pub zone: Option<String>,
     /// Unset, the default type.
     pub instance_type: Option<String>,
     pub tags: BTreeMap<String, String>,
 }
 
-/// The text is not a [`NodeSpec`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a node: expected i-ID, i-ID=ZONE, i-ID=ecs.TYPE or i-ID=ZONE=ecs.TYPE")]
-pub struct InvalidNode(String);
-
 impl FromStr for NodeSpec {
-    type Err = InvalidNode;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidNode> {
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
         let mut parts = text.trim().split('=');
         let id = parts.next().unwrap_or_default();
         if !is_instance(id) {
-            return Err(InvalidNode(text.to_owned()));
+            return Err(InvalidText(text.to_owned(), EXPECTED));
         }
         let mut spec = Self {
             id: Some(id.to_owned()),
@@ -79,7 +66,7 @@ impl FromStr for NodeSpec {
                 &mut spec.zone
             };
             if part.is_empty() || field.replace(part.to_owned()).is_some() {
-                return Err(InvalidNode(text.to_owned()));
+                return Err(InvalidText(text.to_owned(), EXPECTED));
             }
         }
         Ok(spec)

@@ -6,7 +6,6 @@ use super::event_queue::Event;
 use super::instance::{InstanceRow, NodeSpec, PowerState};
 use super::world::World;
 
-/// The default instance type.
 pub(crate) const DEFAULT_TYPE: &str = "ecs.g6.large";
 
 fn change(world: &mut World, id: &str, change: impl FnOnce(&mut InstanceRow)) {

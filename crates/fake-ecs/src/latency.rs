@@ -8,7 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::distribution::DurationDistribution;
+use super::invalid_text::InvalidText;
 use super::rng::Rng;
+
+const EXPECTED: &str = "a latency: expected a duration, a range, lognormal:MEDIAN,SIGMA, ACTION=one of these, or \
+                        effect=arrival|departure";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
@@ -54,26 +58,18 @@ pub enum LatencySetting {
     Effect(EffectTime),
 }
 
-/// The text is not a [`LatencySetting`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not a latency: expected a duration, a range, lognormal:MEDIAN,SIGMA, ACTION=one of \
-     these, or effect=arrival|departure"
-)]
-pub struct InvalidLatency(String);
-
 impl FromStr for LatencySetting {
-    type Err = InvalidLatency;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidLatency> {
-        let refuse = || InvalidLatency(text.to_owned());
-        let spread = |text: &str| text.parse::<DurationDistribution>().map_err(|_| refuse());
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let invalid = || InvalidText(text.to_owned(), EXPECTED);
+        let spread = |text: &str| text.parse::<DurationDistribution>().map_err(|_| invalid());
         match text.split_once('=') {
             None => spread(text).map(Self::All),
             Some(("effect", "arrival")) => Ok(Self::Effect(EffectTime::Arrival)),
             Some(("effect", "departure")) => Ok(Self::Effect(EffectTime::Departure)),
             Some((action, text)) => {
-                action.parse::<Action>().map_err(|()| refuse())?;
+                action.parse::<Action>().map_err(|()| invalid())?;
                 Ok(Self::Of(action.to_owned(), spread(text)?))
             }
         }

@@ -1,7 +1,7 @@
 //! A fake of the disk API of Alibaba-style ECS clouds.
 //!
 //! One state machine with an injected clock: states are asynchronous, reads can be stale, and paging, tokens, limits
-//! and errors follow the documents of the ECS API. It checks signatures and renders responses with code of its own, so
+//! and errors follow the documents of the ECS API. It checks signatures and renders responses with its own code, so
 //! that it does not repeat a mistake of the client under test.
 //!
 //! It is used in memory ([`Cloud::http`]), on a wiremock server ([`Cloud::mount`], feature `wiremock`), or over HTTP
@@ -52,6 +52,7 @@ mod index;
 pub mod instance;
 mod instance_changes;
 mod instance_type;
+mod invalid_text;
 pub mod latency;
 pub mod log;
 mod loopdev;
@@ -72,6 +73,7 @@ mod size;
 mod snapshot;
 pub mod stock;
 mod sts;
+mod table;
 mod tag;
 mod tag_resources;
 mod task;
@@ -88,5 +90,6 @@ pub use cloud::{Cloud, Node, StartError};
 pub use config::Config;
 pub use existing_disk::ExistingDisk;
 pub use http::{Exchange, HttpHandler, Reset, Response};
+pub use invalid_text::InvalidText;
 pub use loopdev::{CommandError, LoopError, RunCommand, SystemCommands};
 pub use options::{Backing, Options};

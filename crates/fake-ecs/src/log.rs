@@ -80,7 +80,6 @@ pub(crate) struct CallLog {
     pub(crate) tally: Tally,
 }
 
-/// The outcome of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome<'a> {
     /// Status and code of an error.
@@ -104,7 +103,6 @@ impl CallLog {
         self.last
     }
 
-    /// Records the outcome of a call.
     pub(crate) fn close(&mut self, seq: u64, outcome: Outcome<'_>) {
         let opened = self.open.remove(&seq);
         if let (Some((at, action)), Some((_, code))) = (opened, outcome.error) {
@@ -139,7 +137,7 @@ impl CallLog {
         self.entries.clear();
         self.open.clear();
         self.counts.clear();
-        self.tally.clear();
+        self.tally = Tally::default();
     }
 }
 

@@ -29,8 +29,7 @@ pub(crate) fn modify_disk_spec(world: &mut World, params: &Params, fails_later: 
     if params.is_empty("DiskCategory") {
         return Err(ApiError::new(400, "InvalidDiskCategory.ValueNotSupported"));
     }
-    let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-    let row = world.disks.get(id).ok_or_else(missing)?.clone();
+    let row = world.disks.existing(id)?.clone();
     check_changeable(world, &row)?;
     let to = spec_of(world, params, &row)?;
     let is = Spec {
@@ -204,8 +203,7 @@ pub(crate) fn modify_disk_attribute(world: &mut World, params: &Params) -> ApiRe
     }
     // All or nothing: every disk is checked before any is changed.
     for id in &ids {
-        let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-        let row = world.disks.get(id).ok_or_else(missing)?;
+        let row = world.disks.existing(id)?;
         if bursting.is_some() {
             check_burst(&world.tasks, row)?;
         }

@@ -160,7 +160,7 @@ pub enum Backing {
 pub struct Nodes(pub Vec<NodeSpec>);
 
 impl FromStr for Nodes {
-    type Err = super::instance::InvalidNode;
+    type Err = super::invalid_text::InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(count) = text.trim().parse() {
@@ -194,7 +194,6 @@ fn json(text: &str) -> Result<serde_json::Value, String> {
     config.map(|_| value).map_err(|error| error_text(&error))
 }
 
-/// The defaults of the command line.
 impl Default for Options {
     fn default() -> Self {
         Self::from_flags([]).expect("every option has a default")

@@ -11,9 +11,7 @@ use super::params::Params;
 use super::response::Listing;
 use super::world::World;
 
-/// Maximum number of rows of a page by number.
 const MAX_BY_NUMBER: u64 = 100;
-/// Default number of rows of a page.
 const DEFAULT: u64 = 10;
 
 /// The range of rows that one page needs.

@@ -10,13 +10,15 @@ use super::tag;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Params(BTreeMap<String, String>);
 
-impl Params {
-    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        self.0.insert(name.into(), value.into());
+impl From<BTreeMap<String, String>> for Params {
+    fn from(params: BTreeMap<String, String>) -> Self {
+        Self(params)
     }
+}
 
+impl Params {
     pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.set(name, value);
+        self.0.insert(name.to_owned(), value.into());
         self
     }
 

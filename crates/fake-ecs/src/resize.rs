@@ -29,8 +29,7 @@ fn resize_disk_once(world: &mut World, params: &Params) -> ApiResult {
         Some("online") => true,
         Some(_) => return Err(ApiError::new(400, "InvalidParam.Type")),
     };
-    let missing = || ApiError::new(404, "InvalidDiskId.NotFound");
-    let row = world.disks.get(id).ok_or_else(missing)?.clone();
+    let row = world.disks.existing(id)?.clone();
     match row.status() {
         "In_use" if online => check_running(&world.instances, &row.attachments[0].instance)?,
         "In_use" => {}

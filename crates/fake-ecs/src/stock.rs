@@ -7,9 +7,12 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use super::invalid_text::InvalidText;
 use super::size;
 
-/// What can be out of stock besides categories: performance levels, multi-attach disks and, in
+const EXPECTED: &str = "ZONE/CATEGORY; either can be *";
+
+/// Stock keys besides categories: performance levels, multi-attach disks and, in
 /// place of a zone, the regional category.
 const STOCK_KEYS: [&str; 6] = ["PL0", "PL1", "PL2", "PL3", MULTI_ATTACH, size::REGIONAL];
 
@@ -29,20 +32,15 @@ pub struct OutOfStock {
     category: String,
 }
 
-/// The text is not an [`OutOfStock`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not ZONE/CATEGORY; either can be *")]
-pub struct InvalidOutOfStock(String);
-
 impl FromStr for OutOfStock {
-    type Err = InvalidOutOfStock;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidOutOfStock> {
-        let refuse = || InvalidOutOfStock(text.to_owned());
-        let (zone, category) = text.trim().split_once('/').ok_or_else(refuse)?;
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let invalid = || InvalidText(text.to_owned(), EXPECTED);
+        let (zone, category) = text.trim().split_once('/').ok_or_else(invalid)?;
         let known = category == "*" || size::CATEGORIES.contains(&category) || STOCK_KEYS.contains(&category);
         if zone.is_empty() || !known {
-            return Err(refuse());
+            return Err(invalid());
         }
         Ok(Self {
             zone: zone.to_owned(),
@@ -52,9 +50,9 @@ impl FromStr for OutOfStock {
 }
 
 impl TryFrom<String> for OutOfStock {
-    type Error = InvalidOutOfStock;
+    type Error = InvalidText;
 
-    fn try_from(text: String) -> Result<Self, InvalidOutOfStock> {
+    fn try_from(text: String) -> Result<Self, InvalidText> {
         text.parse()
     }
 }
@@ -71,7 +69,6 @@ impl fmt::Display for OutOfStock {
     }
 }
 
-/// The availability of categories in a zone.
 #[derive(Debug, Clone)]
 pub(crate) struct ZoneAvailability {
     pub(crate) zone: String,
@@ -85,7 +82,7 @@ pub(crate) struct CategoryAvailability {
     pub(crate) sizes: RangeInclusive<u32>,
 }
 
-/// What was out of stock earlier.
+/// Earlier lists of stock-outs.
 #[derive(Debug, Default)]
 pub(crate) struct StockHistory(VecDeque<(Timestamp, Vec<OutOfStock>)>);
 

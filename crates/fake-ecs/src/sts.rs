@@ -12,7 +12,7 @@ use super::advance::advance;
 use super::api_error::ApiError;
 use super::config::Sts;
 use super::distribution::after;
-use super::log::{Entry, Outcome, Via};
+use super::params::Params;
 use super::rng::Rng;
 use super::world::World;
 
@@ -22,24 +22,6 @@ const HOUR: u64 = 3600;
 const TOKEN_LENGTHS: std::ops::RangeInclusive<usize> = 4..=20_000;
 /// How long an expired key is still recognized as expired.
 const KEPT_PERIODS: Duration = Duration::from_hours(24);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StsAction {
-    AssumeRole,
-    AssumeRoleWithOidc,
-    GetCallerIdentity,
-}
-
-impl StsAction {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        match name {
-            "AssumeRole" => Some(Self::AssumeRole),
-            "AssumeRoleWithOIDC" => Some(Self::AssumeRoleWithOidc),
-            "GetCallerIdentity" => Some(Self::GetCallerIdentity),
-            _ => None,
-        }
-    }
-}
 
 #[derive(Clone)]
 pub(crate) struct Session {
@@ -88,14 +70,11 @@ impl Sessions {
     }
 }
 
-/// A validated request for a role.
 struct AssumeRequest {
     role: String,
     name: String,
     lifetime: Duration,
 }
-
-pub(crate) type Params = BTreeMap<String, String>;
 
 /// `AssumeRole`, for an authenticated caller.
 pub(crate) fn assume_role(
@@ -109,7 +88,7 @@ pub(crate) fn assume_role(
     let wanted = wanted(config, params)?;
     let denied = world.config.denied.iter().any(|d| d == "AssumeRole");
     let given = params.get("ExternalId");
-    if denied || (config.external_id.is_some() && config.external_id.as_ref() != given) {
+    if denied || (config.external_id.is_some() && config.external_id.as_deref() != given) {
         return Err(ApiError::new(403, "NoPermission").with_message(
             "No permission perform sts:AssumeRole on this Role. Maybe you are not authorized to \
              perform sts:AssumeRole or the specified role does not trust you.",
@@ -127,8 +106,8 @@ pub(crate) fn assume_role_with_oidc(
 ) -> Result<(Session, Value), ApiError> {
     advance(world, now);
     let config = &world.config.sts;
-    let provider = needed(params, "OIDCProviderArn")?;
-    let token = needed(params, "OIDCToken")?;
+    let provider = params.required("OIDCProviderArn")?;
+    let token = params.required("OIDCToken")?;
     let wanted = wanted(config, params)?;
     if !config.oidc_providers.iter().any(|known| known == provider) {
         return Err(
@@ -147,43 +126,13 @@ pub(crate) fn assume_role_with_oidc(
     Ok((sessions.issue(&mut world.rng, world.now, &wanted), claims))
 }
 
-/// Logs a call without its token and returns the request ID.
-pub(crate) fn log_sts(
-    world: &mut World,
-    now: Timestamp,
-    (action, via, nonce): (&str, Via, Option<String>),
-    params: &Params,
-    error: Option<&ApiError>,
-) -> String {
-    advance(world, now);
-    let request_id = world.rng.request_id();
-    let mut params = params.clone();
-    params.remove("OIDCToken");
-    let entry = Entry {
-        params,
-        ..Entry::arrived(world.now, action, via, nonce, &request_id)
-    };
-    let seq = world.log.open(entry, world.config.rules.log_length);
-    let outcome = Outcome {
-        error: error.map(|error| (error.status, error.code.as_str())),
-        ..Outcome::default()
-    };
-    world.log.close(seq, outcome);
-    request_id
-}
-
-fn needed<'a>(params: &'a Params, name: &str) -> Result<&'a str, ApiError> {
-    let value = params.get(name).filter(|value| !value.is_empty());
-    value.map(String::as_str).ok_or_else(|| ApiError::missing(name))
-}
-
 fn wanted(config: &Sts, params: &Params) -> Result<AssumeRequest, ApiError> {
     let wrong = |name: &str| {
         ApiError::new(400, format!("InvalidParameter.{name}"))
             .with_message(format!("The parameter {name} is wrongly formed."))
     };
-    let role = needed(params, "RoleArn")?;
-    let name = needed(params, "RoleSessionName")?;
+    let role = params.required("RoleArn")?;
+    let name = params.required("RoleSessionName")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || ".@-_".contains(c);
     if !(2..=64).contains(&name.len()) || !name.chars().all(plain) {
         return Err(wrong("RoleSessionName"));

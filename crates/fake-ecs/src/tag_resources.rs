@@ -31,10 +31,15 @@ fn tags_of<'a>(world: &'a World, kind: &str, id: &str) -> Result<&'a BTreeMap<St
     tags.ok_or_else(|| ApiError::new(404, "InvalidResourceId.NotFound"))
 }
 
-pub(crate) fn tag_resources(world: &mut World, params: &Params) -> ApiResult {
+/// The type and the IDs of the resources of a request.
+fn resources(params: &Params) -> Result<(String, Vec<&str>), ApiError> {
     params.required("RegionId")?;
     let kind = params.required("ResourceType")?.to_ascii_lowercase();
-    let ids = params.list("ResourceId");
+    Ok((kind, params.list("ResourceId")))
+}
+
+pub(crate) fn tag_resources(world: &mut World, params: &Params) -> ApiResult {
+    let (kind, ids) = resources(params)?;
     let tags = params.tags()?;
     if ids.is_empty() {
         return Err(ApiError::new(404, "MissingParameter.ResourceIds"));
@@ -72,9 +77,7 @@ fn put_tags(world: &mut World, kind: &str, id: &str, tags: BTreeMap<String, Stri
 }
 
 pub(crate) fn untag_resources(world: &mut World, params: &Params) -> ApiResult {
-    params.required("RegionId")?;
-    let kind = params.required("ResourceType")?.to_ascii_lowercase();
-    let ids = params.list("ResourceId");
+    let (kind, ids) = resources(params)?;
     let keys = params.list("TagKey");
     let all = params.flag("All")?;
     if ids.is_empty() {
@@ -105,9 +108,7 @@ pub(crate) fn untag_resources(world: &mut World, params: &Params) -> ApiResult {
 }
 
 pub(crate) fn list_tag_resources(world: &mut World, params: &Params) -> ApiResult {
-    params.required("RegionId")?;
-    let kind = params.required("ResourceType")?.to_ascii_lowercase();
-    let ids = params.list("ResourceId");
+    let (kind, ids) = resources(params)?;
     let wanted = params.tags()?;
     if ids.len() > MAX_RESOURCES {
         return Err(ApiError::new(400, "NumberExceed.ResourceIds"));

@@ -3,21 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+/// The names are those of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum TaskState {
     Processing,
     Finished,
     Failed,
-}
-
-impl TaskState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Processing => "Processing",
-            Self::Finished => "Finished",
-            Self::Failed => "Failed",
-        }
-    }
 }
 
 /// The target of a change.

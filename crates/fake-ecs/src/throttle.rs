@@ -12,6 +12,10 @@ use super::action::Action;
 use super::api_error::ApiError;
 use super::call_quota::Quota;
 use super::distribution::until;
+use super::invalid_text::InvalidText;
+
+const EXPECTED: &str = "a limit: expected a QUOTA such as 60 (a minute) or 10/1s, ACTION=QUOTA, user=QUOTA, \
+                        mode=window|bucket, burst=N, or headers=on|off";
 
 /// Call quotas. Unset means unlimited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,33 +58,25 @@ pub enum Mode {
     Bucket,
 }
 
-/// The text is not a list of [`Limits`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not a limit: expected a QUOTA such as 60 (a minute) or 10/1s, ACTION=QUOTA, \
-     user=QUOTA, mode=window|bucket, burst=N, or headers=on|off"
-)]
-pub struct InvalidLimits(String);
-
 impl FromStr for Limits {
-    type Err = InvalidLimits;
+    type Err = InvalidText;
 
     /// Parses `60,DescribeDisks=5/1s,user=600,mode=bucket,burst=20,headers=off`.
-    fn from_str(text: &str) -> Result<Self, InvalidLimits> {
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
         let mut limits = Self::default();
         for part in text.split(',').map(str::trim) {
-            let refuse = || InvalidLimits(part.to_owned());
-            let quota = |text: &str| text.parse::<Quota>().map_err(|_| refuse());
+            let invalid = || InvalidText(part.to_owned(), EXPECTED);
+            let quota = |text: &str| text.parse::<Quota>().map_err(|_| invalid());
             match part.split_once('=') {
                 None => limits.per_action = Some(quota(part)?),
                 Some(("user", text)) => limits.user = Some(quota(text)?),
                 Some(("mode", "window")) => limits.mode = Mode::Window,
                 Some(("mode", "bucket")) => limits.mode = Mode::Bucket,
-                Some(("burst", n)) => limits.burst = Some(n.parse().map_err(|_| refuse())?),
+                Some(("burst", n)) => limits.burst = Some(n.parse().map_err(|_| invalid())?),
                 Some(("headers", "on")) => limits.headers = true,
                 Some(("headers", "off")) => limits.headers = false,
                 Some((action, text)) => {
-                    action.parse::<Action>().map_err(|()| refuse())?;
+                    action.parse::<Action>().map_err(|()| invalid())?;
                     limits.actions.insert(action.to_owned(), quota(text)?);
                 }
             }
@@ -200,88 +196,88 @@ mod tests {
     #[test]
     fn a_caller_denied_in_a_minute_stays_denied_until_the_next() {
         let mut throttle = Throttle::default();
-        let mut ask = |second| code(&mut throttle, "2", Action::AttachDisk, second);
-        assert_eq!(ask(10), None);
-        assert_eq!(ask(11), None);
+        let mut call = |second| code(&mut throttle, "2", Action::AttachDisk, second);
+        assert_eq!(call(10), None);
+        assert_eq!(call(11), None);
         let denied = Some((400, "Throttling".to_owned()));
-        assert_eq!(ask(12), denied);
-        assert_eq!(ask(59), denied);
-        assert_eq!(ask(60), None);
+        assert_eq!(call(12), denied);
+        assert_eq!(call(59), denied);
+        assert_eq!(call(60), None);
     }
 
     #[test]
     fn actions_are_counted_separately_and_for_the_account() {
         let mut throttle = Throttle::default();
-        let mut ask = |action| code(&mut throttle, "1,user=2", action, 0);
-        assert_eq!(ask(Action::AttachDisk), None);
-        assert_eq!(ask(Action::DetachDisk), None);
-        assert_eq!(ask(Action::DescribeDisks), Some((400, "Throttling.User".to_owned())));
+        let mut call = |action| code(&mut throttle, "1,user=2", action, 0);
+        assert_eq!(call(Action::AttachDisk), None);
+        assert_eq!(call(Action::DetachDisk), None);
+        assert_eq!(call(Action::DescribeDisks), Some((400, "Throttling.User".to_owned())));
     }
 
     #[test]
     fn create_snapshot_is_throttled_with_403() {
         let mut throttle = Throttle::default();
-        let refused = code(&mut throttle, "CreateSnapshot=0", Action::CreateSnapshot, 0);
-        assert_eq!(refused, Some((403, "Throttling".to_owned())));
+        let rejected = code(&mut throttle, "CreateSnapshot=0", Action::CreateSnapshot, 0);
+        assert_eq!(rejected, Some((403, "Throttling".to_owned())));
     }
 
     #[test]
     fn a_throttled_error_contains_the_rest_of_the_minute() {
         let mut throttle = Throttle::default();
         let limits = "0".parse().unwrap();
-        let refused = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
-        assert_eq!(refused.unwrap_err().wait, Some(Duration::from_secs(15)));
+        let rejected = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
+        assert_eq!(rejected.unwrap_err().wait, Some(Duration::from_secs(15)));
     }
 
     #[test]
     fn a_bucket_is_refilled_evenly() {
         let mut throttle = Throttle::default();
-        let mut ask = |second| code(&mut throttle, "2,mode=bucket", Action::AttachDisk, second);
-        assert_eq!(ask(0), None);
-        assert_eq!(ask(0), None);
-        assert!(ask(29).is_some());
-        assert_eq!(ask(30), None);
+        let mut call = |second| code(&mut throttle, "2,mode=bucket", Action::AttachDisk, second);
+        assert_eq!(call(0), None);
+        assert_eq!(call(0), None);
+        assert!(call(29).is_some());
+        assert_eq!(call(30), None);
     }
 
     #[test]
     fn a_second_window_reopens_with_the_next_second_of_the_clock() {
         let mut throttle = Throttle::default();
         let limits = "60,AttachDisk=2/1s".parse().unwrap();
-        let mut ask = |ms| {
+        let mut call = |ms| {
             let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
             admitted.err().map(|error| error.wait.unwrap().as_millis())
         };
-        assert_eq!(ask(5_900), None);
-        assert_eq!(ask(5_950), None);
-        assert_eq!(ask(5_960), Some(40));
-        assert_eq!(ask(6_000), None);
-        assert_eq!(ask(6_001), None);
-        assert_eq!(ask(6_002), Some(998));
+        assert_eq!(call(5_900), None);
+        assert_eq!(call(5_950), None);
+        assert_eq!(call(5_960), Some(40));
+        assert_eq!(call(6_000), None);
+        assert_eq!(call(6_001), None);
+        assert_eq!(call(6_002), Some(998));
     }
 
     #[test]
     fn a_bucket_holds_its_burst_and_no_more() {
         let mut throttle = Throttle::default();
         let limits = "10/1s,mode=bucket,burst=3".parse().unwrap();
-        let mut ask = |ms| {
+        let mut call = |ms| {
             let admitted = throttle.admit(&limits, "r", Action::AttachDisk, at_ms(ms));
             admitted.err().map(|error| error.wait.unwrap().as_millis())
         };
-        assert_eq!([ask(0), ask(0), ask(0), ask(0)], [None, None, None, Some(100)]);
-        assert_eq!(ask(99), Some(1));
-        assert_eq!(ask(100), None);
+        assert_eq!([call(0), call(0), call(0), call(0)], [None, None, None, Some(100)]);
+        assert_eq!(call(99), Some(1));
+        assert_eq!(call(100), None);
         // An hour later the bucket is full, which is three calls.
         let later = 3_600_000;
-        assert_eq!([ask(later), ask(later), ask(later)], [None; 3]);
-        assert_eq!(ask(later), Some(100));
+        assert_eq!([call(later), call(later), call(later)], [None; 3]);
+        assert_eq!(call(later), Some(100));
     }
 
     #[test]
     fn without_headers_a_throttled_error_has_no_retry_delay() {
         let mut throttle = Throttle::default();
         let limits = "0,user=0,headers=off".parse().unwrap();
-        let refused = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
-        assert_eq!(refused.unwrap_err().wait, None);
+        let rejected = throttle.admit(&limits, "r", Action::AttachDisk, at(45));
+        assert_eq!(rejected.unwrap_err().wait, None);
     }
 
     #[test]

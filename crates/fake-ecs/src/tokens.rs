@@ -9,7 +9,6 @@ use super::action::Action;
 use super::distribution::until;
 use super::response::ApiResult;
 
-/// The tokens in use.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub(super) used: BTreeMap<(Action, String), Use>,

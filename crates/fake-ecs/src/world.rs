@@ -25,7 +25,6 @@ use super::task::TaskRow;
 use super::throttle::Throttle;
 use super::tokens::Tokens;
 
-/// The parameters of a new state.
 #[derive(Debug, Clone)]
 pub(crate) struct InitialState {
     pub(crate) region: String,
@@ -37,7 +36,6 @@ pub(crate) struct InitialState {
     pub(crate) config: Config,
 }
 
-/// The state of the fake cloud.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) region: String,
@@ -88,7 +86,6 @@ impl World {
         }
     }
 
-    /// The time of the next event.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         self.events.next()
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::authenticator::{Authenticator, ParsedRequest, VERSION};
 use super::gateway::Gateway;
-use super::render::{self, Renderer};
+use super::render::Renderer;
 use super::request::HttpRequest;
-use super::response::{self, Delivery, HttpOutcome};
+use super::response::{self, Delivery, Exchange, Origin};
 use crate::action::Action;
 use crate::api_error::ApiError;
 use crate::call::ApiCall;
@@ -15,7 +15,7 @@ use crate::params::Params;
 
 /// A request that is complete or has still to take effect.
 pub(super) enum Started {
-    Decided(HttpOutcome),
+    Decided(Exchange),
     Admitted(Box<Admitted>),
 }
 
@@ -39,38 +39,37 @@ impl Gateway {
         let parsed = ParsedRequest::of(request);
         let action = match self.authenticate(request, &parsed) {
             Ok(action) => action,
-            Err(error) => return Started::Decided(self.reject(request, &parsed, &error)),
+            Err(error) => return Started::Decided(self.reject(request, &parsed, error)),
         };
-        let mut params = Params::default();
-        for (name, value) in &parsed.params {
-            params.set(name, value);
-        }
+        let json = parsed.json;
         let call = ApiCall {
             action,
-            params,
+            params: parsed.params,
             via: parsed.via,
-            nonce: parsed.nonce.clone(),
+            nonce: parsed.nonce,
         };
         let now = self.shared.now();
         let admission = dispatch::admit(&mut self.shared.world(), now, &call);
         Started::Admitted(Box::new(Admitted {
             call,
             admission,
-            json: parsed.json,
-            host: host(request).to_owned(),
+            json,
+            host: request.host().to_owned(),
         }))
     }
 
-    fn reject(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest, error: &ApiError) -> HttpOutcome {
+    fn reject(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest, error: ApiError) -> Exchange {
         let now = self.shared.now();
-        let nonce = parsed.nonce.clone();
-        let mut world = self.shared.world();
-        let action = parsed.action.as_str();
-        let request_id = dispatch::reject(&mut world, now, action, parsed.via, nonce, error);
-        drop(world);
-        let value = render::error(error, &request_id, host(request));
-        let root = (!parsed.json).then_some("Error");
-        response::finish(error.status, &value, root, Delivery::default())
+        let origin = parsed.origin(request);
+        let request_id = dispatch::log_call(
+            &mut self.shared.world(),
+            now,
+            origin.action,
+            (parsed.via, parsed.nonce.clone()),
+            &Params::default(),
+            Some(&error),
+        );
+        response::finish(origin, Err(error), &request_id, Delivery::default())
     }
 
     fn authenticate(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest) -> Result<Action, ApiError> {
@@ -89,7 +88,7 @@ impl Gateway {
     }
 
     /// Lets a call take effect.
-    pub(super) fn finish(&self, admitted: Box<Admitted>) -> HttpOutcome {
+    pub(super) fn finish(&self, admitted: Box<Admitted>) -> Exchange {
         let Admitted {
             call,
             admission,
@@ -111,23 +110,11 @@ impl Gateway {
         let outcome = served.reply.map(|response| renderer.response(response));
         drop(world);
         self.shared.wake();
-        match outcome {
-            Ok(mut value) => {
-                value["RequestId"] = served.request_id.into();
-                let root = format!("{}Response", call.action.as_str());
-                let root = (!json).then_some(root.as_str());
-                response::finish(200, &value, root, delivery)
-            }
-            Err(error) => {
-                let value = render::error(&error, &served.request_id, &host);
-                let root = (!json).then_some("Error");
-                let outcome = response::finish(error.status, &value, root, delivery);
-                response::with_rate_limit(outcome, &error)
-            }
-        }
+        let origin = Origin {
+            action: call.action.as_str(),
+            json,
+            host: &host,
+        };
+        response::finish(origin, outcome, &served.request_id, delivery)
     }
-}
-
-fn host<'a>(request: &'a HttpRequest<'_>) -> &'a str {
-    request.header("host").unwrap_or("ecs.example")
 }

@@ -18,7 +18,7 @@ pub(super) struct Expected {
 pub(super) fn expected(method: &str, params: &BTreeMap<String, String>, secret: &str) -> Expected {
     let string_to_sign = format!("{method}&%2F&{}", encode(&canonical(params)));
     let key = format!("{secret}&");
-    let mut mac = Hmac::<Sha1>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    let mut mac = Hmac::<Sha1>::new_from_slice(key.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(string_to_sign.as_bytes());
     Expected {
         signature: STANDARD.encode(mac.finalize().into_bytes()),

@@ -37,7 +37,6 @@ pub(super) struct Expected {
     pub(super) signature: String,
 }
 
-/// The signed parts of a request.
 #[derive(Debug)]
 pub(super) struct Signed<'a> {
     pub(super) method: &'a str,
@@ -63,7 +62,7 @@ impl Signed<'_> {
             self.body_hash,
         );
         let string_to_sign = format!("{ALGORITHM}\n{}", hash(request.as_bytes()));
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts keys of any length");
         mac.update(string_to_sign.as_bytes());
         Expected {
             signature: hex(&mac.finalize().into_bytes()),

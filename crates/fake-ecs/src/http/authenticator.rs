@@ -1,6 +1,5 @@
 //! Authentication of API requests: key, timestamp, nonce and signature.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,16 +8,17 @@ use super::auth_v1;
 use super::auth_v3::{self, Authorization, Signed};
 use super::gateway::GatewayState;
 use super::request::HttpRequest;
+use super::response::Origin;
 use crate::api_error::ApiError;
 use crate::config::Config;
 use crate::credential::Keys;
 use crate::distribution::until;
 use crate::log::Via;
+use crate::params::Params;
 use crate::sts::Sessions;
 
 /// Maximum clock skew between client and server.
 const SKEW: Duration = Duration::from_mins(15);
-/// The version of the ECS API.
 pub(super) const VERSION: &str = "2014-05-26";
 
 /// The parsed parts of a request, not authenticated.
@@ -30,7 +30,7 @@ pub(super) struct ParsedRequest {
     /// Whether the response is JSON instead of XML.
     pub(super) json: bool,
     /// All parameters except those of the signature.
-    pub(super) params: BTreeMap<String, String>,
+    pub(super) params: Params,
 }
 
 /// Parameters of the signature, which are never logged.
@@ -75,13 +75,18 @@ impl ParsedRequest {
             action: action.unwrap_or_default(),
             nonce,
             json,
-            params: all,
+            params: all.into(),
         }
     }
-}
 
-impl ParsedRequest {
-    /// The access key ID in a request.
+    pub(super) fn origin<'a>(&'a self, request: &'a HttpRequest<'_>) -> Origin<'a> {
+        Origin {
+            action: &self.action,
+            json: self.json,
+            host: request.host(),
+        }
+    }
+
     pub(super) fn key_of(request: &HttpRequest<'_>) -> Option<String> {
         if let Some(header) = request.header("authorization") {
             return Authorization::parse(header).map(|authorization| authorization.key_id.to_owned());

@@ -13,20 +13,19 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::gateway::Gateway;
 use super::request::HttpRequest;
-use super::response::{self, HttpOutcome, Response};
+use super::response::{self, Exchange, Response};
 use crate::advance::advance;
 use crate::detach;
 use crate::error_text::error_text;
 use crate::id::{is_instance, is_zone};
 use crate::instance::NodeSpec;
 use crate::instance_changes;
-use crate::sts::Sessions;
 use crate::world::World;
 
 #[derive(Deserialize)]
@@ -51,36 +50,23 @@ enum InstanceOp {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DiskRequest {
-    op: DiskOp,
-    id: String,
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+enum DiskRequest {
+    Release { id: String },
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum DiskOp {
-    Release,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SessionRequest {
-    op: SessionOp,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SessionOp {
-    Expire,
+#[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
+enum SessionRequest {
+    Expire {},
 }
 
 impl Gateway {
     /// `path` is the part after `/_control/`.
-    pub(super) fn control(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
+    pub(super) fn control(&self, request: &HttpRequest<'_>, path: &str) -> Exchange {
         if !self.loopback {
             let why = "the control API is served on loopback addresses only";
-            return HttpOutcome::Respond(failure(403, why));
+            return Exchange::Response(failure(403, why));
         }
         let now = self.shared.now();
         let mut world = self.shared.world();
@@ -94,16 +80,22 @@ impl Gateway {
                 response::json(200, &json!({}))
             }
             ("GET", "config") => response::json(200, &json!(world.config)),
-            ("PATCH", "config") => configure(&mut world, request.body),
-            ("POST", "instances") => instances(&mut world, request.body),
-            ("POST", "disks") => disks(&mut world, request.body),
-            ("POST", "sessions") => sessions(request.body, now, &mut self.state().issued),
+            ("PATCH", "config") => with(request.body, |patch| configure(&mut world, &patch)),
+            ("POST", "instances") => with(request.body, |instance| instances(&mut world, instance)),
+            ("POST", "disks") => with(request.body, |DiskRequest::Release { id }| {
+                detach::release(&mut world, &id);
+                response::json(200, &json!({"id": id}))
+            }),
+            ("POST", "sessions") => with(request.body, |SessionRequest::Expire {}| {
+                let expired = self.state().issued.expire(now);
+                response::json(200, &json!({"expired": expired}))
+            }),
             _ => failure(404, "unknown control request"),
         };
         advance(&mut world, now);
         drop(world);
         self.shared.wake();
-        HttpOutcome::Respond(response)
+        Exchange::Response(response)
     }
 }
 
@@ -116,12 +108,8 @@ fn calls(world: &World) -> Value {
     json!({"counts": world.log.counts(), "calls": entries})
 }
 
-fn configure(world: &mut World, body: &[u8]) -> Response {
-    let patch: Value = match serde_json::from_slice(body) {
-        Ok(patch) => patch,
-        Err(error) => return failure(400, &error.to_string()),
-    };
-    match world.config.patched(&patch) {
+fn configure(world: &mut World, patch: &Value) -> Response {
+    match world.config.patched(patch) {
         Ok(config) => {
             world.configure(config);
             response::json(200, &json!(world.config))
@@ -130,11 +118,15 @@ fn configure(world: &mut World, body: &[u8]) -> Response {
     }
 }
 
-fn instances(world: &mut World, body: &[u8]) -> Response {
-    let instance: InstanceRequest = match serde_json::from_slice(body) {
-        Ok(instance) => instance,
-        Err(error) => return failure(400, &error.to_string()),
-    };
+/// The response to a request with this body.
+fn with<T: DeserializeOwned>(body: &[u8], respond: impl FnOnce(T) -> Response) -> Response {
+    match serde_json::from_slice(body) {
+        Ok(request) => respond(request),
+        Err(error) => failure(400, &error.to_string()),
+    }
+}
+
+fn instances(world: &mut World, instance: InstanceRequest) -> Response {
     if let Some(id) = instance.id.as_ref().filter(|id| !is_instance(id)) {
         return failure(400, &format!("{id:?} is not a valid instance ID"));
     }
@@ -167,25 +159,5 @@ fn instances(world: &mut World, body: &[u8]) -> Response {
         response::json(200, &json!({"id": id}))
     } else {
         failure(404, "the instance does not exist")
-    }
-}
-
-fn disks(world: &mut World, body: &[u8]) -> Response {
-    match serde_json::from_slice(body) {
-        Ok(DiskRequest {
-            op: DiskOp::Release,
-            id,
-        }) => {
-            detach::release(world, &id);
-            response::json(200, &json!({"id": id}))
-        }
-        Err(error) => failure(400, &error.to_string()),
-    }
-}
-
-fn sessions(body: &[u8], now: Timestamp, issued: &mut Sessions) -> Response {
-    match serde_json::from_slice(body) {
-        Ok(SessionRequest { op: SessionOp::Expire }) => response::json(200, &json!({"expired": issued.expire(now)})),
-        Err(error) => failure(400, &error.to_string()),
     }
 }

@@ -17,7 +17,6 @@ pub(super) struct Gateway {
     state: Mutex<GatewayState>,
 }
 
-/// State of the gateway and the metadata service.
 #[derive(Debug, Default)]
 pub(super) struct GatewayState {
     pub(super) nonces: Nonces,

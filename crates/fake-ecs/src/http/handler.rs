@@ -1,14 +1,13 @@
 //! The HTTP interface without a socket, for tests.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::Request;
 use tokio_util::task::TaskTracker;
 
 use super::gateway::Gateway;
 use super::request::HttpRequest;
-use super::response::HttpOutcome;
+use super::response::{Exchange, Response};
 use crate::credential::Keys;
 use crate::run_to_completion::run_to_completion;
 use crate::shared::Shared;
@@ -20,29 +19,10 @@ pub struct HttpHandler {
     tasks: TaskTracker,
 }
 
-/// The result of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exchange {
-    Response(Response),
-    /// The connection ends without a response.
-    Reset,
-    /// The connection stays open without a response.
-    Hang,
-}
-
 /// The connection ended without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is reset")]
 pub struct Reset;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Response {
-    pub status: u16,
-    pub headers: Vec<(&'static str, String)>,
-    pub body: Vec<u8>,
-    /// The delay after the request.
-    pub delay: Duration,
-}
 
 impl HttpHandler {
     pub(crate) fn new(shared: Arc<Shared>, keys: Keys) -> Self {
@@ -56,7 +36,11 @@ impl HttpHandler {
     /// then delays only the response. The body of a slow response is sent as a whole at the end of its period.
     #[must_use]
     pub fn respond(&self, request: &Request<Vec<u8>>) -> Exchange {
-        self.gateway.handle_now(&parse(request)).into()
+        let mut exchange = self.gateway.handle_now(&parse(request));
+        if let Exchange::Response(response) = &mut exchange {
+            response.delay += std::mem::take(&mut response.drip);
+        }
+        exchange
     }
 
     /// Handles a request in tokio's time, which may be paused: waits for the delays of the request and of the response.
@@ -67,9 +51,9 @@ impl HttpHandler {
     pub async fn serve(&self, request: Request<Vec<u8>>) -> Result<Response, Reset> {
         let gateway = Arc::clone(&self.gateway);
         let work = async move { gateway.handle(&parse(&request)).await };
-        match run_to_completion(&self.tasks, work).await.into() {
+        match run_to_completion(&self.tasks, work).await {
             Exchange::Response(response) => {
-                tokio::time::sleep(response.delay).await;
+                tokio::time::sleep(response.delay + response.drip).await;
                 Ok(response)
             }
             Exchange::Reset => Err(Reset),
@@ -80,19 +64,4 @@ impl HttpHandler {
 
 fn parse(request: &Request<Vec<u8>>) -> HttpRequest<'_> {
     HttpRequest::new(request.method(), request.uri(), request.headers(), request.body())
-}
-
-impl From<HttpOutcome> for Exchange {
-    fn from(outcome: HttpOutcome) -> Self {
-        match outcome {
-            HttpOutcome::Reset => Self::Reset,
-            HttpOutcome::Hang => Self::Hang,
-            HttpOutcome::Respond(response) => Self::Response(Response {
-                status: response.status,
-                headers: response.headers,
-                body: response.body,
-                delay: response.delay + response.drip,
-            }),
-        }
-    }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::gateway::Gateway;
 use super::imds_sessions::Sessions;
 use super::request::HttpRequest;
-use super::response::{self, HttpOutcome, Response};
+use super::response::{self, Exchange, Response};
 use crate::advance::advance;
 use crate::distribution::after;
 use crate::world::World;
@@ -19,16 +19,16 @@ const TOKEN: &str = "x-aliyun-ecs-metadata-token";
 
 impl Gateway {
     /// `path` is the part after `/imds/`.
-    pub(super) fn imds(&self, request: &HttpRequest<'_>, path: &str) -> HttpOutcome {
+    pub(super) fn imds(&self, request: &HttpRequest<'_>, path: &str) -> Exchange {
         let now = self.shared.now();
         let mut world = self.shared.world();
         advance(&mut world, now);
         let config = world.config.metadata.clone();
         if config.unreachable {
-            return HttpOutcome::Reset;
+            return Exchange::Reset;
         }
         let Some((instance, path)) = path.split_once("/latest/") else {
-            return HttpOutcome::Respond(response::text(404, "not found"));
+            return Exchange::Response(response::text(404, "not found"));
         };
         let mut state = self.state();
         let sessions = &mut state.sessions;
@@ -41,8 +41,8 @@ impl Gateway {
             response::text(404, "not found")
         } else if path == "api/token" {
             issue(request, sessions, &mut world, instance, now)
-        } else if let Some(refused) = refused(request, sessions, instance, now, config.token_required) {
-            refused
+        } else if let Some(rejected) = rejected(request, sessions, instance, now, config.token_required) {
+            rejected
         } else if request.method != "GET" {
             response::text(405, "only GET")
         } else {
@@ -51,7 +51,7 @@ impl Gateway {
                 None => response::text(404, "not found"),
             }
         };
-        HttpOutcome::Respond(response.after(config.delay))
+        Exchange::Response(response.after(config.delay))
     }
 
     fn item(&self, world: &World, instance: &str, path: &str, now: Timestamp) -> Option<String> {
@@ -146,7 +146,7 @@ fn issue(
     }
 }
 
-fn refused(
+fn rejected(
     request: &HttpRequest<'_>,
     sessions: &mut Sessions,
     instance: &str,

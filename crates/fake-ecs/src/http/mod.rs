@@ -19,5 +19,6 @@ mod server;
 mod sts;
 mod xml;
 
-pub use handler::{Exchange, HttpHandler, Reset, Response};
+pub use handler::{HttpHandler, Reset};
+pub use response::{Exchange, Response};
 pub(crate) use server::Server;

@@ -195,7 +195,7 @@ impl Renderer<'_> {
             "InstanceName": row.name,
             "HostName": row.name,
             "InstanceType": row.instance_type,
-            "Status": row.power.as_str(),
+            "Status": row.power,
             "RegionId": self.region,
             "ZoneId": row.zone,
             "CreationTime": time(Some(row.created)),
@@ -240,7 +240,7 @@ fn task(row: &TaskRow) -> Value {
     json!({
         "TaskId": row.id,
         "TaskAction": "ModifyDiskSpec",
-        "TaskStatus": row.stage.as_str(),
+        "TaskStatus": row.stage,
         "ResourceId": row.disk,
         "CreationTime": time(Some(row.begun)),
         "FinishedTime": time(row.ended),

@@ -34,6 +34,10 @@ impl<'a> HttpRequest<'a> {
         self.headers.get(name).map(String::as_str)
     }
 
+    pub(super) fn host(&self) -> &str {
+        self.header("host").unwrap_or("ecs.example")
+    }
+
     /// The parameters in the body, if it is a form.
     pub(super) fn form(&self) -> BTreeMap<String, String> {
         let kind = self.header("content-type").unwrap_or_default();

@@ -12,40 +12,28 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::task::TaskTracker;
 
+use super::render;
 use crate::api_error::ApiError;
 use crate::fault::ResponseFault;
 
 pub(super) type Body = BoxBody<Bytes, Infallible>;
 
-/// The outcome of a request.
-#[derive(Debug)]
-pub(super) enum HttpOutcome {
-    Respond(Response),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exchange {
+    Response(Response),
     /// The connection ends without a response.
     Reset,
     /// The connection stays open without a response.
     Hang,
 }
 
-impl HttpOutcome {
-    pub(super) fn later(self, delay: Duration) -> Self {
-        match self {
-            Self::Respond(mut response) => {
-                response.delay += delay;
-                Self::Respond(response)
-            }
-            other => other,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct Response {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: Vec<u8>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
     /// The delay before the response is sent.
-    pub(super) delay: Duration,
+    pub delay: Duration,
     /// The duration over which the body is sent.
     pub(super) drip: Duration,
 }
@@ -62,11 +50,6 @@ impl Response {
             delay: Duration::ZERO,
             drip: Duration::ZERO,
         }
-    }
-
-    pub(super) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
-        self
     }
 
     pub(super) fn after(mut self, delay: Duration) -> Self {
@@ -118,11 +101,6 @@ pub(super) fn text(status: u16, text: impl Into<String>) -> Response {
     Response::new(status, "text/plain", text.into().into_bytes())
 }
 
-fn xml(status: u16, text: String) -> Response {
-    Response::new(status, "text/xml;charset=utf-8", text.into_bytes())
-}
-
-/// Faults and delays of a response.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Delivery {
     pub(super) response_fault: Option<ResponseFault>,
@@ -130,16 +108,41 @@ pub(super) struct Delivery {
     pub(super) drip: Duration,
 }
 
+/// The request that an action responds to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) action: &'a str,
+    /// Whether the response is JSON instead of XML.
+    pub(super) json: bool,
+    pub(super) host: &'a str,
+}
+
 /// The response of an action, with its faults and delays.
-pub(super) fn finish(status: u16, value: &Value, xml_root: Option<&str>, delivery: Delivery) -> HttpOutcome {
-    let whole = match xml_root {
-        None => json(status, value),
-        Some(root) => xml(status, super::xml::document(root, value)),
+pub(super) fn finish(
+    origin: Origin<'_>,
+    outcome: Result<Value, ApiError>,
+    request_id: &str,
+    delivery: Delivery,
+) -> Exchange {
+    let (status, root, value) = match &outcome {
+        Ok(value) => {
+            let mut value = value.clone();
+            value["RequestId"] = request_id.into();
+            (200, format!("{}Response", origin.action), value)
+        }
+        Err(error) => {
+            let value = render::error(error, request_id, origin.host);
+            (error.status, "Error".to_owned(), value)
+        }
     };
     let mut response = match delivery.response_fault {
-        None => whole,
-        Some(ResponseFault::Reset) => return HttpOutcome::Reset,
-        Some(ResponseFault::Hang) => return HttpOutcome::Hang,
+        None if origin.json => json(status, &value),
+        None => {
+            let text = super::xml::document(&root, &value);
+            Response::new(status, "text/xml;charset=utf-8", text.into_bytes())
+        }
+        Some(ResponseFault::Reset) => return Exchange::Reset,
+        Some(ResponseFault::Hang) => return Exchange::Hang,
         Some(ResponseFault::Empty) => Response::new(status, "application/json", Vec::new()),
         Some(ResponseFault::Truncated) => {
             let body = value.to_string();
@@ -153,23 +156,20 @@ pub(super) fn finish(status: u16, value: &Value, xml_root: Option<&str>, deliver
     };
     response.delay = delivery.delay;
     response.drip = delivery.drip;
-    HttpOutcome::Respond(response)
-}
-
-/// Adds the headers with the time that a throttled caller must wait, in milliseconds: one for the
-/// vendor's older SDKs, one for the newer ones.
-pub(super) fn with_rate_limit(outcome: HttpOutcome, error: &ApiError) -> HttpOutcome {
-    let (response, wait) = match (outcome, error.wait) {
-        (HttpOutcome::Respond(response), Some(wait)) => (response, wait),
-        (outcome, _) => return outcome,
-    };
-    let name = match error.code.as_str() {
-        "Throttling.User" => "x-ratelimit-user",
-        _ => "x-ratelimit-user-api",
-    };
-    // Never zero, which means no wait.
-    let millis = wait.as_millis().max(1);
-    let limits = format!("Limit:0,Remain:0,TimeLeft:{millis},Reset:0");
-    let response = response.with_header(name, limits);
-    HttpOutcome::Respond(response.with_header("x-acs-retry-after", millis.to_string()))
+    if let Err(error) = outcome
+        && let Some(wait) = error.wait
+    {
+        // The time that a throttled caller must wait, in milliseconds: one header for the vendor's older SDKs, one for
+        // the newer ones. Never zero, which means no wait.
+        let name = match error.code.as_str() {
+            "Throttling.User" => "x-ratelimit-user",
+            _ => "x-ratelimit-user-api",
+        };
+        let millis = wait.as_millis().max(1);
+        let limits = format!("Limit:0,Remain:0,TimeLeft:{millis},Reset:0");
+        response
+            .headers
+            .extend([(name, limits), ("x-acs-retry-after", millis.to_string())]);
+    }
+    Exchange::Response(response)
 }

@@ -3,11 +3,11 @@
 use super::api::Started;
 use super::gateway::Gateway;
 use super::request::HttpRequest;
-use super::response::{self, HttpOutcome};
+use super::response::{self, Exchange};
 
 impl Gateway {
     /// Processes a request. A call takes effect after its delay.
-    pub(super) async fn handle(&self, request: &HttpRequest<'_>) -> HttpOutcome {
+    pub(super) async fn handle(&self, request: &HttpRequest<'_>) -> Exchange {
         match self.start(request) {
             Started::Decided(outcome) => outcome,
             Started::Admitted(admitted) => {
@@ -18,12 +18,16 @@ impl Gateway {
     }
 
     /// Processes a request without waiting. A call takes effect immediately, and the delay is added to its response.
-    pub(super) fn handle_now(&self, request: &HttpRequest<'_>) -> HttpOutcome {
+    pub(super) fn handle_now(&self, request: &HttpRequest<'_>) -> Exchange {
         match self.start(request) {
             Started::Decided(outcome) => outcome,
             Started::Admitted(admitted) => {
                 let delay = admitted.delay();
-                self.finish(admitted).later(delay)
+                let mut exchange = self.finish(admitted);
+                if let Exchange::Response(response) = &mut exchange {
+                    response.delay += delay;
+                }
+                exchange
             }
         }
     }
@@ -38,7 +42,7 @@ impl Gateway {
         } else if let Some(path) = request.path.strip_prefix("/_control/") {
             Started::Decided(self.control(request, path))
         } else {
-            Started::Decided(HttpOutcome::Respond(response::text(404, "not found")))
+            Started::Decided(Exchange::Response(response::text(404, "not found")))
         }
     }
 }

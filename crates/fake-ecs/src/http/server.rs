@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::gateway::Gateway;
 use super::request::HttpRequest;
-use super::response::{Body, HttpOutcome};
+use super::response::{Body, Exchange};
 use crate::credential::Keys;
 use crate::run_to_completion::run_to_completion;
 use crate::shared::Shared;
@@ -119,8 +119,8 @@ async fn respond(
         gateway.handle(&parsed).await
     };
     match run_to_completion(&tasks, work).await {
-        HttpOutcome::Respond(response) => Ok(response.send(&tasks).await),
-        HttpOutcome::Hang => std::future::pending().await,
-        HttpOutcome::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+        Exchange::Response(response) => Ok(response.send(&tasks).await),
+        Exchange::Hang => std::future::pending().await,
+        Exchange::Reset => Err(io::ErrorKind::ConnectionReset.into()),
     }
 }

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use super::authenticator::{Authenticator, ParsedRequest};
 use super::gateway::Gateway;
-use super::render;
 use super::request::HttpRequest;
-use super::response::{self, Delivery, HttpOutcome};
+use super::response::{self, Delivery, Exchange};
 use crate::api_error::ApiError;
+use crate::dispatch;
 use crate::log::Via;
-use crate::sts::{self, Session, Sessions, StsAction};
+use crate::sts::{self, Session, Sessions};
 
 pub(super) const VERSION: &str = "2015-04-01";
+const WITH_OIDC: &str = "AssumeRoleWithOIDC";
 const ACCOUNT: &str = "1000000000000001";
 
 /// Whether the request is for this service.
@@ -23,27 +24,24 @@ pub(super) fn is_for(request: &HttpRequest<'_>) -> bool {
 }
 
 impl Gateway {
-    pub(super) fn sts(&self, request: &HttpRequest<'_>) -> HttpOutcome {
+    pub(super) fn sts(&self, request: &HttpRequest<'_>) -> Exchange {
         let config = self.shared.world().config.sts.clone();
         if config.unreachable {
-            return HttpOutcome::Reset;
+            return Exchange::Reset;
         }
         let mut parsed = ParsedRequest::of(request);
-        let action = StsAction::named(&parsed.action);
-        if action == Some(StsAction::AssumeRoleWithOidc) {
+        if parsed.action == WITH_OIDC {
             parsed.via = Via::Unsigned;
         }
-        let error = config.error.map(|error| ApiError::new(error.status, error.code));
-        let outcome = match (error, action) {
-            (Some(error), _) => Err(error),
-            (None, Some(action)) => self.serve_sts(request, &parsed, action),
-            (None, None) => Err(ApiError::new(404, "InvalidAction.NotFound")),
+        let outcome = match config.error {
+            Some(error) => Err(ApiError::new(error.status, error.code)),
+            None => self.serve_sts(request, &parsed),
         };
-        let noted = (parsed.action.as_str(), parsed.via, parsed.nonce.clone());
-        let request_id = sts::log_sts(
+        let request_id = dispatch::log_call(
             &mut self.shared.world(),
             self.shared.now(),
-            noted,
+            &parsed.action,
+            (parsed.via, parsed.nonce.clone()),
             &parsed.params,
             outcome.as_ref().err(),
         );
@@ -51,28 +49,14 @@ impl Gateway {
             delay: config.delay,
             ..Delivery::default()
         };
-        match outcome {
-            Ok(mut value) => {
-                value["RequestId"] = request_id.into();
-                let root = format!("{}Response", parsed.action);
-                let root = (!parsed.json).then_some(root.as_str());
-                response::finish(200, &value, root, delivery)
-            }
-            Err(error) => {
-                let host = request.header("host").unwrap_or("sts.example");
-                let value = render::error(&error, &request_id, host);
-                let root = (!parsed.json).then_some("Error");
-                response::finish(error.status, &value, root, delivery)
-            }
-        }
+        response::finish(parsed.origin(request), outcome, &request_id, delivery)
     }
 
-    fn serve_sts(
-        &self,
-        request: &HttpRequest<'_>,
-        parsed: &ParsedRequest,
-        action: StsAction,
-    ) -> Result<Value, ApiError> {
+    fn serve_sts(&self, request: &HttpRequest<'_>, parsed: &ParsedRequest) -> Result<Value, ApiError> {
+        let action = parsed.action.as_str();
+        if !["AssumeRole", WITH_OIDC, "GetCallerIdentity"].contains(&action) {
+            return Err(ApiError::new(404, "InvalidAction.NotFound"));
+        }
         let now = self.shared.now();
         let mut world = self.shared.world();
         let mut state = self.state();
@@ -83,13 +67,13 @@ impl Gateway {
             now,
             version: VERSION,
         };
-        if action != StsAction::AssumeRoleWithOidc {
+        if action != WITH_OIDC {
             authenticator.check(request, parsed, &mut state)?;
         }
         let issued = &mut state.issued;
         Ok(match action {
-            StsAction::AssumeRole => render(&sts::assume_role(&mut world, now, &parsed.params, issued)?),
-            StsAction::AssumeRoleWithOidc => {
+            "AssumeRole" => render(&sts::assume_role(&mut world, now, &parsed.params, issued)?),
+            WITH_OIDC => {
                 let (session, claims) = sts::assume_role_with_oidc(&mut world, now, &parsed.params, issued)?;
                 let mut value = render(&session);
                 value["OIDCTokenInfo"] = json!({
@@ -102,7 +86,7 @@ impl Gateway {
                 });
                 value
             }
-            StsAction::GetCallerIdentity => identity(request, issued),
+            _ => identity(request, issued),
         })
     }
 }
@@ -127,7 +111,6 @@ fn render(session: &Session) -> Value {
     })
 }
 
-/// The identity of an authenticated caller.
 fn identity(request: &HttpRequest<'_>, issued: &Sessions) -> Value {
     let key = ParsedRequest::key_of(request).unwrap_or_default();
     match issued.get(&key) {

@@ -20,7 +20,6 @@ pub trait RunCommand: Debug + Send + Sync {
     async fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<String, CommandError>;
 }
 
-/// Runs commands as child processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemCommands;
 

@@ -146,8 +146,8 @@ mod tests {
     async fn a_directory_with_other_files_is_rejected() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("precious"), "x").unwrap();
-        let refused = Dir::take(home.path()).await;
-        assert!(matches!(refused, Err(LoopError::Foreign(_))), "{refused:?}");
+        let rejected = Dir::take(home.path()).await;
+        assert!(matches!(rejected, Err(LoopError::Foreign(_))), "{rejected:?}");
         assert!(home.path().join("precious").exists());
     }
 

@@ -50,7 +50,6 @@ impl Sandbox {
         advance(&mut self.world, self.now);
     }
 
-    /// Sets the clock back.
     pub(super) fn set_back(&mut self, seconds: u64) {
         self.now -= Duration::from_secs(seconds);
     }

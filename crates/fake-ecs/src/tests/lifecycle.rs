@@ -92,10 +92,11 @@ fn one_attach_at_a_time_unless_the_instance_is_tagged() {
     let mut sandbox = Sandbox::new(&["--attach-delay=3s"]);
     let (a, b) = (sandbox.create(essd()), sandbox.create(essd()));
     assert_eq!(sandbox.attach(&a, NODE), "ok");
-    let refused = sandbox.attach(&b, NODE);
+    let rejected = sandbox.attach(&b, NODE);
     assert!(
-        refused == "403 InvalidOperation.Conflict" || refused == "400 OperationConflict.DisksAttachingParallellyExceed",
-        "{refused}"
+        rejected == "403 InvalidOperation.Conflict"
+            || rejected == "400 OperationConflict.DisksAttachingParallellyExceed",
+        "{rejected}"
     );
     assert_eq!(sandbox.attach(&b, OTHER), "ok");
     let mut spec: NodeSpec = "i-tagged=cn-beijing-a".parse().unwrap();
@@ -146,11 +147,11 @@ fn a_disk_attaches_only_in_its_zone() {
 fn an_instance_attaches_only_categories_of_its_type() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(essd().with("DiskCategory", "cloud_essd_entry"));
-    let refused = sandbox.attach(&disk, NODE);
-    assert_eq!(refused, "403 InvalidInstanceType.NotSupportDiskCategory");
+    let rejected = sandbox.attach(&disk, NODE);
+    assert_eq!(rejected, "403 InvalidInstanceType.NotSupportDiskCategory");
     let shared = sandbox.create(essd().with("MultiAttach", "Enabled"));
-    let refused = sandbox.attach(&shared, NODE);
-    assert_eq!(refused, "403 InvalidInstanceType.NvmeUnsupported");
+    let rejected = sandbox.attach(&shared, NODE);
+    assert_eq!(rejected, "403 InvalidInstanceType.NvmeUnsupported");
 }
 
 #[test]
@@ -189,8 +190,8 @@ fn an_online_resize_needs_a_running_instance() {
     let disk = sandbox.create(essd());
     sandbox.attach(&disk, NODE);
     crate::instance_changes::set_instance_power(&mut sandbox.world, NODE, false);
-    let refused = sandbox.resize(&disk, 40, "online");
-    assert_eq!(refused, "403 InvalidInstanceStatus.NotRunning");
+    let rejected = sandbox.resize(&disk, 40, "online");
+    assert_eq!(rejected, "403 InvalidInstanceStatus.NotRunning");
     assert_eq!(sandbox.resize(&disk, 40, "offline"), "ok");
 }
 
@@ -210,11 +211,11 @@ fn a_disk_only_grows_and_within_its_category() {
     let mut sandbox = Sandbox::new(&[]);
     let disk = sandbox.create(legacy());
     for size in [10, 20] {
-        let refused = sandbox.resize(&disk, size, "offline");
-        assert!(refused.starts_with("403 InvalidDiskSize"), "{refused}");
+        let rejected = sandbox.resize(&disk, size, "offline");
+        assert!(rejected.starts_with("403 InvalidDiskSize"), "{rejected}");
     }
-    let refused = sandbox.resize(&disk, 32769, "offline");
-    assert!(refused.contains("TooLarge") || refused.contains("ValueNotSupported"));
+    let rejected = sandbox.resize(&disk, 32769, "offline");
+    assert!(rejected.contains("TooLarge") || rejected.contains("ValueNotSupported"));
     assert_eq!(sandbox.resize(&disk, 40, "sideways"), "400 InvalidParam.Type");
 }
 

@@ -23,9 +23,9 @@ fn the_same_token_with_another_request_is_a_mismatch() {
     let mut sandbox = Sandbox::new(&[]);
     let tag = |n: u32, key: &str| (format!("Tag.{n}.Key"), key.to_owned());
     let request = |tags: [(String, String); 2]| {
-        let mut params = essd().with("ClientToken", "t");
-        tags.into_iter().for_each(|(name, value)| params.set(name, value));
-        params
+        let params = essd().with("ClientToken", "t");
+        tags.iter()
+            .fold(params, |params, (name, value)| params.with(name, value))
     };
     sandbox.create(request([tag(1, "a"), tag(2, "b")]));
     let mismatch = "400 IdempotentParameterMismatch";
@@ -68,7 +68,7 @@ fn a_failed_create_can_record_its_token() {
 }
 
 #[test]
-fn a_size_out_of_range_is_refused() {
+fn a_size_out_of_range_is_rejected() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
     for (category, level, size, wanted) in [
@@ -99,8 +99,8 @@ fn a_size_out_of_range_is_refused() {
 fn out_of_stock_disks_cannot_be_created_and_are_reported_unavailable() {
     let mut sandbox = Sandbox::new(&["--out-of-stock=cn-beijing-a/cloud_essd"]);
     sandbox.configure(&json!({"rules": {"alternatives": "first"}}));
-    let refused = sandbox.outcome(Action::CreateDisk, essd());
-    assert_eq!(refused, "400 InvalidDataDiskCategory.NotSupported");
+    let rejected = sandbox.outcome(Action::CreateDisk, essd());
+    assert_eq!(rejected, "400 InvalidDataDiskCategory.NotSupported");
     let elsewhere = essd().with("ZoneId", "cn-beijing-b");
     assert_eq!(sandbox.outcome(Action::CreateDisk, elsewhere), "ok");
     let query = region().with("DestinationResource", "DataDisk");
@@ -113,7 +113,7 @@ fn out_of_stock_disks_cannot_be_created_and_are_reported_unavailable() {
 }
 
 #[test]
-fn quotas_and_an_empty_account_refuse_disks() {
+fn quotas_and_an_empty_account_reject_disks() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.create(essd());
     for (limits, wanted) in [
@@ -129,16 +129,16 @@ fn quotas_and_an_empty_account_refuse_disks() {
 }
 
 #[test]
-fn without_permission_writes_are_refused_and_lists_are_empty() {
+fn without_permission_writes_are_rejected_and_lists_are_empty() {
     let mut sandbox = Sandbox::new(&[]);
     sandbox.create(essd());
     sandbox.configure(&json!({"denied": ["CreateDisk", "DescribeDisks"]}));
-    let refused = sandbox.outcome(Action::CreateDisk, essd());
-    assert_eq!(refused, "403 Forbidden.RAM");
+    let rejected = sandbox.outcome(Action::CreateDisk, essd());
+    assert_eq!(rejected, "403 Forbidden.RAM");
     assert_eq!(sandbox.disks(region()).rows.len(), 0);
     let dry_run = || region().with("DryRun", "true");
-    let refused = sandbox.outcome(Action::DescribeDisks, dry_run());
-    assert_eq!(refused, "403 Forbidden.RAM");
+    let rejected = sandbox.outcome(Action::DescribeDisks, dry_run());
+    assert_eq!(rejected, "403 Forbidden.RAM");
     sandbox.configure(&json!({"denied": []}));
     let accepted = sandbox.outcome(Action::DescribeDisks, dry_run());
     assert_eq!(accepted, "400 DryRunOperation");
@@ -178,8 +178,8 @@ fn tags_are_set_on_all_resources_or_on_none() {
             .with("Tag.1.Key", "k")
             .with("Tag.1.Value", "v")
     };
-    let refused = sandbox.outcome(Action::TagResources, request("d-none"));
-    assert_eq!(refused, "404 InvalidResourceId.NotFound");
+    let rejected = sandbox.outcome(Action::TagResources, request("d-none"));
+    assert_eq!(rejected, "404 InvalidResourceId.NotFound");
     let tagged = || region().with("Tag.1.Key", "k").with("Tag.1.Value", "v");
     assert_eq!(sandbox.disks(tagged()).rows.len(), 0);
     assert_eq!(sandbox.outcome(Action::TagResources, request("")), "ok");
@@ -205,8 +205,8 @@ fn snapshots_and_instances_are_tagged_and_untagged() {
         assert_eq!(sandbox.outcome(Action::UntagResources, untag), "ok");
         assert!(!tags(&sandbox).contains_key("k"));
         let wrong = resource("image").with("TagKey.1", "k");
-        let refused = sandbox.outcome(Action::UntagResources, wrong);
-        assert_eq!(refused, "404 InvalidResourceType.NotFound");
+        let rejected = sandbox.outcome(Action::UntagResources, wrong);
+        assert_eq!(rejected, "404 InvalidResourceType.NotFound");
     }
 }
 

@@ -58,8 +58,8 @@ fn deleting_the_source_snapshot_of_a_disk_requires_force() {
     let snapshot = sandbox.snapshot(&source);
     let disk = sandbox.create(essd().with("SnapshotId", &snapshot));
     let delete = || Params::default().with("SnapshotId", &snapshot);
-    let refused = sandbox.outcome(Action::DeleteSnapshot, delete());
-    assert_eq!(refused, "403 SnapshotCreatedDisk");
+    let rejected = sandbox.outcome(Action::DeleteSnapshot, delete());
+    assert_eq!(rejected, "403 SnapshotCreatedDisk");
     let forced = delete().with("Force", "true");
     assert_eq!(sandbox.outcome(Action::DeleteSnapshot, forced), "ok");
     assert_eq!(sandbox.status(&disk), "Available");
@@ -73,8 +73,8 @@ fn ten_snapshots_of_an_essd_can_be_in_progress() {
         sandbox.snapshot(&disk);
     }
     let params = Params::default().with("DiskId", disk);
-    let refused = sandbox.outcome(Action::CreateSnapshot, params);
-    assert_eq!(refused, "403 QuotaExceed.ConcurrentSnapshotQuota");
+    let rejected = sandbox.outcome(Action::CreateSnapshot, params);
+    assert_eq!(rejected, "403 QuotaExceed.ConcurrentSnapshotQuota");
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn snapshots_of_a_never_attached_disk_fail_only_if_configured() {
     let mut sandbox = Sandbox::new(&["--never-attached"]);
     let disk = sandbox.create(essd());
     let params = || Params::default().with("DiskId", &disk);
-    let refused = sandbox.outcome(Action::CreateSnapshot, params());
-    assert_eq!(refused, "403 IncorrectDiskStatus.NeverAttached");
+    let rejected = sandbox.outcome(Action::CreateSnapshot, params());
+    assert_eq!(rejected, "403 IncorrectDiskStatus.NeverAttached");
     sandbox.attach(&disk, NODE);
     sandbox.detach(&disk, NODE);
     assert_eq!(sandbox.outcome(Action::CreateSnapshot, params()), "ok");

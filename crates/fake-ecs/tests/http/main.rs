@@ -163,8 +163,13 @@ impl TestCloud {
         self.read(self.client.post(url)).await
     }
 
+    fn post(&self, action: &str, pairs: &[(&str, &str)]) -> reqwest::RequestBuilder {
+        let all = signer().v1("POST", action, params(pairs));
+        self.client.post(self.url(&format!("/?{}", query(&all))))
+    }
+
     async fn v1(&self, action: &str, pairs: &[(&str, &str)]) -> (u16, Value) {
-        self.send_v1(&signer().v1("POST", action, params(pairs))).await
+        self.read(self.post(action, pairs)).await
     }
 
     async fn v3(&self, signer: &Signer, action: &str, pairs: &[(&str, &str)]) -> (u16, Value) {

@@ -27,9 +27,7 @@ async fn an_error_without_a_format_is_xml() {
 #[tokio::test]
 async fn a_throttled_response_has_the_time_to_wait() {
     let test = TestCloud::new(&["--throttle=DescribeRegions=0"]).await;
-    let all = signer().v1("POST", "DescribeRegions", Params::new());
-    let url = test.url(&format!("/?{}", query(&all)));
-    let response = test.client.post(url).send().await.unwrap();
+    let response = test.post("DescribeRegions", &[]).send().await.unwrap();
     assert_eq!(response.status(), 400);
     let header = response.headers()["x-ratelimit-user-api"].to_str().unwrap();
     assert!(header.contains("TimeLeft:"), "{header}");
@@ -46,11 +44,7 @@ async fn responses_are_lost_and_corrupted_as_configured() {
         .map(|(kind, n)| json!({"action": "CreateDisk", "from": n, "kind": kind}))
         .collect();
     test.cloud.configure(&json!({"faults": faults})).unwrap();
-    let send = || {
-        let all = signer().v1("POST", "CreateDisk", params(&disk()));
-        let url = test.url(&format!("/?{}", query(&all)));
-        test.client.post(url).send()
-    };
+    let send = || test.post("CreateDisk", &disk()).send();
     let disks = || test.cloud.state()["disks"].as_array().unwrap().len();
     assert!(send().await.is_err());
     assert_eq!(disks(), 0);
@@ -105,9 +99,7 @@ async fn create_snapshot_is_throttled_with_403_and_the_account_has_its_own_heade
     test.cloud
         .configure(&json!({"throttle": {"actions": null, "user": 0}}))
         .unwrap();
-    let all = signer().v1("POST", "DescribeRegions", Params::new());
-    let url = test.url(&format!("/?{}", query(&all)));
-    let response = test.client.post(url).send().await.unwrap();
+    let response = test.post("DescribeRegions", &[]).send().await.unwrap();
     let headers = response.headers();
     assert!(headers.contains_key("x-ratelimit-user"));
     let millis: u64 = headers["x-acs-retry-after"].to_str().unwrap().parse().unwrap();
@@ -167,10 +159,7 @@ async fn a_response_can_be_slow_and_a_call_can_take_effect_late() {
         test.cloud.configure(&json!({"faults": [fault]})).unwrap();
     };
     let disks = || test.cloud.state()["disks"].as_array().unwrap().len();
-    let send = || {
-        let all = signer().v1("POST", "CreateDisk", params(&disk()));
-        test.client.post(test.url(&format!("/?{}", query(&all))))
-    };
+    let send = || test.post("CreateDisk", &disk());
     configure(json!({"slow-drip": "400ms"}));
     let mut response = send().send().await.unwrap();
     assert_eq!((response.status().as_u16(), disks()), (200, 1));
@@ -217,9 +206,7 @@ async fn a_hung_call_takes_effect_and_its_connection_stays_open() {
     let test = TestCloud::new(&[]).await;
     let fault = json!({"action": "CreateDisk", "kind": "hang"});
     test.cloud.configure(&json!({"faults": [fault]})).unwrap();
-    let all = signer().v1("POST", "CreateDisk", params(&disk()));
-    let url = test.url(&format!("/?{}", query(&all)));
-    let sent = test.client.post(url).timeout(Duration::from_secs(2));
+    let sent = test.post("CreateDisk", &disk()).timeout(Duration::from_secs(2));
     let error = sent.send().await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
     assert_eq!(test.cloud.state()["disks"].as_array().unwrap().len(), 1);
@@ -247,9 +234,7 @@ async fn each_action_has_its_latency_and_is_served_meanwhile() {
 #[tokio::test]
 async fn a_throttled_response_can_lack_the_time_to_wait() {
     let test = TestCloud::new(&["--throttle=DescribeRegions=0/1s,headers=off"]).await;
-    let all = signer().v1("POST", "DescribeRegions", Params::new());
-    let url = test.url(&format!("/?{}", query(&all)));
-    let response = test.client.post(url).send().await.unwrap();
+    let response = test.post("DescribeRegions", &[]).send().await.unwrap();
     assert_eq!(response.status(), 400);
     let headers = response.headers();
     assert!(!headers.contains_key("x-ratelimit-user-api"), "{headers:?}");
