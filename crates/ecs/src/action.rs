@@ -74,7 +74,6 @@ pub struct ResizeDisk {
     pub token: ClientToken,
 }
 
-/// `Type` of `ResizeDisk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResizeMode {
     /// While the instance runs, without a reboot.

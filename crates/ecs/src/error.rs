@@ -57,7 +57,6 @@ impl Error {
         error
     }
 
-    /// Overrides the kind of the code.
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self

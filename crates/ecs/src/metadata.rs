@@ -73,7 +73,6 @@ pub enum MetadataError {
         base: String,
         item: String,
         status: u16,
-        /// `Retry-After` of the response.
         retry_after: Option<Duration>,
     },
 }

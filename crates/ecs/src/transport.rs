@@ -9,7 +9,6 @@ use tokio_util::bytes::Bytes;
 
 use crate::base::Deadline;
 
-/// Sends signed requests.
 #[async_trait]
 pub trait Transport: Debug + Send + Sync {
     /// Sends a request, whose URI is absolute and whose extensions contain its [`Action`], and reads the complete
@@ -20,7 +19,6 @@ pub trait Transport: Debug + Send + Sync {
     async fn send(&self, request: Request<String>, deadline: Deadline) -> Result<Response<Bytes>, Lost>;
 }
 
-/// The action of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Action(pub &'static str);
 

@@ -63,7 +63,6 @@ impl Tasks {
         self.tracker.wait().await;
     }
 
-    /// The number of running tasks.
     #[must_use]
     pub fn running(&self) -> usize {
         self.tracker.len()

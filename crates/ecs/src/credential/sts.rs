@@ -28,7 +28,6 @@ pub struct Sts {
     clock: ServerClock,
 }
 
-/// The parameters of an assumed role session.
 #[derive(Debug, Clone)]
 pub struct RoleSession {
     /// `acs:ram::UID:role/NAME`.

@@ -102,7 +102,6 @@ impl Category {
         }
     }
 
-    /// Whether it has performance levels.
     #[must_use]
     pub fn has_levels(&self) -> bool {
         *self == Self::CloudEssd
@@ -191,7 +190,6 @@ impl PerformanceLevel {
     }
 }
 
-/// An invalid performance level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a performance level; allowed: PL0, PL1, PL2, PL3")]
 pub struct UnknownLevel(String);

@@ -103,10 +103,8 @@ pub struct Disk {
     pub status: DiskStatus,
     #[serde(default, deserialize_with = "instances")]
     pub attachments: Vec<InstanceId>,
-    /// The snapshot that it was created from.
     #[serde(rename = "SourceSnapshotId")]
     pub source_snapshot: Option<SnapshotId>,
-    /// Whether it is encrypted at rest.
     #[serde(default)]
     pub encrypted: bool,
     /// The KMS key, if it is one of the user.

@@ -4,7 +4,6 @@ use std::fmt;
 
 const BYTES_PER_GIB: u64 = 1 << 30;
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(pub u64);
 

@@ -44,7 +44,6 @@ pub struct Snapshot {
     /// Whether it is encrypted at rest. Disks created from it must be encrypted too.
     #[serde(default)]
     pub encrypted: bool,
-    /// The snapshot group that it belongs to.
     #[serde(skip)]
     pub group: Option<SnapshotGroupId>,
     #[serde(default, deserialize_with = "read::tags")]

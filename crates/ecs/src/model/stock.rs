@@ -16,7 +16,6 @@ pub struct Stock {
     pub available: bool,
 }
 
-/// The stock of a zone.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ZoneStock {
     /// None for the region as a whole.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::durations::Durations;
 use super::operation::{Operation, OperationKind};
 
-/// The learned durations of each operation and category.
 #[derive(Debug, Default)]
 pub(super) struct Learned(BTreeMap<OperationKind, Durations>);
 

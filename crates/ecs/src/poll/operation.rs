@@ -7,7 +7,6 @@ use crate::model::Category;
 const OFFSET: f64 = 0.005;
 const ROUND_SECONDS: [f64; 6] = [0.5, 1.0, 2.0, 3.0, 5.0, 10.0];
 
-/// An asynchronous operation of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// From `CreateDisk` to a disk that has left the status `Creating`.

@@ -30,7 +30,6 @@ pub(super) struct Source<K, V> {
     /// Resolves when a call would be sent immediately, to the time between two calls that the quota permits; to none if no
     /// call can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
-    /// Describes these ids.
     pub(super) page: DescribePage<Vec<K>, Result<Page<V>>>,
     /// Whether the row must be visible to every access key of this cluster.
     pub(super) is_canary: Box<dyn Fn(&V) -> bool + Send + Sync>,

@@ -7,7 +7,6 @@ use std::time::Duration;
 pub struct LimitReport {
     /// The action, or `account`.
     pub action: &'static str,
-    /// Calls that wait for the limit.
     pub waiting: usize,
     pub in_flight: u32,
     /// The most calls per second that the configuration permits.

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use crate::credential::Credentials;
 
-/// The version of the ECS API, `2014-05-26`.
 pub const API_VERSION: &str = "2014-05-26";
 
 /// The input of a signature.

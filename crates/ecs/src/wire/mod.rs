@@ -46,7 +46,6 @@ pub struct Created<Id> {
     pub id: Id,
 }
 
-/// A row of a list.
 pub trait Row: DeserializeOwned {
     /// The field of the response with the list.
     const LIST: &'static str;

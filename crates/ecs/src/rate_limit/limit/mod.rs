@@ -78,7 +78,6 @@ pub(super) struct Limit {
     in_flight: u32,
     max_in_flight: u32,
     sent: Sent,
-    /// The last throttling error.
     pub(super) last_error: Option<String>,
 }
 
@@ -184,7 +183,6 @@ impl Limit {
         configured > now && configured >= self.adapted_earliest(now, priority, shared).at
     }
 
-    /// Replaces the configured rate.
     pub(super) fn configure(&mut self, rate: Option<f64>) {
         let current = self.configured;
         self.configured = rate.map(|rate| {
