@@ -27,8 +27,8 @@ pub(super) struct Source<K, V> {
     pub(super) max_ids: usize,
     pub(super) interval: Interval,
     pub(super) id: fn(&V) -> K,
-    /// Resolves when a call would be sent immediately, to the time between two calls that the quota permits; to none if no
-    /// call can be sent before the deadline.
+    /// Resolves when a call would be sent immediately, to the time between two calls that the quota permits; to none if
+    /// no call can be sent before the deadline.
     pub(super) ready: Box<dyn Fn(Deadline) -> BoxFuture<Option<Duration>> + Send + Sync>,
     pub(super) page: DescribePage<Vec<K>, Result<Page<V>>>,
     /// Whether the row must be visible to every access key of this cluster.

@@ -4,7 +4,8 @@
 //! length, or is a token bucket, and is shared with the console and other tools. No API reports it, so
 //! [`RateLimiter`] adapts to throttling errors:
 //!
-//! * Before the first throttling error, 16 calls of an API are sent in one burst, and more after each success and over time.
+//! * Before the first throttling error, 16 calls of an API are sent in one burst, and more after each success and over
+//!   time.
 //! * A throttling error closes the API. Single probes determine when it opens again: after the wait that the cloud
 //!   states, otherwise with growing pauses, when a minute of the clock begins, and when another API opens.
 //! * The rate is then the highest one that succeeded, the closure included, and at least 1 call/s. It grows slowly

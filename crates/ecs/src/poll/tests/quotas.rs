@@ -1,5 +1,5 @@
-//! Lifecycles of volumes under quotas with different windows, in virtual time: the poller and the rate limiter together,
-//! against a model of the cloud that shares no code with them.
+//! Lifecycles of volumes under quotas with different windows, in virtual time: the poller and the rate limiter
+//! together, against a model of the cloud that shares no code with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

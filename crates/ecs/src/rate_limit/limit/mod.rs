@@ -325,8 +325,8 @@ impl Limit {
             (None, None) => Learned::assumed(1.0 / closed_for.max(1.0), now),
         };
         learned.pace.send(probe);
-        // As many calls as before are accepted in one burst, fewer if they can be spaced without losing much time. A window
-        // is longer than the closure, by the time that its calls took.
+        // As many calls as before are accepted in one burst, fewer if they can be spaced without losing much time. A
+        // window is longer than the closure, by the time that its calls took.
         let window = MINUTE.max(latest.saturating_duration_since(closed.since) * 5 / 4);
         let calls = self.sent.since(latest - window);
         let burst = calls * (1.0 - adapt::SHORTLY / closed_for.max(adapt::SHORTLY));
