@@ -17,14 +17,12 @@ pub struct KeyedLocks {
     held: Arc<Mutex<HashMap<String, Holders>>>,
 }
 
-/// The holders of a locked key; at least one.
 #[derive(Debug)]
 enum Holders {
     Shared(usize),
     Exclusive,
 }
 
-/// Locks keys until it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the keys"]
 pub struct LockGuard {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 
-/// The last message of each key.
 #[derive(Debug)]
 pub struct LogOnce<K = &'static str>(Mutex<HashMap<K, String>>);
 

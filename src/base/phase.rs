@@ -5,27 +5,20 @@ use std::future::Future;
 use ecs::span;
 use tracing::instrument::Instrumented;
 
-/// A part of a call that can take long.
+/// A part of a call that can take long; [`Phase::describe`] explains each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// Waiting until the instance can attach or detach another disk.
     AttachQueue,
-    /// Waiting until the rate limit of the cloud permits the call.
     RateLimit,
-    /// Waiting for the cloud to finish an operation, by polling.
     Poll,
-    /// Waiting for the block device of the disk.
     DeviceWait,
-    /// Waiting until filesystem tools of other volumes end.
     ToolQueue,
-    /// Proving that the device is blank.
     BlankCheck,
     Mkfs,
     Fsck,
     Mount,
     Grow,
     Unmount,
-    /// Waiting until no process uses the device.
     Release,
 }
 
@@ -46,40 +39,35 @@ impl Phase {
     ];
 
     /// The name in metrics, traces and histories.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AttachQueue => "attach_queue",
-            Self::RateLimit => span::RATE_LIMIT,
-            Self::Poll => span::POLL,
-            Self::DeviceWait => "device_wait",
-            Self::ToolQueue => "tool_queue",
-            Self::BlankCheck => "blank_check",
-            Self::Mkfs => "mkfs",
-            Self::Fsck => "fsck",
-            Self::Mount => "mount",
-            Self::Grow => "grow",
-            Self::Unmount => "unmount",
-            Self::Release => "release",
-        }
+        self.row().0
     }
 
     /// The meaning, for the generated list of metrics.
-    #[must_use]
     pub fn describe(self) -> &'static str {
+        self.row().1
+    }
+
+    fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::AttachQueue => "waiting until the instance can attach or detach another disk",
-            Self::RateLimit => "waiting until the rate limit of the cloud permits the call",
-            Self::Poll => "waiting for the cloud to finish an operation",
-            Self::DeviceWait => "waiting for the block device of the disk",
-            Self::ToolQueue => "waiting until filesystem tools of other volumes end",
-            Self::BlankCheck => "proving that the device is blank before mkfs",
-            Self::Mkfs => "creating the filesystem",
-            Self::Fsck => "checking the filesystem",
-            Self::Mount => "mounting the filesystem or the device",
-            Self::Grow => "growing the partition or the filesystem",
-            Self::Unmount => "unmounting",
-            Self::Release => "waiting until no process uses the device",
+            Self::AttachQueue => (
+                "attach_queue",
+                "waiting until the instance can attach or detach another disk",
+            ),
+            Self::RateLimit => (
+                span::RATE_LIMIT,
+                "waiting until the rate limit of the cloud permits the call",
+            ),
+            Self::Poll => (span::POLL, "waiting for the cloud to finish an operation"),
+            Self::DeviceWait => ("device_wait", "waiting for the block device of the disk"),
+            Self::ToolQueue => ("tool_queue", "waiting until filesystem tools of other volumes end"),
+            Self::BlankCheck => ("blank_check", "proving that the device is blank before mkfs"),
+            Self::Mkfs => ("mkfs", "creating the filesystem"),
+            Self::Fsck => ("fsck", "checking the filesystem"),
+            Self::Mount => ("mount", "mounting the filesystem or the device"),
+            Self::Grow => ("grow", "growing the partition or the filesystem"),
+            Self::Unmount => ("unmount", "unmounting"),
+            Self::Release => ("release", "waiting until no process uses the device"),
         }
     }
 }

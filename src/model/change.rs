@@ -18,7 +18,6 @@ pub struct Change {
 }
 
 impl Change {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -10,7 +10,6 @@ use ecs::model::id::is_plain;
 pub struct ClusterId(String);
 
 impl ClusterId {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -15,38 +15,19 @@ pub const FS_TYPE: &str = "fsType";
 /// `volume_context`: `"true"` makes every mount of the volume read-only.
 pub const READ_ONLY: &str = "readOnly";
 
-/// `volume_context`: how the filesystem is checked before it is mounted.
+// `volume_context`: the parameters of a filesystem, as in `Tuning`.
 pub const FSCK: &str = "fsck";
-
-/// `volume_context`: when free blocks are discarded.
 pub const DISCARD: &str = "discard";
-
-/// `volume_context`: `"true"` enables project quota, which limits directories.
 pub const PROJECT_QUOTA: &str = "projectQuota";
-
-/// `volume_context`: the block size of the filesystem, in bytes.
 pub const BLOCK_SIZE: &str = "blockSize";
-
-/// `volume_context`: the size of its inodes, in bytes.
 pub const INODE_SIZE: &str = "inodeSize";
-
-/// `volume_context`: the number of bytes per inode.
 pub const BYTES_PER_INODE: &str = "bytesPerInode";
-
-/// `volume_context`: the filesystem's label.
 pub const LABEL: &str = "label";
-
-/// `volume_context`: settings of the block device in sysfs.
 pub const SYS_CONFIG: &str = "sysConfig";
-
-/// `volume_context`: `"1"` mounts the only partition of the disk instead of the whole disk.
 pub const PARTITION: &str = "partition";
-
-/// `volume_context`: further options of mkfs.
 pub const MKFS_OPTIONS: &str = "mkfsOptions";
 
 /// The value of a key, which is case-insensitive; none if it is missing or empty.
-#[must_use]
 pub fn get<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>, key: &str) -> Option<&'a str> {
     map.into_iter()
         .find(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_empty())
@@ -54,7 +35,6 @@ pub fn get<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>, key: &st
 }
 
 /// Parses a boolean in the spellings of the vendor's driver.
-#[must_use]
 pub fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "1" | "enabled" => Some(true),

@@ -11,7 +11,6 @@ pub const DRIVER: &str = "diskplugin.csi.example";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriverName(String);
 
-/// An invalid driver name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a driver name; allowed: at most 63 lower-case letters, digits, '-' and '.', with a letter or digit at the \
@@ -22,7 +21,6 @@ pub struct InvalidDriverName(String);
 const LONGEST: usize = 63;
 
 impl DriverName {
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

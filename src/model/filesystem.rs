@@ -13,7 +13,6 @@ pub enum Filesystem {
     Btrfs,
 }
 
-/// The name of an unsupported filesystem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fsType {given:?} is not supported: allowed are ext4, ext3, xfs, btrfs")]
 pub struct UnknownFilesystem {
@@ -24,19 +23,16 @@ impl Filesystem {
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Ext3, Self::Xfs, Self::Btrfs];
 
     /// Whether e2fsck checks it, and resize2fs can grow it while it is unmounted.
-    #[must_use]
     pub fn is_ext(self) -> bool {
         matches!(self, Self::Ext4 | Self::Ext3)
     }
 
     /// Whether the kernel mounts a filesystem of type `found` as this one.
-    #[must_use]
     pub fn mounts(self, found: Self) -> bool {
         self == found || (self, found) == (Self::Ext4, Self::Ext3)
     }
 
     /// The name of the kernel and blkid.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",

@@ -7,7 +7,6 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MountFlags(Vec<String>);
 
-/// An option that is not passed to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("mount option {option:?} is refused: {reason}")]
 pub struct InvalidMountFlag {
@@ -103,9 +102,6 @@ impl MountFlags {
     pub const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
 
     /// Reads the options of a request. Entries can have several options, separated by commas.
-    ///
-    /// # Errors
-    /// The first denied option.
     pub fn new(entries: impl IntoIterator<Item = String>) -> Result<Self, InvalidMountFlag> {
         let mut options: Vec<String> = Vec::new();
         for entry in entries {
@@ -132,9 +128,6 @@ impl MountFlags {
     }
 
     /// Checks that a writable mount replays the journal.
-    ///
-    /// # Errors
-    /// The first option that skips it.
     pub fn check_writable(&self) -> Result<(), InvalidMountFlag> {
         match self.iter().find(|flag| UNREPLAYED.contains(&name(flag))) {
             Some(option) => Err(refused(
@@ -145,8 +138,6 @@ impl MountFlags {
         }
     }
 
-    /// Adds options that are missing.
-    #[must_use]
     pub fn and(mut self, more: impl IntoIterator<Item = &'static str>) -> Self {
         for flag in more {
             if !self.iter().any(|given| given == flag) {
@@ -160,19 +151,15 @@ impl MountFlags {
         self.0.iter().map(String::as_str)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether they request a read-only mount.
-    #[must_use]
     pub fn read_only(&self) -> bool {
         self.iter().any(|flag| flag == "ro")
     }
 
-    /// Whether the option sets an SELinux label.
-    #[must_use]
     pub fn is_label(option: &str) -> bool {
         Self::LABELS.contains(&name(option))
     }

@@ -25,7 +25,6 @@ impl fmt::Display for Throughput {
     }
 }
 
-/// The maximum of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Performance {
     pub read_iops: u32,
@@ -56,7 +55,6 @@ impl Linear {
 impl Performance {
     /// The performance of a disk without bursts; `None` if the cloud documents no formula. The level is that of a
     /// `cloud_essd` (default PL1), the IOPS are the provisioned ones of a `cloud_auto`.
-    #[must_use]
     pub fn of(category: &Category, level: Option<PerformanceLevel>, provisioned_iops: u32, size: Gib) -> Option<Self> {
         let same = |iops: Linear, throughput: Linear| {
             let (iops, throughput) = (iops.at(size), throughput.at(size));
@@ -110,12 +108,6 @@ impl Performance {
 
 const PL1_IOPS: Linear = Linear::new(1800, 50, 50_000);
 const PL1_THROUGHPUT: Linear = Linear::new(120_000, 500, 350_000);
-
-/// Maximum IOPS and MB/s of a `cloud_auto` while it bursts.
-pub const BURST_IOPS: u32 = 1_000_000;
-pub const BURST_THROUGHPUT: Throughput = Throughput {
-    kb_per_second: 4_096_000,
-};
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,6 @@
 
 use ecs::model::size::Bytes;
 
-/// The text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a size; allowed: a number of bytes below 8Ei, with Ki, Mi, Gi, Ti, Pi, Ei, k, M, G, T, P, E or an \
@@ -11,9 +10,6 @@ use ecs::model::size::Bytes;
 pub struct InvalidQuantity(String);
 
 /// Parses a quantity. Fractions of bytes are rounded up, as external-provisioner does.
-///
-/// # Errors
-/// If it is not a size.
 pub fn parse(text: &str) -> Result<Bytes, InvalidQuantity> {
     quantity(text.trim()).ok_or_else(|| InvalidQuantity(text.to_owned()))
 }
@@ -44,25 +40,16 @@ fn unit(suffix: &str) -> Option<(u128, u128)> {
         let unit = 10_u128.checked_pow(power.unsigned_abs())?;
         return Some(if power < 0 { (1, unit) } else { (unit, 1) });
     }
-    let binary = |power: u32| Some((1 << (10 * power), 1));
-    let decimal = |power: u32| Some((1000_u128.pow(power), 1));
     match suffix {
-        "" => Some((1, 1)),
-        "m" => Some((1, 1000)),
-        "Ki" => binary(1),
-        "Mi" => binary(2),
-        "Gi" => binary(3),
-        "Ti" => binary(4),
-        "Pi" => binary(5),
-        "Ei" => binary(6),
-        "k" => decimal(1),
-        "M" => decimal(2),
-        "G" => decimal(3),
-        "T" => decimal(4),
-        "P" => decimal(5),
-        "E" => decimal(6),
-        _ => None,
+        "" => return Some((1, 1)),
+        "m" => return Some((1, 1000)),
+        _ => {}
     }
+    let multiple = |units: [&str; 6], base: u128| {
+        let power = units.iter().position(|unit| *unit == suffix)? + 1;
+        Some((base.pow(u32::try_from(power).ok()?), 1))
+    };
+    multiple(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"], 1024).or_else(|| multiple(["k", "M", "G", "T", "P", "E"], 1000))
 }
 
 #[cfg(test)]

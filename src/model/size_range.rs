@@ -12,7 +12,6 @@ pub struct SizeRange {
     pub limit: Option<Bytes>,
 }
 
-/// No whole GiB size satisfies the request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no size from {} to {} satisfies {range}", allowed.start(), allowed.end())]
 pub struct OutOfRange {
@@ -35,9 +34,6 @@ impl fmt::Display for SizeRange {
 
 impl SizeRange {
     /// The smallest GiB size within both the request and `allowed`.
-    ///
-    /// # Errors
-    /// No whole number of GiB is in both ranges.
     pub fn resolve(self, allowed: RangeInclusive<Gib>) -> Result<Gib, OutOfRange> {
         let refuse = || OutOfRange {
             range: self,
@@ -51,8 +47,6 @@ impl SizeRange {
         Ok(size)
     }
 
-    /// Whether a disk of this size satisfies the request.
-    #[must_use]
     pub fn admits(self, size: Gib) -> bool {
         self.required.is_none_or(|required| size.bytes() >= required)
             && self.limit.is_none_or(|limit| size.bytes() <= limit)

@@ -44,7 +44,6 @@ pub const OWN_COUNT: usize = 2;
 /// Prefix of the keys of the tags that name the claim of a disk.
 pub const CREATED_FOR: &str = "kubernetes.io/created-for/";
 
-/// A tag that a user may not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tag {key:?} with value {value:?} is refused: {why}")]
 pub struct InvalidTag {
@@ -54,9 +53,6 @@ pub struct InvalidTag {
 }
 
 /// Whether a user may set this tag (ECS API, common rules of tags; the driver's own are its own).
-///
-/// # Errors
-/// The key or value is too long, reserved or malformed.
 pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
     let long = |text: &str, most| text.chars().nth(most).is_some();
     let link = |text: &str| text.contains("http://") || text.contains("https://");
@@ -85,13 +81,11 @@ pub fn check(key: &str, value: &str) -> Result<(), InvalidTag> {
 }
 
 /// The group of a snapshot: that of its tag, otherwise of the name that the cloud gave it.
-#[must_use]
 pub fn group_of(snapshot: &Snapshot) -> Option<SnapshotGroupId> {
     group_id(&snapshot.tags, snapshot.group.as_ref()).and_then(|id| id.parse().ok())
 }
 
 /// The ID of the group of a snapshot with these tags and this group in its row. A tag that is not an ID does not count.
-#[must_use]
 pub fn group_id<'a>(tags: &'a Tags, row: Option<&'a SnapshotGroupId>) -> Option<&'a str> {
     let tagged = tags.get(GROUP).map(String::as_str);
     let tagged = tagged.filter(|id| id.parse::<SnapshotGroupId>().is_ok());

@@ -14,14 +14,11 @@ pub const CATEGORY_PREFIX: &str = "disk.diskplugin.csi.example/";
 /// The value of a category's key. Nodes have no keys of unsupported categories.
 pub const SUPPORTED: &str = "available";
 
-/// The key of a category.
-#[must_use]
 pub fn category_key(category: &Category) -> String {
     format!("{CATEGORY_PREFIX}{category}")
 }
 
 /// The category of a key; none for other keys.
-#[must_use]
 pub fn category_of(key: &str) -> Option<Category> {
     let Ok(category) = key.strip_prefix(CATEGORY_PREFIX)?.parse();
     Some(category)

@@ -28,13 +28,10 @@ pub enum FailureKind {
 impl FailureKind {
     /// Whether the caller may conclude that the call had no effect. After any other failure it must repeat the call
     /// until it succeeds or fails with a final code (CSI sidecars; promise 11).
-    #[must_use]
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Unavailable | Self::Aborted | Self::DeadlineExceeded)
     }
 
-    /// The name of the gRPC code.
-    #[must_use]
     pub fn code_name(self) -> &'static str {
         match self {
             Self::NotFound => "NOT_FOUND",

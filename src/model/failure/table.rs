@@ -5,7 +5,6 @@ use super::kind::FailureKind;
 /// Each row: variant, stable name, kind, description, advice.
 macro_rules! failures {
     ($($variant:ident $name:literal $kind:ident $description:literal, $advice:literal;)*) => {
-        /// A failure with a stable name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Failure {
             $(#[doc = $description] $variant,)*
@@ -15,22 +14,18 @@ macro_rules! failures {
             /// In the order of the table.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            #[must_use]
             pub fn kind(self) -> FailureKind {
                 match self { $(Self::$variant => FailureKind::$kind,)* }
             }
 
-            #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => $description,)* }
             }
 
-            #[must_use]
             pub fn advice(self) -> &'static str {
                 match self { $(Self::$variant => $advice,)* }
             }

@@ -7,7 +7,6 @@ use std::fmt;
 use super::value::{self, InvalidTuning};
 use crate::model::context;
 
-/// The allowed values of a setting.
 #[derive(Debug, Clone, Copy)]
 enum Allowed {
     Number(u64, u64),
@@ -36,9 +35,6 @@ pub struct BlockSettings(BTreeMap<&'static str, String>);
 
 impl BlockSettings {
     /// Parses `key=value,key=value`.
-    ///
-    /// # Errors
-    /// An unknown or repeated setting, or a value that is not allowed.
     pub(super) fn parse(text: &str) -> Result<Self, InvalidTuning> {
         let refuse = |allowed: &str| InvalidTuning::new(context::SYS_CONFIG, text, allowed);
         let mut settings = BTreeMap::new();
@@ -58,7 +54,6 @@ impl BlockSettings {
         Ok(Self(settings))
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

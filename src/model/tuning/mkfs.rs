@@ -1,7 +1,7 @@
 //! Arguments of mkfs from a StorageClass. Options that force, name another device, a file or an offset, or omit the
 //! journal are denied; mkfs checks the others.
 
-use super::{Discard, InvalidTuning, Tuning, features};
+use super::{InvalidTuning, Tuning, features};
 use crate::model::Filesystem;
 
 const FORCE: &str = "mkfs must refuse a disk with content";
@@ -37,7 +37,6 @@ fn denied(filesystem: Filesystem) -> Denied {
     }
 }
 
-/// Options without a value.
 fn switches(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => &["-D", "-K", "-j", "-q", "-v"],
@@ -71,25 +70,21 @@ impl Arguments {
 
 impl Tuning {
     /// The arguments of mkfs, without the device. `supported` is the tool's own list of its features, or empty.
-    ///
-    /// # Errors
-    /// If this filesystem does not support a parameter.
     pub fn mkfs_arguments(&self, filesystem: Filesystem, supported: &str) -> Result<Vec<String>, InvalidTuning> {
         let mut given = Arguments::default();
         for (option, value) in features::defaults(filesystem, supported, &self.mkfs_options) {
             given.add(option, &value);
         }
-        let format = matches!(self.discard, Discard::Format | Discard::Both);
         let mut words = vec!["-q".to_owned()];
         if filesystem.is_ext() {
             // No blocks are reserved for root: the volume belongs to one workload.
             if !self.mkfs_options.iter().any(|word| word == "-m") {
                 given.add("-m", "0");
             }
-            given.add("-E", if format { "discard" } else { "nodiscard" });
+            given.add("-E", if self.discard_format { "discard" } else { "nodiscard" });
             // With the default, `continue`, damage spreads while the pod writes.
             given.add("-e", "remount-ro");
-        } else if !format {
+        } else if !self.discard_format {
             // A blank disk has nothing to discard, and large ones take minutes.
             words.push("-K".to_owned());
         }

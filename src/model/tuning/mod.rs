@@ -37,22 +37,13 @@ impl fmt::Display for Fsck {
     }
 }
 
-/// When the disk is informed of free blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Discard {
-    #[default]
-    None,
-    /// When files are deleted: the mount option.
-    Mount,
-    /// When the filesystem is created.
-    Format,
-    Both,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tuning {
     pub fsck: Fsck,
-    pub discard: Discard,
+    /// `discard`: whether the disk is informed of free blocks when files are deleted, by the mount option.
+    pub discard_mount: bool,
+    /// `discard`: whether the disk is informed of free blocks when the filesystem is created.
+    pub discard_format: bool,
     /// `projectQuota`: whether mkfs and mount enable project quota.
     pub project_quota: bool,
     /// `blockSize` in bytes.
@@ -63,7 +54,7 @@ pub struct Tuning {
     pub label: Option<String>,
     /// `mkfsOptions`, word by word.
     pub mkfs_options: Vec<String>,
-    /// `sysConfig`
+    /// `sysConfig`: settings of the block device in sysfs.
     pub block_settings: BlockSettings,
     /// `partition`: whether the filesystem is in the only partition of the disk.
     pub partition: bool,
@@ -103,11 +94,11 @@ impl Tuning {
                 };
             }
             context::DISCARD => {
-                self.discard = match value {
-                    "none" | "" => Discard::None,
-                    "mount" => Discard::Mount,
-                    "format" => Discard::Format,
-                    "both" => Discard::Both,
+                (self.discard_mount, self.discard_format) = match value {
+                    "none" | "" => (false, false),
+                    "mount" => (true, false),
+                    "format" => (false, true),
+                    "both" => (true, true),
                     _ => return Err(refuse("none, mount, format, both")),
                 };
             }
@@ -138,10 +129,6 @@ impl Tuning {
         Ok(true)
     }
 
-    /// Parses the volume context.
-    ///
-    /// # Errors
-    /// A value is not allowed.
     pub fn of<'a>(map: impl IntoIterator<Item = (&'a String, &'a String)>) -> Result<Self, InvalidTuning> {
         let mut tuning = Self::default();
         for (key, value) in map {
@@ -151,15 +138,14 @@ impl Tuning {
     }
 
     /// The entries of the volume context: parameters that are not the default.
-    #[must_use]
     pub fn entries(&self) -> Vec<(&'static str, String)> {
         let number = |key, value: Option<u64>| value.map(|value| (key, value.to_string()));
         let fsck = (self.fsck != Fsck::default()).then(|| self.fsck.to_string());
-        let discard = match self.discard {
-            Discard::None => None,
-            Discard::Mount => Some("mount"),
-            Discard::Format => Some("format"),
-            Discard::Both => Some("both"),
+        let discard = match (self.discard_mount, self.discard_format) {
+            (false, false) => None,
+            (true, false) => Some("mount"),
+            (false, true) => Some("format"),
+            (true, true) => Some("both"),
         };
         let options = Some(self.mkfs_options.join(" ")).filter(|options| !options.is_empty());
         [
@@ -180,12 +166,8 @@ impl Tuning {
     }
 
     /// The mount options of `discard` and `projectQuota`.
-    #[must_use]
     pub fn mount_options(&self, filesystem: Filesystem) -> Vec<&'static str> {
-        let discard = match self.discard {
-            Discard::Mount | Discard::Both => Some("discard"),
-            Discard::None | Discard::Format => None,
-        };
+        let discard = self.discard_mount.then_some("discard");
         let quota = self.project_quota.then_some(match filesystem {
             Filesystem::Ext4 | Filesystem::Ext3 | Filesystem::Btrfs => "prjquota",
             Filesystem::Xfs => "pquota",

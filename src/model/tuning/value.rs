@@ -1,6 +1,5 @@
 //! Values of filesystem parameters.
 
-/// A parameter with a value that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key:?} has value {value:?}; allowed: {allowed}")]
 pub struct InvalidTuning {
