@@ -223,17 +223,14 @@ mod tests {
 
     #[test]
     fn errors_of_the_node_have_code_and_message() {
-        let volume = || "d-bp1".parse().unwrap();
-        let refused = |source| node::Error::Plan {
-            volume: volume(),
-            operation: "staging",
-            source,
+        let refused = |failure, reason: &str| {
+            let error = node::Error::new(failure, "volume d-bp1: staging is refused".to_owned());
+            error.with_source(node::PlanError::new(failure, reason.to_owned()))
         };
-        let foreign = refused(node::PlanError::ForeignData {
-            device: "/dev/vdb (254:16)".to_owned(),
-            found: "a gpt partition table".to_owned(),
-            requested: crate::model::Filesystem::Ext4,
-        });
+        let foreign = refused(
+            Failure::ForeignData,
+            "/dev/vdb (254:16) is neither blank nor formatted with ext4: it contains a gpt partition table",
+        );
         let status: Status = foreign.into();
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(
@@ -243,15 +240,8 @@ mod tests {
              nobody needs it, or recreate the PersistentVolume with the right fsType \
              (docs/guides/foreign-data.md)"
         );
-        let incompatible = refused(node::PlanError::Incompatible {
-            path: "/staging".into(),
-            found: "writable".to_owned(),
-            requested: "read-only".to_owned(),
-        });
-        let busy = node::Error::OperationPending {
-            volume: volume(),
-            progress: "staging for 3 s".to_owned(),
-        };
+        let incompatible = refused(Failure::StagingConflict, "the volume is already at /staging");
+        let busy = refused(Failure::OperationPending, "staging for 3 s");
         for (error, code) in [(incompatible, Code::AlreadyExists), (busy, Code::Aborted)] {
             let status: Status = error.into();
             assert_eq!(status.code(), code);

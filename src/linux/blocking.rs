@@ -36,7 +36,6 @@ static SLOW_PERMITS: Semaphore = Semaphore::const_new(MAX_SLOW_CALLS);
 /// The keys with calls. Threads belong to the process, and so does this.
 static KEYS: Mutex<BTreeMap<String, Arc<Calls>>> = Mutex::new(BTreeMap::new());
 
-/// The calls with one key.
 #[derive(Debug, Default)]
 struct Calls {
     /// Held by the running call.
@@ -75,7 +74,6 @@ impl Calls {
         }
     }
 
-    /// For how long the running call has been hung.
     fn hung(&self) -> Option<Duration> {
         let running = lock(&self.running);
         let left = running.as_ref().filter(|running| running.is_given_up)?;
@@ -83,7 +81,6 @@ impl Calls {
     }
 }
 
-/// Waits for a running call.
 #[derive(Debug)]
 struct Caller {
     calls: Arc<Calls>,

@@ -21,7 +21,6 @@ pub(super) fn mounted(sys: &Path, device: &Device) -> Result<Option<PathBuf>> {
     Ok(filesystems.find(|dir| dir.join("devices").join(&device.name).exists()))
 }
 
-/// The names of the devices of a mounted btrfs that has the UUID of the one on this device.
 pub(super) fn devices_with_same_uuid(sys: &Path, device: &Device) -> Result<Vec<String>> {
     let uuid = uuid(device).io_context("read", &device.path)?;
     names(&sys.join("fs/btrfs").join(uuid).join("devices"))

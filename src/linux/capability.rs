@@ -1,7 +1,5 @@
 //! The capabilities of this process.
 
-use std::fmt;
-
 /// A capability that the node plugin uses, with its number in `linux/capability.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
@@ -11,28 +9,16 @@ pub enum Capability {
     SysResource = 24,
 }
 
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SysAdmin => "CAP_SYS_ADMIN",
-            Self::SysResource => "CAP_SYS_RESOURCE",
-        })
-    }
-}
-
-/// The effective capabilities of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities(u64);
 
 impl Capabilities {
     /// Parses the line `CapEff` of `/proc/self/status`.
-    #[must_use]
     pub fn parse(status: &str) -> Option<Self> {
         let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
         u64::from_str_radix(mask.trim(), 16).ok().map(Self)
     }
 
-    #[must_use]
     pub fn has(self, capability: Capability) -> bool {
         self.0 & (1 << capability as u32) != 0
     }

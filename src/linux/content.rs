@@ -14,13 +14,11 @@ use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
 use super::exec::{Command, Exec, Output};
 use super::exec_error::ExecFailure;
-use super::samples::{chunks, ranges, read_at};
+use super::samples::{chunks, first_nonzero, ranges, read_at, superblock_area};
 use super::superblock::Superblocks;
-use super::superblock_area::{first_nonzero, superblock_area};
 use crate::base::Deadline;
 use crate::model::{Bytes, Filesystem};
 
-/// The content of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Blank,
@@ -36,7 +34,6 @@ pub enum Content {
     },
     /// Unidentified data. An interrupted mkfs may have written it.
     Unknown {
-        /// Offset of the first nonzero byte.
         offset: u64,
     },
     /// Content that the driver does not mount: a partition table, an unsupported filesystem, or a
@@ -116,7 +113,6 @@ pub(super) fn scan(device: &Path, size: Bytes) -> io::Result<DeviceScan> {
     })
 }
 
-/// The offset of the first nonzero byte in the head, a sample or the tail.
 fn first_data_in_ranges(file: &File, size: Bytes) -> io::Result<Option<u64>> {
     // Read ahead, so that the reads do not each wait for a round trip to the disk.
     for (start, length) in ranges(size) {
@@ -136,7 +132,6 @@ fn first_data_in_ranges(file: &File, size: Bytes) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Reads the superblocks of a device, which may be mounted.
 pub(super) fn read_superblocks(device: &Device) -> Result<Superblocks> {
     File::open(&device.path)
         .and_then(|file| superblock_area(&file, device.size))
@@ -216,8 +211,7 @@ mod tests {
     use std::io::{Seek, SeekFrom, Write};
 
     use super::*;
-    use crate::linux::samples::{CHUNK, HEAD, TAIL};
-    use crate::linux::superblock_area::SUPERBLOCKS;
+    use crate::linux::samples::{CHUNK, HEAD, SUPERBLOCKS, TAIL};
 
     fn output(code: Option<i32>, stdout: &str, stderr: &str) -> Output {
         Output {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use nix::sys::stat::{major, minor};
 
-use super::device_sequence::DeviceSequence;
+use super::device_sequence::{DeviceIncarnation, DeviceSequence};
 use super::error::{HostError, IoResult, Result};
 use super::serial::{SerialState, Serials};
 use super::sysfs::{attribute, is_virtual, names, parsed_attribute};
@@ -27,7 +27,6 @@ pub struct DeviceNumber {
 
 impl DeviceNumber {
     /// From a `dev_t` of stat(2).
-    #[must_use]
     pub(super) fn from_raw(id: u64) -> Self {
         Self {
             major: major(id),
@@ -77,18 +76,15 @@ pub struct Device {
     pub model: Option<String>,
     /// Whether the disk has not answered the request for its serial. Without a serial, it may be any disk.
     pub serial_pending: bool,
-    /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
     /// Whether the kernel rejects writes (`ro`).
     pub read_only: bool,
     pub partitions: Vec<Partition>,
     /// Names of the devices on top of it (device mapper, RAID).
     pub holders: Vec<String>,
-    /// The name of the whole device, if this is a partition.
     pub partition_of: Option<String>,
 }
 
-/// A partition of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// The kernel's name, such as `vdb1`.
@@ -96,7 +92,6 @@ pub struct Partition {
     /// The number in the partition table, from 1.
     pub index: u32,
     pub number: DeviceNumber,
-    /// Offset on the device.
     pub start: Bytes,
     pub size: Bytes,
     pub holders: Vec<String>,
@@ -107,14 +102,12 @@ const DOS_LIMIT: u64 = (1 << 32) * SECTOR;
 
 impl Partition {
     /// The space between its end and that of the device, if this is the last partition.
-    #[must_use]
     pub fn room(&self, device: &Device) -> Bytes {
         Bytes(device.size.0.saturating_sub(self.end()))
     }
 
     /// Whether it ends at the last sector that a DOS partition table can address. A GPT keeps the last sectors of a
     /// disk for its backup, so that no partition of a disk of 2 TiB ends there.
-    #[must_use]
     pub fn is_at_dos_limit(&self) -> bool {
         (DOS_LIMIT - 2 * SECTOR..=DOS_LIMIT).contains(&self.end())
     }
@@ -126,19 +119,15 @@ impl Partition {
 
 impl Device {
     /// The serial of a loop device that the fake cloud uses as a disk: the stem of the name of its backing file.
-    #[must_use]
     pub fn backing_serial(&self) -> Option<&str> {
         self.backing_file.as_deref()?.file_stem()?.to_str()
     }
 
-    /// The name of the whole device.
-    #[must_use]
     pub fn whole_name(&self) -> &str {
         self.partition_of.as_deref().unwrap_or(&self.name)
     }
 
     /// The partition as a device: with the serial and the incarnation of the whole device.
-    #[must_use]
     pub fn as_partition(&self, partition: &Partition) -> Self {
         Self {
             name: partition.name.clone(),
@@ -154,13 +143,11 @@ impl Device {
 
     /// Whether the device is of a kind that is never a cloud disk, such as device mapper, RAID or RAM. Only the fake
     /// cloud uses loop devices as disks.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         is_virtual(&self.name)
     }
 
     /// Whether both are the same incarnation of the same device.
-    #[must_use]
     pub fn is_same_incarnation(&self, other: &Self) -> bool {
         self.name == other.name
             && self.number == other.number
@@ -169,8 +156,17 @@ impl Device {
             && self.backing_file == other.backing_file
     }
 
+    /// The incarnation of the device; `None` for a virtual device on a kernel without `diskseq`.
+    pub fn incarnation(&self, boot: &str) -> Option<DeviceIncarnation> {
+        Some(DeviceIncarnation {
+            boot: boot.to_owned(),
+            name: self.name.clone(),
+            number: self.number.to_string(),
+            sequence: self.sequence?,
+        })
+    }
+
     /// The property that identifies the device, for messages.
-    #[must_use]
     pub fn identity(&self) -> String {
         match (&self.serial, &self.backing_file) {
             (Some(serial), _) => format!("serial {serial}"),
@@ -190,7 +186,6 @@ impl fmt::Display for Device {
 /// Number of attempts to read a device whose name is reused during the read.
 const ATTEMPTS: usize = 3;
 
-/// Reads devices from sysfs.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceReader {
     /// The sysfs mount, usually `/sys`.
@@ -303,7 +298,6 @@ fn bytes_attribute(path: &Path) -> Result<Bytes> {
     Ok(Bytes(sectors.unwrap_or(0) * SECTOR))
 }
 
-/// The device number of a block device node.
 pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::symlink_metadata(path).io_context("stat", path)?;
     DeviceNumber::of_node(&metadata)
@@ -311,7 +305,6 @@ pub(super) fn number_of(path: &Path) -> Result<DeviceNumber> {
         .io_context("use", path)
 }
 
-/// Checks that the node still belongs to the device that was chosen by its serial.
 pub(super) fn check_number(device: &Device) -> Result<()> {
     let now = number_of(&device.path)?;
     if now == device.number {
@@ -326,12 +319,7 @@ pub(super) fn check_number(device: &Device) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn file(dir: &Path, path: &str, text: &str) {
-        let path = dir.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::linux::fake::{disk, write_file as file};
 
     fn reader(sys: &Path) -> DeviceReader {
         DeviceReader {
@@ -357,16 +345,8 @@ mod tests {
         assert_eq!(
             devices,
             [Device {
-                name: "vdb".to_owned(),
-                path: "/dev/vdb".into(),
-                number: DeviceNumber { major: 254, minor: 16 },
                 sequence: Some(DeviceSequence::Diskseq(9)),
                 size: Bytes(20 << 30),
-                serial: Serial::new("bp18um4r4f2fve24k7qz"),
-                model: None,
-                serial_pending: false,
-                backing_file: None,
-                read_only: false,
                 partitions: vec![Partition {
                     name: "vdb1".to_owned(),
                     index: 1,
@@ -376,7 +356,7 @@ mod tests {
                     holders: Vec::new(),
                 }],
                 holders: vec!["dm-0".to_owned()],
-                partition_of: None,
+                ..disk("vdb", 16, "bp18um4r4f2fve24k7qz")
             }]
         );
     }

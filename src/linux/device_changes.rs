@@ -25,9 +25,7 @@ const SECOND_READ_DELAY: Duration = Duration::from_millis(100);
 /// A subscription to changes of block devices. Changes after its creation are not missed.
 #[derive(Debug)]
 pub struct DeviceChanges {
-    /// None if this process receives no uevents.
     events: Option<Events>,
-    /// The maximum time until the next read.
     interval: Duration,
     /// Whether the last read followed a uevent.
     needs_second_read: bool,

@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 use super::blocking::blocking;
 use super::device::{Device, check_number};
 use super::error::{HostError, IoResult, Result};
-use super::superblock_area::has_blank_start;
+use super::samples::has_blank_start;
 use crate::base::Deadline;
 
 /// Interval between two attempts to lock a device; flock(2) has no notification.

@@ -1,4 +1,4 @@
-//! The number of an attachment of a block device to the machine.
+//! Identifies an attachment of a block device to the machine.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -36,5 +36,73 @@ impl DeviceSequence {
         let metadata = fs::metadata(dir).none_if(&[io::ErrorKind::NotFound]);
         let metadata = metadata.io_context("stat", dir)?;
         Ok(metadata.map(|metadata| Self::SysfsInode(metadata.ino())))
+    }
+}
+
+/// An incarnation of a block device: from its attachment to the machine until its removal or a reboot. Within one
+/// incarnation the disk cannot have been attached to, and changed by, another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceIncarnation {
+    /// The boot ID (`/proc/sys/kernel/random/boot_id`).
+    pub(super) boot: String,
+    pub(super) name: String,
+    /// `major:minor`.
+    pub(super) number: String,
+    pub(super) sequence: DeviceSequence,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::Device;
+    use crate::linux::fake::disk;
+
+    #[test]
+    fn a_different_boot_or_sequence_is_a_different_incarnation() {
+        let device = disk("vdb", 16, "bp1");
+        let first = device.incarnation("boot-1").unwrap();
+        assert_eq!(device.incarnation("boot-1"), Some(first.clone()));
+        assert_ne!(device.incarnation("boot-2"), Some(first.clone()));
+        for sequence in [DeviceSequence::Diskseq(99), DeviceSequence::SysfsInode(16)] {
+            let again = Device {
+                sequence: Some(sequence),
+                ..device.clone()
+            };
+            assert_ne!(again.incarnation("boot-1"), Some(first.clone()));
+        }
+        let unknown = Device {
+            sequence: None,
+            ..device
+        };
+        assert_eq!(unknown.incarnation("boot-1"), None);
+    }
+
+    #[test]
+    fn records_of_both_numbers_are_read() {
+        for (text, sequence) in [
+            ("7", DeviceSequence::Diskseq(7)),
+            (r#"{"sysfs_inode":7}"#, DeviceSequence::SysfsInode(7)),
+        ] {
+            assert_eq!(serde_json::to_string(&sequence).unwrap(), text);
+            let read: DeviceSequence = serde_json::from_str(text).unwrap();
+            assert_eq!(read, sequence);
+        }
+    }
+
+    #[test]
+    fn without_diskseq_a_disk_has_an_inode_and_a_loop_device_nothing() {
+        let sys = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let dir = sys.path().join(name);
+            fs::create_dir_all(&dir).unwrap();
+            DeviceSequence::read(&dir, name).unwrap()
+        };
+        assert!(matches!(of("vdb"), Some(DeviceSequence::SysfsInode(_))));
+        assert_ne!(of("vdb"), of("vdc"));
+        assert_eq!(of("loop1"), None);
+        let removed = DeviceSequence::read(&sys.path().join("vdd"), "vdd");
+        assert_eq!(removed.unwrap(), None);
+        fs::write(sys.path().join("vdb/diskseq"), "7\n").unwrap();
+        assert_eq!(of("vdb"), Some(DeviceSequence::Diskseq(7)));
     }
 }

@@ -54,14 +54,12 @@ pub(super) fn age(path: &Path) -> Result<Duration> {
     Ok(made.elapsed().unwrap_or_default())
 }
 
-/// The text of a file, if it exists.
 pub(super) fn text(path: &Path) -> Result<Option<String>> {
     fs::read_to_string(path)
         .none_if(&[NotFound, NotADirectory])
         .io_context("read", path)
 }
 
-/// The text of a file.
 pub(super) fn existing_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).io_context("read", path)
 }
@@ -100,7 +98,6 @@ fn is_missing(error: &HostError) -> bool {
     matches!(error.io_kind(), Some(NotFound | NotADirectory))
 }
 
-/// The device number of the filesystem of a directory.
 pub(super) fn filesystem(path: &Path) -> Result<DeviceNumber> {
     let metadata = fs::metadata(path).io_context("stat", path)?;
     Ok(DeviceNumber::from_raw(metadata.dev()))

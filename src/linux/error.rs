@@ -7,13 +7,11 @@ use nix::errno::Errno;
 
 use super::exec_error::ExecError;
 
-/// The result of a host operation.
 pub type Result<T> = std::result::Result<T, HostError>;
 
 /// The error of a host operation. A `step` is the operation, as a verb phrase.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The system call failed.
     #[error("cannot {step} {}", path.display())]
     Io {
         step: &'static str,
@@ -40,20 +38,17 @@ pub enum HostError {
         path: PathBuf,
         since: std::time::Duration,
     },
-    /// The probe of a device could not be run.
     #[error("cannot probe {}", device.display())]
     Probe {
         device: PathBuf,
         #[source]
         source: Box<ExecError>,
     },
-    /// The content of a device cannot be determined reliably.
     #[error("the content of {} is ambiguous: {reason}", device.display())]
     AmbiguousContent { device: PathBuf, reason: String },
     /// The device is no longer the selected one, or its content has changed.
     #[error("{} has changed during the call: {reason}", device.display())]
     DeviceChanged { device: PathBuf, reason: String },
-    /// Another process holds the lock of the device.
     #[error(
         "{} is still being formatted, or is locked by another process", device.display()
     )]
@@ -63,7 +58,6 @@ pub enum HostError {
     UnexpectedFormat { path: PathBuf, reason: String },
 }
 
-/// Handles the errors of system calls.
 pub(super) trait IoResult<T> {
     /// Adds the operation, as a verb phrase, and its path.
     fn io_context(self, step: &'static str, path: &Path) -> Result<T>;
@@ -86,7 +80,6 @@ impl<T, E: Into<io::Error>> IoResult<T> for std::result::Result<T, E> {
 }
 
 impl HostError {
-    /// A system call that failed.
     pub fn io(step: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io {
             step,
@@ -96,26 +89,20 @@ impl HostError {
     }
 
     /// Whether the error shows that a filesystem has shut down, or that its device fails.
-    #[must_use]
     pub fn is_io_failure(&self) -> bool {
         use Errno::{EIO, ENODEV, ENXIO, ESHUTDOWN};
         self.io_kind() == Some(io::ErrorKind::NotConnected) || self.has_errno(&[EIO, ENXIO, ENODEV, ESHUTDOWN])
     }
 
     /// Whether the kernel reports corrupted data on a disk (`EUCLEAN`, or `EBADMSG` for a wrong checksum).
-    #[must_use]
     pub fn is_corruption(&self) -> bool {
         self.has_errno(&[Errno::EUCLEAN, Errno::EBADMSG])
     }
 
-    /// Whether the error is `EIO`.
-    #[must_use]
     pub fn is_eio(&self) -> bool {
         self.has_errno(&[Errno::EIO])
     }
 
-    /// The kind of the I/O error, if the error is one.
-    #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.io_source().map(io::Error::kind)
     }

@@ -26,7 +26,6 @@ pub trait Exec: Debug + Send + Sync {
     async fn run(&self, command: &Command, deadline: Deadline) -> Result<Output, ExecError>;
 }
 
-/// A program and its arguments.
 #[derive(Clone, Default)]
 pub struct Command {
     program: OsString,
@@ -46,7 +45,6 @@ pub struct Output {
 
 impl Command {
     /// A command without arguments; the program is searched in `PATH`.
-    #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -55,49 +53,41 @@ impl Command {
     }
 
     /// Limits the address space of the command (`RLIMIT_AS`).
-    #[must_use]
     pub fn with_memory(mut self, memory: Option<Bytes>) -> Self {
         self.memory = memory;
         self
     }
 
     /// Passes this text, of at most a line, to the standard input.
-    #[must_use]
     pub fn with_stdin(mut self, text: &'static str) -> Self {
         self.stdin = Some(text);
         self
     }
 
     /// Lets the command inherit the lock, which is held until the command exits, even if this process exits earlier.
-    #[must_use]
     pub fn with_lock(mut self, lock: &DeviceLock) -> Self {
         self.lock = Some(lock.clone());
         self
     }
 
-    #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    #[must_use]
     pub fn program(&self) -> &OsStr {
         &self.program
     }
 
-    #[must_use]
     pub fn arguments(&self) -> &[OsString] {
         &self.args
     }
 
-    #[must_use]
     pub fn error(&self, failure: ExecFailure) -> ExecError {
         ExecError {
             command: self.to_string(),
@@ -105,10 +95,6 @@ impl Command {
         }
     }
 
-    /// Returns the output if the command succeeded.
-    ///
-    /// # Errors
-    /// [`ExecFailure::Exit`] if the exit code is not 0.
     pub fn check_exit_code(&self, output: Output) -> Result<Output, ExecError> {
         if output.code == Some(0) {
             return Ok(output);
@@ -147,7 +133,6 @@ const OOM_SCORE: &str = "1000";
 /// Maximum number of bytes kept of each output stream. A check of a damaged filesystem can print many lines.
 const MAX_OUTPUT: u64 = 8 << 10;
 
-/// Runs commands as child processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessExec;
 

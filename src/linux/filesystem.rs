@@ -1,11 +1,10 @@
-//! Commands and options of each filesystem.
+//! Commands and options of each filesystem, and of the partition that it is in.
 
 use std::path::Path;
 
 use super::exec::Command;
 use crate::model::{Bytes, Filesystem};
 
-/// The result of a filesystem check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckResult {
     Clean,
@@ -22,14 +21,12 @@ pub enum CheckResult {
 /// then reject a device that is in use, and those of xfs and btrfs also a device with content. mkfs.ext3 and mkfs.ext4
 /// ask for confirmation instead, but only on a terminal. The caller must therefore prove with [`super::Host::content`]
 /// immediately before that the device is blank. It has no timeout (`node/tools.rs`): a disk of many TiB takes minutes.
-#[must_use]
 pub fn mkfs(filesystem: Filesystem, arguments: &[String], device: &Path) -> Command {
     Command::new(format!("mkfs.{filesystem}")).args(arguments).arg(device)
 }
 
 /// Lists the features that mkfs supports, for [`crate::model::Tuning::mkfs_arguments`]: the usage text of mkfs.xfs, the
 /// feature list of mkfs.btrfs. `None` for ext, whose features are complete.
-#[must_use]
 pub fn list_mkfs_features(filesystem: Filesystem) -> Option<Command> {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => None,
@@ -39,7 +36,6 @@ pub fn list_mkfs_features(filesystem: Filesystem) -> Option<Command> {
 }
 
 /// The command with which an operator repairs a damaged filesystem.
-#[must_use]
 pub fn repair_command(filesystem: Filesystem, device: &Path) -> Command {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => Command::new("e2fsck").arg("-f"),
@@ -50,20 +46,17 @@ pub fn repair_command(filesystem: Filesystem, device: &Path) -> Command {
 }
 
 /// Replays only the journal of an unmounted ext filesystem (e2fsck(8), `journal_only`).
-#[must_use]
 pub fn replay_journal(device: &Path) -> Command {
     Command::new("e2fsck").args(["-p", "-E", "journal_only"]).arg(device)
 }
 
 /// Checks an unmounted ext filesystem completely, without changes.
-#[must_use]
 pub fn check_read_only(device: &Path) -> Command {
     Command::new("e2fsck").args(["-f", "-n"]).arg(device)
 }
 
 /// Checks a filesystem before it is mounted, with the repairs that are safe without confirmation. `None` for
 /// filesystems that recover when they are mounted.
-#[must_use]
 pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => Some(Command::new("e2fsck").arg("-p").arg(device)),
@@ -73,7 +66,6 @@ pub fn check(filesystem: Filesystem, device: &Path) -> Option<Command> {
 
 /// Interprets the exit code of [`check`]. e2fsck(8): the bits 1 and 2 mean "corrected", 4 "errors left uncorrected", 8
 /// and higher that the check could not be done.
-#[must_use]
 pub fn check_result(code: Option<i32>) -> CheckResult {
     match code {
         Some(0) => CheckResult::Clean,
@@ -84,14 +76,12 @@ pub fn check_result(code: Option<i32>) -> CheckResult {
 }
 
 /// Whether e2fsck rejects a filesystem because of features that it does not support.
-#[must_use]
 pub fn is_unsupported(output: &str) -> bool {
     output.contains("has unsupported feature(s)")
 }
 
 /// Grows an unmounted ext filesystem to the size of its device. The first command is the full check that resize2fs
 /// requires.
-#[must_use]
 pub fn grow_unmounted(device: &Path) -> [Command; 2] {
     [
         Command::new("e2fsck").args(["-f", "-p"]).arg(device),
@@ -99,8 +89,6 @@ pub fn grow_unmounted(device: &Path) -> [Command; 2] {
     ]
 }
 
-/// Grows a mounted filesystem to the size of its device.
-#[must_use]
 pub fn grow_mounted(filesystem: Filesystem, device: &Path, mount_point: &Path) -> Command {
     match filesystem {
         Filesystem::Ext4 | Filesystem::Ext3 => Command::new("resize2fs").arg(device),
@@ -111,14 +99,25 @@ pub fn grow_mounted(filesystem: Filesystem, device: &Path, mount_point: &Path) -
     }
 }
 
+/// Grows partition 1, the only one, to the end of the disk while its filesystem is mounted: first in the table, then in
+/// the kernel. sfdisk also moves the backup of a GPT to the end of the disk. It must not inform the kernel, because it
+/// would first remove the partition.
+pub fn grow_partition(disk: &Path) -> [Command; 2] {
+    [
+        Command::new("sfdisk")
+            .args(["--quiet", "--no-reread", "--no-tell-kernel", "-N", "1"])
+            .arg(disk)
+            .with_stdin(", +\n"),
+        Command::new("partx").args(["--update", "--nr", "1"]).arg(disk),
+    ]
+}
+
 /// Makes the kernel forget all btrfs devices that are not mounted. They are registered again when they are mounted.
-#[must_use]
 pub fn forget_btrfs_devices() -> Command {
     Command::new("btrfs").args(["device", "scan", "--forget"])
 }
 
 /// Mount options that are always set.
-#[must_use]
 pub fn default_mount_options(filesystem: Filesystem) -> &'static [&'static str] {
     match filesystem {
         // A filesystem that was created elsewhere may have `errors=continue`, with which damage spreads while pods

@@ -13,14 +13,12 @@ use super::device::{Device, DeviceNumber};
 use super::error::{IoResult, Result};
 use super::exclusive::ExclusiveFile;
 
-/// The result of flushing a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushOutcome {
     /// All data is on the disk, and the kernel does not use the device.
     Flushed,
     /// A filesystem or another device uses the device or one of its partitions.
     InUse,
-    /// The device was removed.
     Removed,
 }
 

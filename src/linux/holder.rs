@@ -16,14 +16,12 @@ pub struct HolderQuery {
     /// The number that the mount table shows.
     pub number: DeviceNumber,
     pub node: PathBuf,
-    /// The numbers of the device's partitions.
     pub partitions: Vec<DeviceNumber>,
     /// The mount that is to be removed: only mounts below it block that.
     pub point: Option<PathBuf>,
 }
 
 impl HolderQuery {
-    #[must_use]
     pub fn device(device: &Device) -> Self {
         Self {
             number: device.number,
@@ -33,7 +31,6 @@ impl HolderQuery {
         }
     }
 
-    #[must_use]
     pub fn mount(mount: &Mount) -> Self {
         Self {
             number: mount.number,
@@ -50,7 +47,6 @@ impl HolderQuery {
 }
 
 /// The users for a message. Without any, a process is the user, and the text describes how to find it on the node.
-#[must_use]
 pub fn list(users: &[String], query: &HolderQuery) -> String {
     const MAX: usize = 8;
     if users.is_empty() {
@@ -83,10 +79,6 @@ pub(super) fn find(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<S
     Ok(users)
 }
 
-/// The devices and swap areas on it.
-///
-/// # Errors
-/// As [`find`].
 pub(super) fn devices(proc: &Path, sys: &Path, query: &HolderQuery) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let block = sys.join("block");
@@ -125,6 +117,7 @@ fn read_mounts(proc: &Path) -> Result<Vec<Mount>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::fake::write_file;
 
     const VOLUME: &str = "20 1 0:30 / / rw - overlay overlay rw\n\
         31 20 254:16 / /target rw - ext4 /dev/vdb rw\n\
@@ -149,9 +142,7 @@ mod tests {
             ("sys/block/loop3/loop/backing_file", "/target/image\n"),
             ("sys/block/loop4/loop/backing_file", "/else/image\n"),
         ] {
-            let path = world.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            write_file(world.path(), name, text);
         }
         let (proc, sys) = (world.path().join("proc"), world.path().join("sys"));
         for (point, mount) in [

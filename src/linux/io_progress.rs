@@ -6,7 +6,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Period in which the statistics are read.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Returns when no I/O of the whole device with this name is in flight, or one has completed; never if the device does
@@ -55,7 +54,6 @@ impl IoStatistics {
         Self::parse(&fs::read_to_string(path).ok()?)
     }
 
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fields = text.split_whitespace().map_while(|field| field.parse().ok());
         let fields: Vec<u64> = fields.collect();

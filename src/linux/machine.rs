@@ -15,13 +15,12 @@ use super::exec::Exec;
 use super::serial::Serials;
 use super::{
     Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, HolderQuery, Host, Link,
-    Mount, MountDevice, Superblocks, Vitals, block_attribute, btrfs, content, device_lock, entry, flush, holder, mount,
-    mountinfo, search, vitals, walk, wipe,
+    Mount, MountDevice, Superblocks, Vitals, btrfs, content, device_lock, entry, flush, holder, mount, mountinfo,
+    search, sysfs, vitals, walk, wipe,
 };
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
 
-/// The mount points of the kernel's filesystems.
 #[derive(Debug, Clone)]
 pub struct Roots {
     pub sys: PathBuf,
@@ -39,7 +38,6 @@ impl Default for Roots {
     }
 }
 
-/// The machine that this process runs on.
 #[derive(Debug, Clone)]
 pub struct Linux {
     exec: Arc<dyn Exec>,
@@ -49,7 +47,6 @@ pub struct Linux {
 
 impl Linux {
     /// The machine, which runs its probes through `exec`.
-    #[must_use]
     pub fn new(exec: Arc<dyn Exec>, roots: Roots) -> Self {
         Self {
             exec,
@@ -81,7 +78,6 @@ impl Linux {
         blocking(deadline, step, key, move |_| call(&reader)).await
     }
 
-    /// The directory of a disk in sysfs.
     fn block_dir(&self, device: &Device) -> PathBuf {
         self.roots.sys.join("block").join(device.whole_name())
     }
@@ -283,16 +279,13 @@ impl Host for Linux {
     async fn block_setting(&self, deadline: Deadline, device: &Device, name: &str) -> Result<Option<String>> {
         let dir = self.block_dir(device);
         // Not the key of calls that wait for the disk: statistics show whether it responds.
-        blocking(deadline, "read", &dir.join(name), block_attribute::read).await
+        blocking(deadline, "read", &dir.join(name), sysfs::read_setting).await
     }
 
     async fn set_block_setting(&self, deadline: Deadline, device: &Device, name: &str, value: &str) -> Result<()> {
         let value = value.to_owned();
         let file = self.block_dir(device).join(name);
-        blocking(deadline, "write", &file, move |file| {
-            block_attribute::write(file, &value)
-        })
-        .await
+        blocking(deadline, "write", &file, move |file| sysfs::write_setting(file, &value)).await
     }
 
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {

@@ -7,7 +7,6 @@ use crate::model::Bytes;
 
 /// The limit of the process's control group, of version 2 or 1; `None` if there is none or it cannot be read. The
 /// limits of parent groups are not visible in a container.
-#[must_use]
 pub fn limit(proc: &Path, sys: &Path) -> Option<Bytes> {
     let groups = fs::read_to_string(proc.join("self/cgroup")).ok()?;
     let root = sys.join("fs/cgroup");
@@ -35,17 +34,13 @@ fn read(file: &Path) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::fake::write_file;
 
     fn limit_with(groups: &str, files: &[(&str, &str)]) -> Option<Bytes> {
         let dir = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        put("proc/self/cgroup", groups);
+        write_file(dir.path(), "proc/self/cgroup", groups);
         for (path, text) in files {
-            put(path, text);
+            write_file(dir.path(), path, text);
         }
         limit(&dir.path().join("proc"), &dir.path().join("sys"))
     }

@@ -9,14 +9,12 @@ use async_trait::async_trait;
 use crate::base::Deadline;
 use crate::model::{Bytes, MountFlags, Serial};
 
-mod block_attribute;
 mod blocking;
 mod btrfs;
 pub mod capability;
 pub mod content;
 pub mod device;
 pub mod device_changes;
-pub mod device_incarnation;
 pub mod device_lock;
 pub mod device_sequence;
 pub mod entry;
@@ -32,14 +30,12 @@ pub mod machine;
 pub mod memory;
 pub mod mount;
 pub mod mountinfo;
-pub mod partition_table;
 pub mod record;
 mod samples;
 pub mod search;
 mod serial;
 pub mod standard_error;
 mod superblock;
-mod superblock_area;
 mod sysfs;
 mod uevent;
 pub mod vitals;
@@ -54,9 +50,8 @@ pub use capability::{Capabilities, Capability};
 pub use content::Content;
 pub use device::{Device, DeviceNumber, Partition};
 pub use device_changes::DeviceChanges;
-pub use device_incarnation::DeviceIncarnation;
 pub use device_lock::DeviceLock;
-pub use device_sequence::DeviceSequence;
+pub use device_sequence::{DeviceIncarnation, DeviceSequence};
 pub use entry::Entry;
 pub use error::{HostError, Result};
 pub use exec::{Command, Exec, Output, ProcessExec};
@@ -184,15 +179,12 @@ pub trait Host: Debug + Send + Sync {
     /// The size of the mounted filesystem of this device; `None` if it has no superblock of its type.
     async fn mounted_size(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Option<Bytes>>;
 
-    /// The age of the node of this device.
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;
 
     /// The text of a file, if it exists.
     async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>>;
 
-    /// The boot ID of the kernel.
     async fn boot_id(&self, deadline: Deadline) -> Result<String>;
 
-    /// The capabilities of this process.
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities>;
 }

@@ -14,7 +14,6 @@ use super::mountinfo;
 use super::walk;
 use crate::model::{Filesystem, MountFlags};
 
-/// A filesystem to mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountDevice {
     pub device: Device,
@@ -117,7 +116,6 @@ const FLAGS: [(&str, &str, MsFlags); 15] = [
 ];
 const OF_ONE_MOUNT: usize = 8;
 
-/// Splits options into flags and those that the filesystem reads.
 fn translate(filesystem: Filesystem, options: &MountFlags, selinux: bool) -> (MsFlags, String) {
     let mut flags = MsFlags::empty();
     let mut data: Vec<&str> = filesystem::default_mount_options(filesystem).to_vec();
@@ -145,6 +143,7 @@ mod tests {
     use super::*;
     use crate::linux::HostError;
     use crate::linux::device::{DeviceNumber, number_of};
+    use crate::linux::fake::disk;
 
     #[test]
     fn options_are_split_between_the_kernel_and_the_filesystem() {
@@ -186,23 +185,14 @@ mod tests {
             return None;
         };
         let now = number_of(&path).unwrap();
+        let number = DeviceNumber {
+            minor: now.minor + 1,
+            ..now
+        };
         Some(Device {
-            name: "chosen".to_owned(),
             path,
-            number: DeviceNumber {
-                minor: now.minor + 1,
-                ..now
-            },
-            sequence: None,
-            size: crate::model::Bytes(0),
-            serial: None,
-            model: None,
-            serial_pending: false,
-            backing_file: None,
-            read_only: false,
-            partitions: Vec::new(),
-            holders: Vec::new(),
-            partition_of: None,
+            number,
+            ..disk("chosen", 0, "")
         })
     }
 

@@ -13,7 +13,6 @@ use super::error::{HostError, IoResult, Result};
 use super::uevent::watched;
 use crate::base::Deadline;
 
-/// A line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// The device number of the filesystem; btrfs has a number that belongs to no block device.
@@ -21,7 +20,6 @@ pub struct Mount {
     /// The directory or file within the filesystem that is mounted.
     pub root: PathBuf,
     pub point: PathBuf,
-    /// Options of this mount.
     pub options: String,
     pub kind: String,
     /// The source, which depends on the filesystem.
@@ -37,26 +35,21 @@ pub struct Mount {
 
 impl Mount {
     /// The mount that contains a path: among the longest mount points above it, the last one, which is on top.
-    #[must_use]
     pub fn containing<'a>(mounts: &'a [Self], path: &Path) -> Option<&'a Self> {
         let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
         above.max_by_key(|mount| mount.point.components().count())
     }
 
-    /// Whether the mount or its filesystem is read-only.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.has_option("ro") || self.is_super_read_only()
     }
 
     /// Whether the filesystem is read-only at all mount points.
-    #[must_use]
     pub fn is_super_read_only(&self) -> bool {
         self.has_super_option("ro")
     }
 
     /// Whether the filesystem reports that it has shut down. Not all filesystems and kernels do.
-    #[must_use]
     pub fn shows_shutdown(&self) -> bool {
         self.has_super_option("shutdown")
     }
@@ -64,38 +57,29 @@ impl Mount {
     /// Whether the kernel stopped writing after an error: the filesystem was mounted read-write and is read-only now.
     /// One that was mounted read-only has that option at its mount, too. Since Linux 6.15 ext4 reports `emergency_ro`
     /// instead.
-    #[must_use]
     pub fn was_remounted_read_only(&self) -> bool {
         self.has_super_option("emergency_ro") || self.is_super_read_only() && !self.has_option("ro")
     }
 
-    /// Whether the filesystem has the option.
-    #[must_use]
     pub fn has_super_option(&self, option: &str) -> bool {
         has(&self.super_options, option)
     }
 
-    /// Whether the option is set for this mount.
-    #[must_use]
     pub fn has_option(&self, option: &str) -> bool {
         has(&self.options, option)
     }
 
     /// Whether a filesystem on this device or on one of its partitions is mounted.
-    #[must_use]
     pub fn is_of(&self, device: &Device) -> bool {
         self.is_on(&device.name, device.number) || self.partition_of(device).is_some()
     }
 
     /// The device that the filesystem of this mount is on: the device itself, or one of its partitions.
-    #[must_use]
     pub fn mounted_part(&self, device: &Device) -> Device {
         let partition = self.partition_of(device);
         partition.map_or_else(|| device.clone(), |partition| device.as_partition(partition))
     }
 
-    /// The partition of the device whose filesystem is mounted.
-    #[must_use]
     pub fn partition_of<'a>(&self, device: &'a Device) -> Option<&'a Partition> {
         let mut partitions = device.partitions.iter();
         partitions.find(|partition| self.is_on(&partition.name, partition.number))
@@ -109,21 +93,17 @@ impl Mount {
         self.number == number
     }
 
-    /// Whether it is a bind mount of this device's node.
-    #[must_use]
     pub fn is_node_of(&self, device: &Device) -> bool {
         self.is_of_dev && self.root.file_name() == device.path.file_name()
     }
 
     /// Whether it is a bind mount of the node of a device that was removed.
-    #[must_use]
     pub fn is_removed_node(&self) -> bool {
         self.node_name().is_some() && self.root.to_string_lossy().ends_with(REMOVED)
     }
 
     /// The name of the device whose node is mounted, even if the device was removed; `None` if the mount is not that of
     /// a file in `/dev`.
-    #[must_use]
     pub fn node_name(&self) -> Option<&str> {
         let root = self.root.to_str()?.strip_prefix('/')?;
         let name = root.strip_suffix(REMOVED).unwrap_or(root);
@@ -132,7 +112,6 @@ impl Mount {
     }
 
     /// Whether the root of the filesystem is mounted, and not a directory in it.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
@@ -153,9 +132,6 @@ pub(super) fn set_dev(mounts: &mut [Mount], dev: DeviceNumber) {
 }
 
 /// The mounts of a table, in the kernel's order: of two mounts at one point, the later one is on top.
-///
-/// # Errors
-/// The first line that does not have the documented format.
 fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
     let lines = table.split(|&byte| byte == b'\n');
     lines
@@ -167,14 +143,12 @@ fn parse(table: &[u8]) -> std::result::Result<Vec<Mount>, String> {
         .collect()
 }
 
-/// The topmost mount at a path.
 pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<Mount> {
     let mut mounts = read(table)?.into_iter();
     let topmost = mounts.rfind(|mount| mount.point == point);
     topmost.ok_or(io::ErrorKind::NotFound).io_context(step, point)
 }
 
-/// The mount table in a file, in the kernel's order.
 pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
     let bytes = fs::read(table).io_context("read", table)?;
     parse(&bytes).map_err(|reason| HostError::UnexpectedFormat {

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
@@ -16,10 +17,12 @@ use super::blocking::blocking;
 use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
+/// Timeout of a call.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The name and content of the file that [`Records::test_write`] writes.
 const TRIAL: &str = "trial";
 
-/// The records of one node.
 #[derive(Debug, Clone)]
 pub struct Records {
     dir: PathBuf,
@@ -27,41 +30,22 @@ pub struct Records {
 
 impl Records {
     /// The records in this directory, which the first write creates.
-    #[must_use]
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// Writes or replaces a record.
-    ///
-    /// # Errors
-    /// The record cannot be written; an earlier one remains.
-    pub async fn put<T: Serialize + Sync>(
-        &self,
-        deadline: Deadline,
-        kind: &'static str,
-        key: &str,
-        record: &T,
-    ) -> Result<()> {
+    pub async fn put<T: Serialize + Sync>(&self, kind: &'static str, key: &str, record: &T) -> Result<()> {
         const STEP: &str = "write the record";
         let path = self.path(kind, key);
         let text = serde_json::to_vec(record).io_context(STEP, &path)?;
         let write = move |path: &Path| write(path, &text).io_context(STEP, path);
-        blocking(deadline, STEP, &path, write).await
+        blocking(Deadline::after(TIMEOUT), STEP, &path, write).await
     }
 
     /// Reads a record; `None` if it does not exist or is empty.
-    ///
-    /// # Errors
-    /// The record cannot be read or parsed.
-    pub async fn get<T: DeserializeOwned + Send + 'static>(
-        &self,
-        deadline: Deadline,
-        kind: &'static str,
-        key: &str,
-    ) -> Result<Option<T>> {
+    pub async fn get<T: DeserializeOwned + Send + 'static>(&self, kind: &'static str, key: &str) -> Result<Option<T>> {
         const STEP: &str = "read the record";
-        blocking(deadline, STEP, &self.path(kind, key), |path| {
+        blocking(Deadline::after(TIMEOUT), STEP, &self.path(kind, key), |path| {
             let text = fs::read(path).none_if(&[NotFound]).io_context(STEP, path)?;
             let text = text.filter(|text| !text.is_empty());
             let record = text.map(|text| serde_json::from_slice(&text)).transpose();
@@ -73,23 +57,15 @@ impl Records {
         .await
     }
 
-    /// The keys of all records of a kind, sorted.
-    ///
-    /// # Errors
-    /// The directory cannot be read.
-    pub async fn keys(&self, deadline: Deadline, kind: &'static str) -> Result<Vec<String>> {
+    pub async fn keys(&self, kind: &'static str) -> Result<Vec<String>> {
         const STEP: &str = "list the records in";
         let list = |dir: &Path| keys(dir).io_context(STEP, dir);
-        blocking(deadline, STEP, &self.dir.join(kind), list).await
+        blocking(Deadline::after(TIMEOUT), STEP, &self.dir.join(kind), list).await
     }
 
-    /// Removes a record if it exists.
-    ///
-    /// # Errors
-    /// The record cannot be removed.
-    pub async fn remove(&self, deadline: Deadline, kind: &'static str, key: &str) -> Result<()> {
+    pub async fn remove(&self, kind: &'static str, key: &str) -> Result<()> {
         const STEP: &str = "remove the record";
-        blocking(deadline, STEP, &self.path(kind, key), |path| {
+        blocking(Deadline::after(TIMEOUT), STEP, &self.path(kind, key), |path| {
             let removed = fs::remove_file(path).none_if(&[NotFound]);
             removed.map(drop).io_context(STEP, path)
         })
@@ -98,13 +74,10 @@ impl Records {
 
     /// Tests whether records can be written, with a file that is removed again. A missing directory is not created;
     /// then the permissions of the nearest existing one are checked.
-    ///
-    /// # Errors
-    /// Records cannot be written.
-    pub async fn test_write(&self, deadline: Deadline) -> Result<()> {
+    pub async fn test_write(&self) -> Result<()> {
         const STEP: &str = "write to";
         let test_write = |dir: &Path| test_write(dir).io_context(STEP, dir);
-        blocking(deadline, STEP, &self.dir, test_write).await
+        blocking(Deadline::after(TIMEOUT), STEP, &self.dir, test_write).await
     }
 
     /// Keys are IDs and serials, which contain no slashes.
@@ -149,29 +122,23 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn soon() -> Deadline {
-        Deadline::after(Duration::from_secs(30))
-    }
 
     #[tokio::test]
     async fn a_record_exists_until_it_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let records = Records::new(dir.path().join("state"));
-        let get = || records.get::<u32>(soon(), "kind", "d-bp1");
+        let get = || records.get::<u32>("kind", "d-bp1");
         assert_eq!(get().await.unwrap(), None);
-        records.put(soon(), "kind", "d-bp1", &7).await.unwrap();
-        records.put(soon(), "kind", "d-bp1", &8).await.unwrap();
+        records.put("kind", "d-bp1", &7).await.unwrap();
+        records.put("kind", "d-bp1", &8).await.unwrap();
         assert_eq!(get().await.unwrap(), Some(8));
-        assert_eq!(records.keys(soon(), "kind").await.unwrap(), ["d-bp1"]);
-        records.remove(soon(), "kind", "d-bp1").await.unwrap();
-        records.remove(soon(), "kind", "d-bp1").await.unwrap();
+        assert_eq!(records.keys("kind").await.unwrap(), ["d-bp1"]);
+        records.remove("kind", "d-bp1").await.unwrap();
+        records.remove("kind", "d-bp1").await.unwrap();
         assert_eq!(get().await.unwrap(), None);
         for kind in ["kind", "other"] {
-            assert!(records.keys(soon(), kind).await.unwrap().is_empty());
+            assert!(records.keys(kind).await.unwrap().is_empty());
         }
     }
 
@@ -179,14 +146,14 @@ mod tests {
     async fn the_write_test_leaves_the_directory_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("not/yet");
-        Records::new(&state).test_write(soon()).await.unwrap();
+        Records::new(&state).test_write().await.unwrap();
         assert!(!state.exists());
         fs::create_dir_all(&state).unwrap();
-        Records::new(&state).test_write(soon()).await.unwrap();
+        Records::new(&state).test_write().await.unwrap();
         assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
         // A file cannot have entries, not even for root.
         fs::write(state.join("file"), "").unwrap();
-        let below = Records::new(state.join("file/state")).test_write(soon()).await;
+        let below = Records::new(state.join("file/state")).test_write().await;
         assert!(below.is_err());
     }
 
@@ -196,10 +163,10 @@ mod tests {
         let records = Records::new(dir.path());
         fs::create_dir(dir.path().join("kind")).unwrap();
         fs::write(dir.path().join("kind/d-bp1.json"), "x").unwrap();
-        let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
+        let read = records.get::<u32>("kind", "d-bp1").await;
         assert!(matches!(read, Err(HostError::UnexpectedFormat { .. })), "{read:?}");
         fs::write(dir.path().join("kind/d-bp1.json"), "").unwrap();
-        let read = records.get::<u32>(soon(), "kind", "d-bp1").await;
+        let read = records.get::<u32>("kind", "d-bp1").await;
         assert!(matches!(read, Ok(None)), "{read:?}");
     }
 }

@@ -32,7 +32,6 @@ const EXT_GROUPS: [u64; 8] = [1, 3, 5, 7, 9, 25, 27, 49];
 /// later, which is in the same sample.
 const EXT_GROUP_LENGTHS: [u64; 3] = [8 << 20, 32 << 20, 128 << 20];
 
-/// The backup superblocks of btrfs.
 const BTRFS_MIRRORS: [u64; 2] = [64 << 20, 256 << 30];
 
 /// The ranges read to prove that a disk is blank: start and length of each, in order. They may overlap.
@@ -46,7 +45,6 @@ pub(super) fn ranges(size: Bytes) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The ranges, divided into reads.
 pub(super) fn chunks(size: Bytes) -> impl Iterator<Item = (u64, u64)> {
     ranges(size).into_iter().flat_map(|(start, length)| {
         let offsets = (0..length.div_ceil(CHUNK)).map(|chunk| chunk * CHUNK);
@@ -57,6 +55,34 @@ pub(super) fn chunks(size: Bytes) -> impl Iterator<Item = (u64, u64)> {
 pub(super) fn read_at(file: &File, start: u64, length: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     buffer.resize(usize::try_from(length).map_err(io::Error::other)?, 0);
     file.read_exact_at(buffer, start)
+}
+
+/// End of the last superblock from the start of the device: that of btrfs, of 4 KiB at 64 KiB.
+pub(super) const SUPERBLOCKS: u64 = 68 << 10;
+
+/// Whether the start of the device, where superblocks are, is zero.
+pub(super) fn has_blank_start(device: &File, size: Bytes) -> io::Result<bool> {
+    Ok(first_nonzero(&superblock_area(device, size)?, 0)?.is_none())
+}
+
+/// The offset of the first nonzero byte in what was read at `start`. Whole blocks are compared: a loop over bytes is a
+/// hundred times slower in unoptimized builds.
+pub(super) fn first_nonzero(bytes: &[u8], start: u64) -> io::Result<Option<u64>> {
+    const ZEROES: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks(ZEROES.len());
+    let before = blocks.take_while(|block| **block == ZEROES[..block.len()]);
+    let zeroes: usize = before.map(<[u8]>::len).sum();
+    let Some(index) = bytes[zeroes..].iter().position(|&byte| byte != 0) else {
+        return Ok(None);
+    };
+    let index = u64::try_from(zeroes + index).map_err(io::Error::other)?;
+    Ok(Some(start + index))
+}
+
+pub(super) fn superblock_area(file: &File, size: Bytes) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    read_at(file, 0, SUPERBLOCKS.min(size.0), &mut head)?;
+    Ok(head)
 }
 
 /// The offsets of the samples on a device of this size, in order.

@@ -15,7 +15,6 @@ use crate::model::Serial;
 /// The names of udev's links before the serial, by transport.
 const LINK_PREFIXES: [&str; 2] = ["virtio-", "nvme-Alibaba_Cloud_Elastic_Block_Storage_"];
 
-/// A symlink named after a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub path: PathBuf,
@@ -36,20 +35,17 @@ impl Link {
     }
 
     /// The name of the device that it leads to. The directory of the target is ignored.
-    #[must_use]
     pub fn target_name(&self) -> Option<&str> {
         self.target.file_name()?.to_str()
     }
 }
 
-/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
     /// The devices that report the serial or that a link leads to, and the others with the same backing file.
     pub devices: Vec<Device>,
     /// udev's links with the serial. They are read only if no device reports the serial.
     pub by_id: Vec<Link>,
-    /// The link in the directory.
     pub device_dir_link: Option<Link>,
     /// Names of those of the devices whose node is missing or belongs to another device.
     pub without_node: Vec<String>,
@@ -57,7 +53,6 @@ pub struct Candidates {
     pub pending: Vec<String>,
 }
 
-/// Searches for the disk with this serial. The directory may contain a link named after the serial.
 pub(super) fn search(reader: &DeviceReader, serial: &Serial, directory: Option<&Path>) -> Result<Candidates> {
     let block = reader.block_dir()?;
     let all = names(&block)?;
@@ -108,7 +103,6 @@ pub(super) fn search(reader: &DeviceReader, serial: &Serial, directory: Option<&
     Ok(candidates)
 }
 
-/// udev's links of disks whose target does not exist.
 pub(super) fn dangling(by_id: &Path) -> Result<Vec<Link>> {
     let mut dangling = Vec::new();
     for name in names(by_id)? {
@@ -127,6 +121,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::linux::fake::write_file;
     use crate::linux::serial::Serials;
 
     struct Machine {
@@ -143,9 +138,7 @@ mod tests {
         }
 
         fn file(&self, path: &str, text: &str) {
-            let path = self.dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            write_file(self.dir.path(), path, text);
         }
 
         fn disk(&self, name: &str, number: &str, sequence: u64) {

@@ -19,11 +19,9 @@ use crate::model::Serial;
 /// How long callers wait for the serial; a working disk reports it within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// The serial of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SerialState {
     Known(Serial),
-    /// The device reports none.
     None,
     /// The device has not answered, or reading failed: it may have any serial.
     Pending,
@@ -44,7 +42,6 @@ pub(super) struct Serials(Arc<Mutex<HashMap<String, LastRead>>>);
 
 #[derive(Debug)]
 struct LastRead {
-    /// The incarnation of the device.
     sequence: Option<DeviceSequence>,
     serial: Option<Serial>,
     at: Instant,

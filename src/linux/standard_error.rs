@@ -4,9 +4,6 @@ use std::fs::File;
 use std::io;
 
 /// Writes it to this file from now on.
-///
-/// # Errors
-/// The kernel refuses to duplicate the descriptor.
 pub fn redirect(file: File) -> io::Result<()> {
     Ok(nix::unistd::dup2_stderr(file)?)
 }

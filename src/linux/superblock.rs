@@ -6,12 +6,10 @@ use jiff::Timestamp;
 
 use crate::model::{Bytes, Filesystem};
 
-/// The superblocks on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Superblocks {
     /// The size that each superblock states.
     pub(super) sizes: Vec<(Filesystem, Bytes)>,
-    /// The filesystem whose mkfs did not complete.
     pub(super) unfinished: Option<Filesystem>,
     /// The internal log of xfs, which statvfs(3) does not count.
     pub(super) xfs_log: Option<Bytes>,
@@ -36,7 +34,6 @@ impl Superblocks {
     }
 
     /// The size of this filesystem; `None` if it has no superblock.
-    #[must_use]
     pub fn size(&self, filesystem: Filesystem) -> Option<Bytes> {
         let stated = self.sizes.iter().find(|(of, _)| *of == filesystem);
         stated.map(|(_, size)| *size)
@@ -44,7 +41,6 @@ impl Superblocks {
 
     /// The size of this filesystem, which is mounted, and of which statvfs(3) returned this total. The kernel writes
     /// the superblock of a grown xfs later, and not through the page cache of the device.
-    #[must_use]
     pub fn mounted_size(&self, filesystem: Filesystem, total: Bytes) -> Option<Bytes> {
         match (filesystem, self.xfs_log) {
             (Filesystem::Xfs, Some(log)) => Some(Bytes(total.0 + log.0)),
@@ -52,14 +48,11 @@ impl Superblocks {
         }
     }
 
-    /// Whether an ext filesystem is marked as having errors.
-    #[must_use]
     pub fn has_ext_errors(&self) -> bool {
         self.ext.is_some_and(|ext| ext.state & EXT4_ERROR_FS != 0)
     }
 
     /// Whether `e2fsck -p` checks an ext filesystem completely (e2fsck/unix.c, `check_if_skip`).
-    #[must_use]
     pub fn demands_full_check(&self, now: Timestamp) -> bool {
         self.ext.is_some_and(|ext| ext.demands_full_check(now))
     }
@@ -75,7 +68,6 @@ const EXT4_VALID_FS: u64 = 1;
 const EXT4_ERROR_FS: u64 = 2;
 const EXT4_ERRORS_RO: u64 = 2;
 
-/// The state of an ext filesystem in its superblock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ExtState {
     pub(super) state: u64,

@@ -14,14 +14,12 @@ use super::io_progress;
 use super::mountinfo::Mount;
 use crate::model::{Bytes, Filesystem};
 
-/// The state of a mounted filesystem.
 #[derive(Debug)]
 pub struct Vitals {
     /// The error of the system call if the filesystem has shut down.
     pub usage: Result<Usage>,
     /// The size of the filesystem, if its superblock can be read.
     pub size: Option<Bytes>,
-    /// A description of the errors that it has recorded.
     pub errors: Option<String>,
     /// Whether an error since the mount made the kernel reject all writes. Between Linux 6.12 and 6.15, and in stable
     /// releases of older kernels, the mount table does not show this for ext ("ext4: don't set SB_RDONLY after
@@ -29,7 +27,6 @@ pub struct Vitals {
     pub rejects_writes: bool,
 }
 
-/// Totals of a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub bytes: Amount,
@@ -56,7 +53,6 @@ pub(super) fn size(sys: &Path, device: &Device, mount: &Mount) -> Result<Option<
     Ok(superblocks.mounted_size(filesystem, total))
 }
 
-/// Reads the state of a mounted filesystem. Blocks while the device does not respond.
 pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
     if filesystem.is_some() {
@@ -152,12 +148,7 @@ fn btrfs_errors(sys: &Path, device: &Device) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn file(dir: &Path, path: &str, text: &str) {
-        let path = dir.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::linux::fake::{disk, mount_of, write_file as file};
 
     #[test]
     fn only_errors_since_the_mount_count() {
@@ -178,8 +169,8 @@ mod tests {
 
     #[test]
     fn an_ext_error_stops_writes_unless_it_is_mounted_to_continue() {
-        let device = crate::linux::fake::disk("vdb", 16, "bp1");
-        let mut mount = crate::linux::fake::mount_of(&device, "/staging", "rw");
+        let device = disk("vdb", 16, "bp1");
+        let mut mount = mount_of(&device, "/staging", "rw");
         let stopped = |mount: &Mount, errors, default| has_ext_stopped(errors, mount, default);
         mount.super_options = "rw".to_owned();
         assert!(stopped(&mount, Some("1 error"), true));
@@ -205,7 +196,7 @@ mod tests {
             let text = format!("write_errs {writes}\nread_errs 0\nflush_errs 0\n");
             file(&sys, &format!("{uuid}/devinfo/1/error_stats"), &text);
         }
-        let errors = |name| btrfs_errors(dir.path(), &crate::linux::fake::disk(name, 16, "bp1"));
+        let errors = |name| btrfs_errors(dir.path(), &disk(name, 16, "bp1"));
         let found = errors("vdc");
         assert_eq!(found.as_deref(), Some("write_errs 3 since they were last set to 0"));
         assert_eq!(errors("vdb"), None);

@@ -16,7 +16,6 @@ use super::error::{HostError, IoResult, Result};
 /// The mode of created directories; kubelet creates its own with it.
 const DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o750);
 
-/// The name of a file in a directory that is open.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub(super) directory: OwnedFd,
@@ -35,7 +34,6 @@ pub(super) fn path_of(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
-/// Opens the parent directory of the path.
 pub(super) fn open_parent(step: &'static str, path: &Path) -> Result<DirectoryEntry> {
     let (parent, name) = split(step, path)?;
     Ok(DirectoryEntry {
@@ -44,12 +42,10 @@ pub(super) fn open_parent(step: &'static str, path: &Path) -> Result<DirectoryEn
     })
 }
 
-/// Creates a directory and its missing parents.
 pub(super) fn make_directory(path: &Path) -> Result<()> {
     make("make the directory", path).map(drop)
 }
 
-/// Creates an empty file and its missing parent directories.
 pub(super) fn make_file(path: &Path) -> Result<()> {
     const STEP: &str = "make the file";
     let (parent, name) = split(STEP, path)?;
@@ -59,7 +55,6 @@ pub(super) fn make_file(path: &Path) -> Result<()> {
     openat(&directory, name, flags, mode).map(drop).io_context(STEP, path)
 }
 
-/// The directory with all symlinks resolved; unchanged if it does not exist.
 pub(super) fn real(path: &Path) -> Result<PathBuf> {
     let resolved = fs::canonicalize(path).none_if(&[io::ErrorKind::NotFound]);
     let resolved = resolved.io_context("resolve", path)?;

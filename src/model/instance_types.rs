@@ -13,7 +13,6 @@ const TYPES: &str = "instanceTypes";
 const QUANTITY: &str = "diskQuantity";
 const CATEGORIES: &str = "categories";
 
-/// The attach limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachLimits {
     /// Maximum number of cloud disks with the system disk (`DiskQuantity`); at least 1.
@@ -26,7 +25,6 @@ pub struct AttachLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceTypes(pub BTreeMap<String, AttachLimits>);
 
-/// The reason why a text is not a valid file of instance types.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidTypes(String);
@@ -45,9 +43,6 @@ pub struct Document {
 impl Document {
     /// Parses the file. Unknown fields and categories are skipped, and so are types that are
     /// unusable without them; [`Self::skipped`] lists them.
-    ///
-    /// # Errors
-    /// It is not JSON, or has no object of types.
     pub fn read(text: &str) -> Result<Self> {
         let document: Value =
             serde_json::from_str(text).map_err(|error| InvalidTypes(format!("invalid JSON: {error}")))?;
@@ -69,19 +64,16 @@ impl Document {
         Ok(Self { fields, types, skipped })
     }
 
-    #[must_use]
     pub fn types(&self) -> &InstanceTypes {
         &self.types
     }
 
     /// The ignored fields and values, each with the allowed ones.
-    #[must_use]
     pub fn skipped(&self) -> &[String] {
         &self.skipped
     }
 
     /// Adds or updates these types. Other types, categories that an update lacks, and unknown entries are kept.
-    #[must_use]
     pub fn with(&self, new: &InstanceTypes) -> Self {
         let mut all = self.clone();
         let mut rows = match all.fields.remove(TYPES) {
@@ -110,7 +102,6 @@ impl Document {
         all
     }
 
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{:#}\n", Value::Object(self.fields.clone()))
     }
@@ -123,12 +114,6 @@ impl InstanceTypes {
     /// It is not JSON, or has no object of types.
     pub fn parse(text: &str) -> Result<Self> {
         Document::read(text).map(|document| document.types)
-    }
-
-    /// The file's text. A type without known categories has no field for them.
-    #[must_use]
-    pub fn text(&self) -> String {
-        Document::default().with(self).text()
     }
 }
 
@@ -203,7 +188,6 @@ fn object(field: &str, value: Value) -> Result<Map<String, Value>> {
     }
 }
 
-/// Adds the unknown fields to the skipped entries.
 fn unknown(field: &str, given: &Map<String, Value>, known: &[&str], skipped: &mut Vec<String>) {
     let given = given.keys().filter(|key| !known.contains(&key.as_str()));
     let known = known.join(", ");
@@ -224,7 +208,8 @@ mod tests {
             };
             types.0.insert(name.to_owned(), limits);
         }
-        assert_eq!(InstanceTypes::parse(&types.text()), Ok(types));
+        let text = Document::default().with(&types).text();
+        assert_eq!(InstanceTypes::parse(&text), Ok(types));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::observe::quick;
 use super::{Error, Result};
 use crate::base::{LogOnce, error_chain};
 use crate::linux::{Host, Records};
-use crate::model::Category;
 use crate::model::instance_types::{AttachLimits, Document};
+use crate::model::{Category, Failure};
 
 /// The kind of these records. Their key is the instance type.
 const KIND: &str = "instance-type";
@@ -21,23 +21,19 @@ const KIND: &str = "instance-type";
 /// minute, so each message is logged once.
 const TYPE: &str = "type";
 
-/// The sources of the instance type and its attach limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceTypeSource {
     /// The file of instance types, which may appear later.
     pub file: Option<PathBuf>,
-    /// The node's instance type, if known.
     pub instance_type: Option<String>,
 }
 
-/// The last known limits of an instance type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LimitsRecord {
     disk_quantity: u32,
     categories: Vec<String>,
 }
 
-/// The attach limits of this node's instance type.
 #[derive(Debug)]
 pub(super) struct InstanceTypeLimits {
     pub(super) host: Arc<dyn Host>,
@@ -48,9 +44,6 @@ pub(super) struct InstanceTypeLimits {
 
 impl InstanceTypeLimits {
     /// The limits of the node's instance type, from the file or from the record. `None` if neither contains the type.
-    ///
-    /// # Errors
-    /// The file cannot be read or is invalid, and no limits are recorded.
     pub(super) async fn attach_limits(&self) -> Result<Option<AttachLimits>> {
         let InstanceTypeSource { file, instance_type } = &self.source;
         if file.is_none() {
@@ -77,10 +70,8 @@ impl InstanceTypeLimits {
             }
             (Ok(None), Some(limits)) => {
                 if self.log_once.should_log(TYPE, "recorded") {
-                    tracing::info!(
-                        instance_type,
-                        "the instance types file does not contain the type; the recorded limits are used"
-                    );
+                    let message = "the instance types file does not contain the type; the recorded limits are used";
+                    tracing::info!(instance_type, "{message}");
                 }
                 Ok(Some(limits))
             }
@@ -123,9 +114,9 @@ impl InstanceTypeLimits {
         let Some(file) = &self.source.file else {
             return Ok(None);
         };
-        let invalid = |reason: String| Error::InvalidSettingsFile {
-            file: file.clone(),
-            reason,
+        let invalid = |reason: String| {
+            let message = format!("{}: {reason}", file.display());
+            Error::new(Failure::InvalidSettingsFile, message)
         };
         let text = self.host.text(quick(), file).await;
         let Some(text) = text.map_err(|error| invalid(error_chain(&error)))? else {
@@ -145,7 +136,7 @@ impl InstanceTypeLimits {
         if !is_key(instance_type) {
             return None;
         }
-        let record: LimitsRecord = match self.records.get(quick(), KIND, instance_type).await {
+        let record: LimitsRecord = match self.records.get(KIND, instance_type).await {
             Ok(record) => record?,
             Err(error) => {
                 tracing::warn!(
@@ -172,7 +163,7 @@ impl InstanceTypeLimits {
         if !is_key(instance_type) {
             return;
         }
-        if let Err(error) = self.records.put(quick(), KIND, instance_type, &record).await {
+        if let Err(error) = self.records.put(KIND, instance_type, &record).await {
             let error = error_chain(&error);
             tracing::warn!(error, "cannot record the attachment limits");
         }
@@ -217,7 +208,8 @@ mod tests {
             disk_quantity: quantity,
             categories: vec!["cloud_essd".parse().unwrap()],
         };
-        InstanceTypes([(name.to_owned(), limits)].into()).text()
+        let types = InstanceTypes([(name.to_owned(), limits)].into());
+        Document::default().with(&types).text()
     }
 
     #[tokio::test]

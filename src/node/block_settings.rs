@@ -1,59 +1,46 @@
 //! Applies the block device settings of a volume when it is staged.
 
+use super::Result;
 use super::device_check;
 use super::observe::{CallContext, quick};
-use super::{Error, Result};
 use crate::base::error_chain;
-use crate::linux::{Device, Host, HostError};
-use crate::model::BlockSettings;
+use crate::linux::{Device, HostError};
+use crate::model::{BlockSettings, Failure};
 
 /// Applies the settings. They last until the disk is detached, which discards them with the device.
-///
-/// # Errors
-/// The kernel does not have a setting or rejects its value.
-pub(super) async fn apply(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    device: &Device,
-    settings: &BlockSettings,
-) -> Result<()> {
-    let rejected = |name: &str, value: &str, reason: String| Error::BlockSettingRejected {
-        volume: call.id().clone(),
-        device: device.to_string(),
-        setting: format!("{name}={value}"),
-        reason,
+pub(super) async fn apply(call: CallContext<'_>, device: &Device, settings: &BlockSettings) -> Result<()> {
+    let rejected = |name: &str, value: &str, reason: &str| {
+        let message = format!("{device}: cannot set {name}={value} (sysConfig): {reason}");
+        call.error(Failure::BlockSettingRejected, message)
     };
     let mut changes = Vec::new();
-    for (name, value) in scheduler_first(settings.iter()) {
-        match call.wrap(host.block_setting(quick(), device, name)).await? {
+    for (name, value) in scheduler_first(settings) {
+        match call.wrap(call.host.block_setting(quick(), device, name)).await? {
             Some(now) if now == value => {}
             Some(_) => changes.push((name, value)),
-            None => {
-                let reason = "this kernel does not have it".to_owned();
-                return Err(rejected(name, value, reason));
-            }
+            None => return Err(rejected(name, value, "this kernel does not have it")),
         }
     }
     if changes.is_empty() {
         return Ok(());
     }
     // The name may belong to another disk meanwhile.
-    device_check::verify(host, call, device).await?;
+    device_check::verify(call, device).await?;
     for (name, value) in changes {
         tracing::info!(disk.id = %call.id(), %device, "{}: set {name} to {value}", call.operation);
-        let set = host.set_block_setting(quick(), device, name, value);
+        let set = call.host.set_block_setting(quick(), device, name, value);
         set.await.map_err(|error| match error {
             // The write may still take effect.
             HostError::TimedOut { .. } | HostError::StillRunning { .. } => call.failed()(error),
-            error => rejected(name, value, error_chain(&error)),
+            error => rejected(name, value, &error_chain(&error)),
         })?;
     }
     Ok(())
 }
 
 /// A change of the scheduler resets other settings, such as `nr_requests`.
-fn scheduler_first<N: AsRef<str>, V>(settings: impl Iterator<Item = (N, V)>) -> Vec<(N, V)> {
-    let mut settings: Vec<(N, V)> = settings.collect();
-    settings.sort_by_key(|(name, _)| name.as_ref() != "queue/scheduler");
+fn scheduler_first(settings: &BlockSettings) -> Vec<(&'static str, &str)> {
+    let mut settings: Vec<_> = settings.iter().collect();
+    settings.sort_by_key(|(name, _)| *name != "queue/scheduler");
     settings
 }

@@ -8,8 +8,8 @@ use super::observe::{CallContext, quick};
 use super::tools::{self, Tools};
 use super::{Error, Result};
 use crate::linux::filesystem::{self, CheckResult};
-use crate::linux::{Command, Device, ExecFailure, Host, Output};
-use crate::model::{Filesystem, Fsck};
+use crate::linux::{Command, Device, ExecFailure, Output};
+use crate::model::{Failure, Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
 
@@ -23,30 +23,25 @@ pub(super) async fn check(
 ) -> Result<()> {
     match (fsck, filesystem::check(filesystem, &device.path)) {
         (Fsck::Preen, Some(command)) => preen(tools, call, device, &command).await,
-        (Fsck::Journal, Some(_)) => check_error_flag(&*tools.host, call, filesystem, device).await,
+        (Fsck::Journal, Some(_)) => check_error_flag(call, filesystem, device).await,
         (Fsck::None, _) | (_, None) => Ok(()),
     }
 }
 
-async fn check_error_flag(
-    host: &dyn Host,
-    call: CallContext<'_>,
-    filesystem: Filesystem,
-    device: &Device,
-) -> Result<()> {
-    let superblocks = host.superblocks(quick(), device).await;
-    if !superblocks.map_err(call.failed())?.has_ext_errors() {
+async fn check_error_flag(call: CallContext<'_>, filesystem: Filesystem, device: &Device) -> Result<()> {
+    if !call
+        .wrap(call.host.superblocks(quick(), device))
+        .await?
+        .has_ext_errors()
+    {
         return Ok(());
     }
     let repair = filesystem::repair_command(filesystem, &device.path);
-    Err(damaged(
-        call,
-        device,
-        &format!(
-            "its superblock records errors, and the volume attribute `fsck: journal` permits no repair; run `{repair}` \
-                 manually, preferably on a disk created from a snapshot first"
-        ),
-    ))
+    let reason = format!(
+        "its superblock records errors, and the volume attribute `fsck: journal` permits no repair; run `{repair}` \
+         manually, preferably on a disk created from a snapshot first"
+    );
+    Err(damaged(call, device, &reason))
 }
 
 /// Grows an unmounted ext filesystem. resize2fs requires a full check before; if the policy forbids repairs, a
@@ -104,15 +99,12 @@ fn output_text(output: &Output) -> String {
     format!("{} {}", output.stdout.trim(), output.stderr.trim())
 }
 
-/// The check could not be done.
 fn failed(call: CallContext<'_>, check: &Command, code: Option<i32>, stderr: String) -> Error {
     tools::failed(call, STEP)(check.error(ExecFailure::Exit { code, stderr }))
 }
 
-fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {
-    Error::FilesystemDamaged {
-        volume: call.id().clone(),
-        device: device.to_string(),
-        reason: reason.to_owned(),
-    }
+/// The error for a filesystem with damage: `reason` is the evidence, and the command to run.
+pub(super) fn damaged(call: CallContext<'_>, device: &Device, reason: &str) -> Error {
+    let message = format!("the filesystem on {device} is damaged and is not repaired automatically: {reason}");
+    call.error(Failure::FilesystemDamaged, message)
 }

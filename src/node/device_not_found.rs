@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use crate::linux::{Device, Entry, Host, Link};
+use crate::linux::{Device, Entry, Link};
 
 /// Maximum number of devices in the message; the others are counted.
 const MAX_LISTED: usize = 8;
@@ -11,25 +11,21 @@ const MAX_LISTED: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct ExistingDevices {
     pub(super) devices: Vec<Device>,
-    /// Whether the candidate devices have device nodes.
     pub(super) has_nodes: bool,
     pub(super) dangling: Vec<Link>,
 }
 
 impl ExistingDevices {
-    /// Lists the block devices at the end of the wait.
-    pub(super) async fn list(host: &dyn Host, call: CallContext<'_>) -> Result<Self> {
-        let devices = host.devices(quick()).await.map_err(call.failed())?;
-        let dangling = host.dangling_links(quick()).await;
+    pub(super) async fn list(call: CallContext<'_>) -> Result<Self> {
         let mut existing = Self {
-            devices,
+            devices: call.wrap(call.host.devices(quick())).await?,
             has_nodes: false,
-            dangling: dangling.map_err(call.failed())?,
+            dangling: call.wrap(call.host.dangling_links(quick())).await?,
         };
         let mut has_nodes = false;
         for device in existing.disks().into_iter().take(MAX_LISTED) {
-            let entry = host.entry(quick(), &device.path).await;
-            has_nodes |= entry.map_err(call.failed())? == Entry::BlockDevice(device.number);
+            let entry = call.wrap(call.host.entry(quick(), &device.path)).await?;
+            has_nodes |= entry == Entry::BlockDevice(device.number);
         }
         existing.has_nodes = has_nodes;
         Ok(existing)
@@ -46,7 +42,6 @@ impl ExistingDevices {
         disks
     }
 
-    /// Describes them, after the notes of the last scan.
     pub(super) fn describe(&self, notes: Vec<String>) -> String {
         let mut parts = notes;
         let disks = self.disks();
@@ -81,7 +76,6 @@ impl ExistingDevices {
     }
 }
 
-/// Whether the device is unidentified and unused.
 fn is_unidentified(device: &Device) -> bool {
     device.serial.is_none()
         && device.backing_file.is_none()

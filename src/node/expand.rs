@@ -1,30 +1,23 @@
 //! Expansion: grows the filesystem to the size of its device while it is mounted.
 
-use std::sync::Arc;
-
-use super::find_device::DeviceFinder;
+use super::format::Formatter;
 use super::grow_partition::check_grown;
 use super::io_watch::IoWatch;
 use super::observe::{CallContext, Observer, mounts_of, quick};
-use super::plan;
 use super::request::ExpandRequest;
-use super::run::StepRunner;
+use super::run::run_steps;
 use super::staged::StagedRecords;
-use super::volume_operations::VolumeOperations;
-use super::{Error, Result};
+use super::{Result, plan};
 use crate::base::Deadline;
-use crate::linux::{Device, Entry, Host};
-use crate::model::{Bytes, Filesystem};
+use crate::linux::{Device, Entry};
+use crate::model::{Bytes, Failure, Filesystem};
 
 const OPERATION: &str = "expanding";
 
 #[derive(Debug, Clone)]
 pub struct Expander {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
-    pub(super) finder: DeviceFinder,
-    pub(super) runner: StepRunner,
+    pub(super) formatter: Formatter,
     pub(super) io: IoWatch,
     pub(super) staged: StagedRecords,
 }
@@ -32,29 +25,23 @@ pub struct Expander {
 impl Expander {
     /// Grows a volume's filesystem and returns the size of its device. Idempotent; the deadline limits the wait for the
     /// new size of the device.
-    ///
-    /// # Errors
-    /// If the volume is not at the path, its device keeps its size, or growing fails.
     pub async fn expand(&self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
-        let volume = request.volume.clone();
+        let volume = request.volume.id.clone();
         let expanded = Box::pin(self.clone().expand_locked(request, deadline));
-        let call = CallContext::new(&volume, OPERATION);
-        self.operations.run(call, deadline, expanded).await
+        self.io.operations.run(&volume, OPERATION, deadline, expanded).await
     }
 
     async fn expand_locked(self, request: ExpandRequest, deadline: Deadline) -> Result<Bytes> {
-        let volume = self.staged.volume(&request.volume, OPERATION).await?;
-        let call = CallContext::new(&volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let volume = &self.staged.volume(call).await?;
+        let call = CallContext { volume, ..call };
         let device = self.wait_for_size(&request, call, deadline).await?;
-        if let Some(limit) = request.limit.filter(|limit| device.size > *limit) {
-            return Err(Error::TooLarge {
-                volume: volume.id,
-                device: device.to_string(),
-                size: device.size,
-                limit,
-            });
+        let size = device.size;
+        if let Some(limit) = request.limit.filter(|limit| size > *limit) {
+            let message = format!("{device} has {size}, at most {limit} are allowed, and disks are never shrunk");
+            return Err(call.error(Failure::OutOfRange, message));
         }
-        let mounts = mounts_of(&device, &self.observer.mounts(call).await?, &[]);
+        let mounts = mounts_of(&device, &call.mounts().await?, &[]);
         let Some(mount) = mounts.first() else {
             return Ok(device.size);
         };
@@ -63,12 +50,14 @@ impl Expander {
         }
         let mounted = mount.mounted_part(&device);
         let grow = async {
-            let size = call.wrap(self.host.mounted_size(quick(), &mounted, mount)).await?;
+            let size = call
+                .wrap(self.observer.host.mounted_size(quick(), &mounted, mount))
+                .await?;
             let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
             let steps = plan::expand(&mounted, &mounts, size, partition_grows);
             let steps = steps.map_err(call.refused())?;
-            self.runner.run(call, &mounted, &steps, None).await?;
-            check_grown(&*self.host, call, &mounted).await
+            run_steps(&self.formatter, call, &mounted, &steps, None).await?;
+            check_grown(call, &mounted).await
         };
         self.io.observe(call, &device, None, Box::pin(grow)).await?;
         Ok(device.size)
@@ -77,7 +66,7 @@ impl Expander {
     /// The volume's device, if the volume is mounted at the path.
     async fn device_at(&self, request: &ExpandRequest, call: CallContext<'_>) -> Result<Device> {
         let path = request.path.as_path();
-        let Some(device) = self.finder.lookup_device(call).await? else {
+        let Some(device) = self.observer.lookup_device(call).await? else {
             return Err(call.not_found(path, "no device of this node has its serial"));
         };
         self.observer.find_path(&request.path, call).await?;
@@ -104,13 +93,10 @@ impl Expander {
         let required = request.required.unwrap_or_default();
         let mut changes = None;
         while device.size < required {
-            if !self.finder.await_change(&mut changes, deadline).await {
-                return Err(Error::DeviceNotResized {
-                    volume: call.id().clone(),
-                    device: device.to_string(),
-                    size: device.size,
-                    required,
-                });
+            if !self.observer.await_change(call, &mut changes, deadline).await {
+                let size = device.size;
+                let message = format!("{device} still has {size} at the deadline, {required} are required");
+                return Err(call.error(Failure::DeviceNotResized, message));
             }
             device = self.device_at(request, call).await?;
         }

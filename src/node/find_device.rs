@@ -1,19 +1,15 @@
 //! Resolves a disk to its block device. A device is accepted by its serial, never by name or by a link alone.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Result;
 use super::device_not_found::ExistingDevices;
-use super::observe::{CallContext, quick};
-use super::request::Volume;
-use super::resolve_error::ResolveError;
-use super::{Error, Result};
+use super::observe::{CallContext, Observer, quick};
 use crate::base::Deadline;
-use crate::linux::{Candidates, Device, DeviceChanges, Host, Link};
-use crate::model::Serial;
+use crate::linux::{Candidates, Device, DeviceChanges, Link};
+use crate::model::{Failure, Serial};
 
 /// Waiting ends this long before the caller's deadline, so that the error still reaches the caller.
 const MARGIN: Duration = Duration::from_millis(50);
@@ -24,19 +20,16 @@ const LIST_TIME: Duration = Duration::from_millis(500);
 /// How long the kernel may take to add the partitions of a disk.
 const PARTITION_SCAN: Duration = Duration::from_secs(5);
 
-/// The result of a lookup.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
-    Found(Box<Device>),
-    /// The device does not exist yet; notes about links and devices that do not identify it.
-    NotFound(Vec<String>),
-}
+/// The device of a disk. Without one, notes about links and devices that do not identify it.
+type Lookup = std::result::Result<Device, Vec<String>>;
+
+/// A contradiction that waiting does not resolve: several devices have the serial, or a link points to another disk.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct Ambiguous(String);
 
 /// Determines the disk's device.
-///
-/// # Errors
-/// If more than one device has the serial, or a link points to another disk.
-pub fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::Result<Lookup, ResolveError> {
+fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::Result<Lookup, Ambiguous> {
     let linked = linked_device(serial, candidates)?;
     let is_match = |device: &&Device| {
         device.serial.as_ref() == Some(serial)
@@ -44,15 +37,20 @@ pub fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::
     };
     let matching: Vec<&Device> = candidates.devices.iter().filter(is_match).collect();
     match matching[..] {
-        [] => notes(candidates).map(Lookup::NotFound),
+        [] => notes(candidates).map(Err),
         [device] => Ok(match unready(device, candidates) {
-            Some(reason) => Lookup::NotFound(vec![reason]),
-            None => Lookup::Found(Box::new(device.clone())),
+            Some(reason) => Err(vec![reason]),
+            None => Ok(device.clone()),
         }),
-        _ => Err(ResolveError::DuplicateSerial {
-            serial: serial.clone(),
-            devices: list(&matching),
-        }),
+        _ => {
+            let described = matching
+                .iter()
+                .map(|device| format!("{device} with {}", device.identity()));
+            let devices = described.collect::<Vec<_>>().join(", ");
+            Err(Ambiguous(format!(
+                "more than one device has serial {serial}: {devices}"
+            )))
+        }
     }
 }
 
@@ -73,7 +71,7 @@ fn unready(device: &Device, candidates: &Candidates) -> Option<String> {
 fn linked_device<'a>(
     serial: &Serial,
     candidates: &'a Candidates,
-) -> std::result::Result<Option<&'a Device>, ResolveError> {
+) -> std::result::Result<Option<&'a Device>, Ambiguous> {
     let Some(link) = &candidates.device_dir_link else {
         return Ok(None);
     };
@@ -88,7 +86,7 @@ fn linked_device<'a>(
 
 /// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a
 /// dangling link can precede its device.
-fn notes(candidates: &Candidates) -> std::result::Result<Vec<String>, ResolveError> {
+fn notes(candidates: &Candidates) -> std::result::Result<Vec<String>, Ambiguous> {
     let mut notes = Vec::new();
     for link in candidates.by_id.iter().chain(&candidates.device_dir_link) {
         match target(link, &candidates.devices) {
@@ -109,38 +107,22 @@ fn notes(candidates: &Candidates) -> std::result::Result<Vec<String>, ResolveErr
     Ok(notes)
 }
 
-/// The device that a link points to.
 fn target<'a>(link: &Link, devices: &'a [Device]) -> Option<&'a Device> {
     let name = link.target_name()?;
     devices.iter().find(|device| device.name == name)
 }
 
-fn stale(link: &Link, device: &Device) -> ResolveError {
-    ResolveError::StaleLink {
-        link: link.path.clone(),
-        device: device.to_string(),
-        identity: device.identity(),
-    }
+fn stale(link: &Link, device: &Device) -> Ambiguous {
+    let (link, identity) = (link.path.display(), device.identity());
+    Ambiguous(format!(
+        "{link} points to {device}, which is another disk ({identity}): the link is stale"
+    ))
 }
 
-fn list(devices: &[&Device]) -> String {
-    let devices = devices.iter();
-    let described = devices.map(|device| format!("{device} with {}", device.identity()));
-    described.collect::<Vec<_>>().join(", ")
-}
-
-/// Finds the devices of volumes.
-#[derive(Debug, Clone)]
-pub(super) struct DeviceFinder {
-    pub(super) host: Arc<dyn Host>,
-    /// The device directory of the fake cloud.
-    pub(super) device_dir: Option<PathBuf>,
-}
-
-impl DeviceFinder {
-    /// Waits for the volume's device until the deadline.
-    pub(super) async fn wait_for_device(&self, volume: &Volume, deadline: Deadline) -> Result<Device> {
-        let call = CallContext::new(volume, "finding its device");
+impl Observer {
+    pub(super) async fn wait_for_device(&self, call: CallContext<'_>, deadline: Deadline) -> Result<Device> {
+        let operation = "finding its device";
+        let call = CallContext { operation, ..call };
         let start = Instant::now();
         // The error, with the devices that exist, must reach the caller in time.
         let time = deadline.remaining();
@@ -148,20 +130,18 @@ impl DeviceFinder {
         let mut changes = None;
         loop {
             let notes = match self.lookup(call).await? {
-                Lookup::Found(device) => {
+                Ok(device) => {
                     let waited_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    tracing::info!(disk.id = %volume.id, %device, waited_ms, "device found");
-                    return Ok(*device);
+                    tracing::info!(disk.id = %call.id(), %device, waited_ms, "device found");
+                    return Ok(device);
                 }
-                Lookup::NotFound(notes) => notes,
+                Err(notes) => notes,
             };
-            if !self.await_change(&mut changes, deadline).await {
-                let existing = ExistingDevices::list(&*self.host, call).await?;
-                return Err(Error::DeviceNotFound {
-                    volume: volume.id.clone(),
-                    serial: volume.serial.clone(),
-                    existing: existing.describe(notes),
-                });
+            if !self.await_change(call, &mut changes, deadline).await {
+                let existing = ExistingDevices::list(call).await?.describe(notes);
+                let serial = &call.volume.serial;
+                let message = format!("no device with serial {serial} appeared by the deadline: {existing}");
+                return Err(call.error(Failure::DeviceNotFound, message));
             }
         }
     }
@@ -169,14 +149,15 @@ impl DeviceFinder {
     /// Waits briefly for the partitions of a device. The kernel adds them after the disk, and a disk may have none.
     pub(super) async fn wait_for_partitions(
         &self,
-        volume: &Volume,
+        call: CallContext<'_>,
         mut device: Device,
         deadline: Deadline,
     ) -> Result<Device> {
-        let call = CallContext::new(volume, "finding its partition");
+        let operation = "finding its partition";
+        let call = CallContext { operation, ..call };
         let deadline = deadline.at_most(PARTITION_SCAN);
         let mut changes = None;
-        while device.partitions.is_empty() && self.await_change(&mut changes, deadline).await {
+        while device.partitions.is_empty() && self.await_change(call, &mut changes, deadline).await {
             if let Some(now) = self.lookup_device(call).await? {
                 device = now;
             }
@@ -186,9 +167,14 @@ impl DeviceFinder {
 
     /// Waits until the next lookup is due; false if the deadline leaves no time to wait. The first call subscribes to
     /// changes and returns immediately: only a lookup after that misses no change.
-    pub(super) async fn await_change(&self, changes: &mut Option<DeviceChanges>, deadline: Deadline) -> bool {
+    pub(super) async fn await_change(
+        &self,
+        call: CallContext<'_>,
+        changes: &mut Option<DeviceChanges>,
+        deadline: Deadline,
+    ) -> bool {
         let Some(changes) = changes else {
-            *changes = Some(self.host.changes(self.device_dir.is_some()));
+            *changes = Some(call.host.changes(self.device_dir.is_some()));
             return true;
         };
         let remaining = deadline.remaining().saturating_sub(MARGIN);
@@ -197,25 +183,20 @@ impl DeviceFinder {
 
     /// The volume's device, if it exists now.
     pub(super) async fn lookup_device(&self, call: CallContext<'_>) -> Result<Option<Device>> {
-        Ok(match self.lookup(call).await? {
-            Lookup::Found(device) => Some(*device),
-            Lookup::NotFound(_) => None,
-        })
+        Ok(self.lookup(call).await?.ok())
     }
 
     async fn lookup(&self, call: CallContext<'_>) -> Result<Lookup> {
         let candidates = self.search(call).await?;
-        let found = resolve_device(&call.volume.serial, &candidates);
-        found.map_err(|source| Error::DeviceAmbiguous {
-            volume: call.id().clone(),
-            source,
+        resolve_device(&call.volume.serial, &candidates).map_err(|source| {
+            let error = call.error(Failure::DeviceAmbiguous, "its device cannot be determined");
+            error.with_source(source)
         })
     }
 
-    /// The devices that may be the volume's.
     pub(super) async fn search(&self, call: CallContext<'_>) -> Result<Candidates> {
         let (serial, directory) = (&call.volume.serial, self.device_dir.as_deref());
-        call.wrap(self.host.search(quick(), serial, directory)).await
+        call.wrap(call.host.search(quick(), serial, directory)).await
     }
 }
 
@@ -256,7 +237,7 @@ mod tests {
         }
     }
 
-    fn resolve_bp1(candidates: &Candidates) -> std::result::Result<Lookup, ResolveError> {
+    fn resolve_bp1(candidates: &Candidates) -> std::result::Result<Lookup, Ambiguous> {
         resolve_device(&serial("bp1"), candidates)
     }
 
@@ -272,7 +253,7 @@ mod tests {
     fn a_device_is_found_by_its_serial() {
         let devices = [disk("vda", 0, "system"), disk("vdb", 16, "bp1")];
         let lookup = resolve_bp1(&candidates(&devices));
-        assert_eq!(lookup, Ok(Lookup::Found(Box::new(devices[1].clone()))));
+        assert_eq!(lookup, Ok(Ok(devices[1].clone())));
     }
 
     #[test]
@@ -306,7 +287,7 @@ mod tests {
             ),
         ] {
             let lookup = resolve_bp1(&candidates);
-            assert_eq!(lookup, Ok(Lookup::NotFound(vec![text.to_owned()])));
+            assert_eq!(lookup, Ok(Err(vec![text.to_owned()])));
         }
     }
 
@@ -327,28 +308,28 @@ mod tests {
             ..disk("vdb", 16, "x")
         };
         let lookup = resolve_bp1(&with_by_id_link(&[without_serial])).unwrap();
-        assert!(matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("not proven")));
+        assert!(matches!(lookup, Err(notes) if notes[0].contains("not proven")));
     }
 
     #[test]
     fn a_dangling_link_can_precede_its_device() {
         let lookup = resolve_bp1(&with_device_link(&[])).unwrap();
-        assert!(matches!(lookup, Lookup::NotFound(notes) if notes[0].contains("which does not exist")));
+        assert!(matches!(lookup, Err(notes) if notes[0].contains("which does not exist")));
     }
 
     #[test]
     fn a_loop_device_is_accepted_by_its_complete_file_name_only() {
         let find = |file| resolve_bp1(&with_device_link(&[loop_device("loop3", 3, file)]));
-        assert!(matches!(find("/images/bp1.img"), Ok(Lookup::Found(_))));
+        assert!(matches!(find("/images/bp1.img"), Ok(Ok(_))));
         for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
-            assert!(matches!(find(other), Err(ResolveError::StaleLink { .. })), "{other}");
+            assert!(find(other).unwrap_err().0.ends_with("the link is stale"), "{other}");
         }
     }
 
     #[test]
     fn a_backing_file_without_a_link_is_not_sufficient() {
         let lookup = resolve_bp1(&candidates(&[loop_device("loop3", 3, "/images/bp1.img")]));
-        assert_eq!(lookup, Ok(Lookup::NotFound(Vec::new())));
+        assert_eq!(lookup, Ok(Err(Vec::new())));
     }
 
     #[test]
@@ -357,7 +338,7 @@ mod tests {
             loop_device("loop3", 3, "/images/bp1.img"),
             loop_device("loop4", 4, "/images/bp1.img"),
         ]));
-        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
+        assert!(error.unwrap_err().0.starts_with("more than one device has serial bp1"));
     }
 
     #[test]
@@ -366,7 +347,7 @@ mod tests {
             disk("vdb", 16, "bp1"),
             loop_device("loop3", 3, "/images/bp1.img"),
         ]));
-        assert!(matches!(error, Err(ResolveError::DuplicateSerial { .. })));
+        assert!(error.unwrap_err().0.starts_with("more than one device has serial bp1"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
 use crate::linux::filesystem;
 use crate::linux::{Content, Device, DeviceLock, FlushOutcome};
-use crate::model::{Filesystem, Tuning};
+use crate::model::{Failure, Filesystem, Tuning};
 
 #[derive(Debug, Clone)]
 pub(super) struct Formatter {
@@ -29,32 +29,27 @@ impl Formatter {
     ) -> Result<()> {
         let supported = self.mkfs_features(call, filesystem).await?;
         let arguments = tuning.mkfs_arguments(filesystem, &supported);
-        let arguments = arguments.map_err(|source| Error::Tuning {
-            volume: call.id().clone(),
-            source,
-        })?;
+        let invalid = |source| call.error(Failure::BadRequest, "volume_context").with_source(source);
+        let arguments = arguments.map_err(invalid)?;
         let lock = match blank {
             Some(lock) => lock,
             None => {
-                let lock = call.wrap(self.tools.host.lock_device(quick(), device)).await?;
+                let lock = call.wrap(call.host.lock_device(quick(), device)).await?;
                 // The device may have changed during the wait.
-                device_check::verify(&*self.tools.host, call, device).await?;
-                self.verify_content(call, device, "blank", |content| *content == Content::Blank)
-                    .await?;
+                device_check::verify(call, device).await?;
+                verify_content(call, device, "blank", |content| *content == Content::Blank).await?;
                 lock
             }
         };
         self.records.put(device, filesystem, call).await?;
         let command = filesystem::mkfs(filesystem, &arguments, &device.path).with_lock(&lock);
         self.tools.run(call, "create the filesystem", &command).await?;
-        let flushed = self.tools.host.flush(Deadline::never(), device).await;
-        if flushed.map_err(call.failed())? == FlushOutcome::Removed {
+        if call.wrap(call.host.flush(Deadline::never(), device)).await? == FlushOutcome::Removed {
             return Err(call.device_changed(device, "it was removed while it was formatted"));
         }
         self.records.remove(call).await
     }
 
-    /// The features that the installed mkfs supports.
     async fn mkfs_features(&self, call: CallContext<'_>, filesystem: Filesystem) -> Result<String> {
         let Some(command) = filesystem::list_mkfs_features(filesystem) else {
             return Ok(String::new());
@@ -67,9 +62,8 @@ impl Formatter {
     /// Wipes a disk on which a mkfs of this driver was interrupted. The record remains, so that an
     /// interrupted wipe is repeated.
     pub(super) async fn wipe(&self, call: CallContext<'_>, device: &Device) -> Result<()> {
-        let device_lock = call.wrap(self.tools.host.lock_device(quick(), device)).await?;
-        self.verify_content(call, device, "incompletely formatted", is_incomplete)
-            .await?;
+        let device_lock = call.wrap(call.host.lock_device(quick(), device)).await?;
+        verify_content(call, device, "incompletely formatted", is_incomplete).await?;
         if self.records.get(device, call).await? != FormatRecord::Current {
             let reason = "the record of the interrupted mkfs no longer exists";
             return Err(call.device_changed(device, reason));
@@ -79,7 +73,7 @@ impl Formatter {
             device = %device,
             "mkfs was interrupted on this disk, which was blank before; wiping it",
         );
-        let wiped = self.tools.host.wipe(Deadline::never(), device).await;
+        let wiped = call.host.wipe(Deadline::never(), device).await;
         drop(device_lock);
         wiped.map_err(call.failed())
     }
@@ -98,8 +92,8 @@ impl Formatter {
         if self.records.get(device, call).await? != FormatRecord::Current {
             return Ok(());
         }
-        drop(call.wrap(self.tools.host.lock_device(deadline, device)).await?);
-        let wiped = match self.tools.host.content(quick(), device).await {
+        drop(call.wrap(call.host.lock_device(deadline, device)).await?);
+        let wiped = match call.host.content(quick(), device).await {
             Ok(content) if is_incomplete(&content) => self.wipe(call, device).await,
             Ok(_) => Ok(()),
             Err(error) => Err(call.failed()(error)),
@@ -116,22 +110,21 @@ impl Formatter {
             }
         }
     }
+}
 
-    /// Verifies the content immediately before it is overwritten: the plan's observation may be old.
-    async fn verify_content(
-        &self,
-        call: CallContext<'_>,
-        device: &Device,
-        was: &str,
-        is: impl Fn(&Content) -> bool + Send,
-    ) -> Result<()> {
-        let content = call.wrap(self.tools.host.content(quick(), device)).await?;
-        if is(&content) {
-            return Ok(());
-        }
-        let reason = format!("it was {was} and now holds {content}");
-        Err(call.device_changed(device, reason))
+/// Verifies the content immediately before it is overwritten: the plan's observation may be old.
+async fn verify_content(
+    call: CallContext<'_>,
+    device: &Device,
+    was: &str,
+    is: impl Fn(&Content) -> bool + Send,
+) -> Result<()> {
+    let content = call.wrap(call.host.content(quick(), device)).await?;
+    if is(&content) {
+        return Ok(());
     }
+    let reason = format!("it was {was} and now holds {content}");
+    Err(call.device_changed(device, reason))
 }
 
 /// Whether an interrupted mkfs can have left this content.

@@ -5,19 +5,16 @@
 //! that a killed mkfs wrote can be read back, including data in the page cache. After a reboot or a detach it proves
 //! nothing. It is removed before the filesystem is mounted, so that no disk in use has a record.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::Result;
 use super::device_check::incarnation;
-use super::observe::{CallContext, quick};
-use crate::linux::{Device, DeviceIncarnation, Host, HostError, Records};
+use super::observe::CallContext;
+use crate::linux::{Device, DeviceIncarnation, HostError, Records};
 use crate::model::Filesystem;
 
 const KIND: &str = "format";
 
-/// The record written before mkfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct MkfsRecord {
     incarnation: DeviceIncarnation,
@@ -26,7 +23,6 @@ struct MkfsRecord {
     filesystem: String,
 }
 
-/// The format record of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatRecord {
     /// No mkfs was started.
@@ -34,24 +30,15 @@ pub(super) enum FormatRecord {
     /// A mkfs of this incarnation of the device, which was blank before, did not complete.
     Current,
     /// A mkfs was started, but others may have written to the disk since.
-    Stale {
-        filesystem: String,
-        /// The reason why it proves nothing.
-        reason: &'static str,
-    },
+    Stale { filesystem: String, reason: &'static str },
 }
 
-/// The format records of this node.
 #[derive(Debug, Clone)]
-pub(super) struct FormatRecords {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) records: Records,
-}
+pub(super) struct FormatRecords(pub(super) Records);
 
 impl FormatRecords {
-    /// Reads the format record of the volume's device.
     pub(super) async fn get(&self, device: &Device, call: CallContext<'_>) -> Result<FormatRecord> {
-        let record = self.records.get(quick(), KIND, call.id().as_str()).await;
+        let record = self.0.get(KIND, call.id().as_str()).await;
         let record: MkfsRecord = match record {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(FormatRecord::None),
@@ -64,7 +51,7 @@ impl FormatRecords {
             }
             Err(error) => return Err(call.failed()(error)),
         };
-        let now = incarnation(&*self.host, call, device).await?;
+        let now = incarnation(call, device).await?;
         let reason = if now.as_ref() != Some(&record.incarnation) {
             "the machine was rebooted or the disk was detached since"
         } else if record.serial != call.volume.serial.as_str() {
@@ -83,7 +70,7 @@ impl FormatRecords {
     /// Writes the record before mkfs starts on a blank device. A loop device on a kernel
     /// before 5.15 has no incarnation, so a record would prove nothing, and none is written.
     pub(super) async fn put(&self, device: &Device, filesystem: Filesystem, call: CallContext<'_>) -> Result<()> {
-        let Some(incarnation) = incarnation(&*self.host, call, device).await? else {
+        let Some(incarnation) = incarnation(call, device).await? else {
             return Ok(());
         };
         let record = MkfsRecord {
@@ -93,11 +80,11 @@ impl FormatRecords {
             filesystem: filesystem.to_string(),
         };
         let key = call.id().as_str();
-        call.wrap(self.records.put(quick(), KIND, key, &record)).await
+        call.wrap(self.0.put(KIND, key, &record)).await
     }
 
     /// Removes the record: the filesystem is complete, or the disk is about to be used in another way.
     pub(super) async fn remove(&self, call: CallContext<'_>) -> Result<()> {
-        call.wrap(self.records.remove(quick(), KIND, call.id().as_str())).await
+        call.wrap(self.0.remove(KIND, call.id().as_str())).await
     }
 }

@@ -4,40 +4,33 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::find_device::DeviceFinder;
-use super::health_issue::{HealthIssue, Recovery};
+use super::health_issue::{HealthIssue, Recovery, VolumeStats, VolumeUsage};
 use super::health_log::HealthLog;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
-use super::request::{HealthRequest, Volume};
+use super::request::{HealthRequest, StatsRequest};
 use super::staged::StagedRecords;
-use super::volume_stats::{VolumeStats, VolumeUsage};
 use super::{Result, VolumePath};
 use crate::base::Deadline;
-use crate::linux::{Device, Entry, Host, HostError, Mount, filesystem};
+use crate::linux::{Device, Entry, HostError, Mount, filesystem};
 use crate::model::{DiskId, Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
 
-/// Reports usage and health of volumes on this node.
 #[derive(Debug, Clone)]
 pub struct HealthReporter {
-    pub(super) host: Arc<dyn Host>,
     pub(super) observer: Observer,
-    pub(super) finder: DeviceFinder,
     pub(super) staged: StagedRecords,
     pub(super) log: Arc<HealthLog>,
 }
 
 impl HealthReporter {
     /// Health issues of the volume on this node, if any. Returns within seconds, even if the device does not respond.
-    ///
-    /// # Errors
-    /// If the volume is not on this node.
     pub async fn health(&self, request: &HealthRequest, deadline: Deadline) -> Result<Vec<HealthIssue>> {
-        let volume = &self.staged.volume(&request.volume, OPERATION).await?;
-        let call = CallContext::new(volume, OPERATION);
-        let device = self.finder.lookup_device(call).await?;
-        let mounts = self.observer.mounts(call).await?;
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let volume = &self.staged.volume(call).await?;
+        let call = CallContext { volume, ..call };
+        let device = self.observer.lookup_device(call).await?;
+        let mounts = call.mounts().await?;
         let mut candidates = Vec::new();
         for path in &request.paths {
             let path = self.observer.find_path(path, call).await?;
@@ -48,8 +41,7 @@ impl HealthReporter {
             candidates.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
         }
         for mount in candidates {
-            let report = self.check_health(volume, device.as_ref(), mount, deadline);
-            if let Some(report) = report.await? {
+            if let Some(report) = self.check_health(call, device.as_ref(), mount, deadline).await? {
                 return Ok(report.health_issues);
             }
         }
@@ -61,20 +53,42 @@ impl HealthReporter {
         Err(call.not_found(path, "no device of this node has its serial"))
     }
 
+    /// The usage and the health issues of the volume at a path. Returns within seconds, even if the device no longer
+    /// responds.
+    pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
+        let call = CallContext::new(&*self.observer.host, &request.volume, "taking statistics");
+        let volume = &self.staged.volume(call).await?;
+        let call = CallContext { volume, ..call };
+        let device = self.observer.lookup_device(call).await?;
+        let mounts = call.mounts().await?;
+        let path = self.observer.find_path(&request.path, call).await?;
+        let Some(mount) = mounts.iter().rfind(|mount| mount.point == path) else {
+            let reason = match device {
+                Some(_) => "nothing is mounted there",
+                None => "no device of this node has its serial",
+            };
+            return Err(call.not_found(request.path.as_path(), reason));
+        };
+        let report = self.check_health(call, device.as_ref(), mount, deadline).await?;
+        report.ok_or_else(|| {
+            let reason = format!("{} is mounted there", mount.source.display());
+            call.not_found(request.path.as_path(), reason)
+        })
+    }
+
     /// Checks the health of the volume at this mount and logs changes; `None` if the mount is not of the volume.
     pub(super) async fn check_health(
         &self,
-        volume: &Volume,
+        call: CallContext<'_>,
         device: Option<&Device>,
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let call = CallContext::new(volume, OPERATION);
-        let report = self.check_mount_health(call, device, mount, deadline);
-        let report = report.await?;
+        let operation = OPERATION;
+        let call = CallContext { operation, ..call };
+        let report = self.check_mount_health(call, device, mount, deadline).await?;
         if let Some(report) = &report {
-            let issues = &report.health_issues;
-            self.log.log_change(&volume.id, &mount.point, issues);
+            self.log.log_change(call.id(), &mount.point, &report.health_issues);
         }
         Ok(report)
     }
@@ -101,7 +115,7 @@ impl HealthReporter {
         }
         if !mount.is_of(device) {
             // A bind mount of the device node: no filesystem call that could hang.
-            let same = call.wrap(self.host.entry(quick(), &mount.point)).await? == Entry::BlockDevice(device.number);
+            let same = call.wrap(call.host.entry(quick(), &mount.point)).await? == Entry::BlockDevice(device.number);
             let report = VolumeStats {
                 usage: Some(VolumeUsage::Device(device.size)),
                 health_issues: Vec::new(),
@@ -109,8 +123,7 @@ impl HealthReporter {
             return Ok(Some(if same { report } else { gone() }));
         }
         let device = mount.mounted_part(device);
-        let report = self.query_filesystem(call, &device, mount, deadline);
-        report.await.map(Some)
+        self.query_filesystem(call, &device, mount, deadline).await.map(Some)
     }
 
     async fn query_filesystem(
@@ -120,7 +133,7 @@ impl HealthReporter {
         mount: &Mount,
         deadline: Deadline,
     ) -> Result<VolumeStats> {
-        let mounts = self.observer.mounts(call).await?;
+        let mounts = call.mounts().await?;
         let recovery = self.recovery(call.id(), device, mount).await;
         let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts, &recovery).into_iter().collect();
         let shut_down = || HealthIssue::FilesystemShutDown {
@@ -128,7 +141,7 @@ impl HealthReporter {
             recovery: recovery.clone(),
         };
         let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
-        let vitals = self.host.vitals(timeout, device, mount).await;
+        let vitals = call.host.vitals(timeout, device, mount).await;
         let hangs_since = match &vitals {
             Err(HostError::TimedOut { .. }) => Some(FILESYSTEM_TIMEOUT),
             Err(HostError::StillRunning { since, .. }) => Some(*since),
@@ -202,7 +215,7 @@ impl HealthReporter {
     /// Whether a mount is of a removed disk: no device has its number, or the device with the
     /// number is not the staged one.
     async fn is_orphan(&self, mount: &Mount, call: CallContext<'_>) -> Result<bool> {
-        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
+        let devices = call.wrap(call.host.devices(quick())).await?;
         let successor = if let Some(name) = mount.node_name() {
             devices.iter().find(|device| device.name == name)
         } else if mount.kind.parse::<Filesystem>().is_ok() {
@@ -225,7 +238,7 @@ impl HealthReporter {
 
     /// The reason why no volume of this node is usable, if any.
     pub async fn storage_health(&self) -> Option<String> {
-        let devices = self.host.devices(quick()).await;
+        let devices = self.observer.host.devices(quick()).await;
         let error = devices.err()?;
         Some(format!(
             "cannot list the block devices of this node: {}",

@@ -1,27 +1,40 @@
-//! Health issues of volumes, with advice.
+//! Usage and health issues of volumes, with advice.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::linux::Usage;
 use crate::model::Bytes;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeStats {
+    /// `None` if the device was removed.
+    pub usage: Option<VolumeUsage>,
+    /// Empty if no issue is detected.
+    pub health_issues: Vec<HealthIssue>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeUsage {
+    Filesystem(Usage),
+    /// Only the capacity is known: a block volume, or a filesystem that does not respond.
+    Device(Bytes),
+}
 
 /// A health issue of a volume on this node, with advice. A pod that is only deleted may start again on the same mount,
 /// so pods must be stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthIssue {
-    /// The volume is mounted, but its device was removed: all I/O fails.
     #[error(
         "the device of the volume mounted at {} was removed: stop all pods that use the volume, and start them again, so \
          that the volume is attached again", path.display()
     )]
     DeviceGone { path: PathBuf },
-    /// The filesystem does not respond, because its device does not.
     #[error(
         "the filesystem at {} has not responded for {} s: check the disk in the console and the kernel log; if it \
          persists, stop the instance, because the volume can only be released then", path.display(), since.as_secs()
     )]
     FilesystemHangs { path: PathBuf, since: Duration },
-    /// The filesystem has shut down, or all I/O of its device fails.
     #[error(
         "the filesystem on {device} has shut down after an error, and all I/O fails: check the kernel log, and stop \
          all pods that use the volume; {recovery}"
@@ -46,7 +59,6 @@ pub enum HealthIssue {
         size: Bytes,
         filesystem: Bytes,
     },
-    /// The kernel has recorded errors, and the filesystem remains in use.
     #[error(
         "the filesystem on {device} has recorded errors ({errors}): check the kernel log, create a snapshot, and stop \
          all pods that use the volume; {recovery}"
@@ -75,7 +87,6 @@ pub enum Recovery {
 
 impl HealthIssue {
     /// The machine-readable reason in CamelCase.
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::DeviceGone { .. } => "DeviceGone",
@@ -88,8 +99,6 @@ impl HealthIssue {
         }
     }
 
-    /// Whether the volume is unusable.
-    #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {
             Self::DeviceGone { .. } | Self::FilesystemHangs { .. } | Self::FilesystemShutDown { .. } => true,

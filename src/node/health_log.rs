@@ -12,25 +12,12 @@ use crate::model::health::{HEALTHY_AGAIN, UNHEALTHY};
 #[derive(Debug, Default)]
 pub(super) struct HealthLog(LogOnce<(DiskId, PathBuf)>);
 
-#[derive(Debug, PartialEq, Eq)]
-enum Change {
-    /// The issues, with advice.
-    Unhealthy(String),
-    Healthy,
-}
-
 impl HealthLog {
     /// Logs the change since the last call, if any.
     pub(super) fn log_change(&self, volume: &DiskId, path: &Path, issues: &[HealthIssue]) {
-        match self.change(volume, path, issues) {
-            Some(Change::Unhealthy(message)) => {
-                tracing::warn!(disk.id = %volume, "{UNHEALTHY}: {message}");
-            }
-            Some(Change::Healthy) => {
-                // A warning too, so that the history of the volume has both.
-                tracing::warn!(disk.id = %volume, "{HEALTHY_AGAIN}");
-            }
-            None => {}
+        if let Some(message) = self.change(volume, path, issues) {
+            // A warning also if it is healthy again, so that the history of the volume has both.
+            tracing::warn!(disk.id = %volume, "{message}");
         }
     }
 
@@ -46,17 +33,17 @@ impl HealthLog {
     }
 
     /// The same issues are not a change, even if their messages contain different durations.
-    fn change(&self, volume: &DiskId, path: &Path, issues: &[HealthIssue]) -> Option<Change> {
+    fn change(&self, volume: &DiskId, path: &Path, issues: &[HealthIssue]) -> Option<String> {
         let key = (volume.clone(), path.to_owned());
         if issues.is_empty() {
-            return self.0.clear(&key).then_some(Change::Healthy);
+            return self.0.clear(&key).then(|| HEALTHY_AGAIN.to_owned());
         }
         let reasons: Vec<_> = issues.iter().map(HealthIssue::reason).collect();
         if !self.0.should_log(key, &reasons.join(" ")) {
             return None;
         }
         let messages: Vec<_> = issues.iter().map(ToString::to_string).collect();
-        Some(Change::Unhealthy(messages.join("; ")))
+        Some(format!("{UNHEALTHY}: {}", messages.join("; ")))
     }
 }
 
@@ -80,12 +67,13 @@ mod tests {
         let path = Path::new("/staging");
         let change = |issues: &[HealthIssue]| health_log.change(&volume, path, issues);
         assert_eq!(change(&[]), None);
-        assert!(matches!(change(&[hangs(5)]), Some(Change::Unhealthy(message)) if message.contains("5 s")));
+        let message = change(&[hangs(5)]).unwrap();
+        assert!(message.starts_with(UNHEALTHY) && message.contains("5 s"), "{message}");
         assert_eq!(change(&[hangs(65)]), None);
         assert!(health_log.change(&other, path, &[hangs(65)]).is_some());
         let gone = HealthIssue::DeviceGone { path: path.into() };
         assert!(change(&[gone]).is_some());
-        assert_eq!(change(&[]), Some(Change::Healthy));
+        assert_eq!(change(&[]).as_deref(), Some(HEALTHY_AGAIN));
         assert_eq!(change(&[]), None);
     }
 

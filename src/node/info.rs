@@ -1,7 +1,7 @@
 //! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other
 //! attached disks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::attach_limits::InstanceTypeLimits;
@@ -9,13 +9,12 @@ use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
 use super::{NodeSettings, Result};
 use crate::base::{LogOnce, error_chain};
-use crate::linux::{Device, Host, HostError, Mount};
+use crate::linux::{Device, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
 
 /// How long an unused disk counts as a volume that is not staged yet. After that it counts as a foreign disk.
 const STAGING_GRACE_PERIOD: Duration = Duration::from_secs(600);
 
-/// The properties that a node reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeInfo {
     pub id: InstanceId,
@@ -27,10 +26,8 @@ pub struct NodeInfo {
     pub categories: Vec<Category>,
 }
 
-/// Reports the node's properties.
 #[derive(Debug)]
 pub struct NodeInfoReporter {
-    pub(super) host: Arc<dyn Host>,
     pub(super) settings: NodeSettings,
     pub(super) limits: InstanceTypeLimits,
     pub(super) staged: StagedRecords,
@@ -69,13 +66,10 @@ impl NodeInfoReporter {
     }
 
     /// Whether the volume limit is a setting, and not that of the instance type.
-    #[must_use]
     pub fn is_limit_configured(&self) -> bool {
         self.settings.max_volumes.is_some()
     }
 
-    /// The categories in the last NodeGetInfo response.
-    #[must_use]
     pub fn reported_categories(&self) -> Vec<Category> {
         let reported = self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner);
         reported.clone()
@@ -89,7 +83,6 @@ impl NodeInfoReporter {
         }
     }
 
-    /// The volume limit of a node with this attach limit.
     async fn volume_limit(&self, quantity: u32) -> u32 {
         let others = match self.foreign_disks().await {
             Ok(others) => {
@@ -128,20 +121,19 @@ impl NodeInfoReporter {
 
     /// Cloud disks of this node that are not volumes of this driver, including the system disk.
     async fn foreign_disks(&self) -> std::result::Result<Vec<String>, HostError> {
-        let mut devices = self.host.devices(quick()).await?;
+        let mut devices = self.limits.host.devices(quick()).await?;
         devices.retain(is_cloud_disk);
-        let mounts = self.host.mounts(quick()).await?;
+        let mounts = self.limits.host.mounts(quick()).await?;
         let staged = self.staged.all().await;
         // kubelet stages below `plugins/kubernetes.io/csi/DRIVER/HASH/globalmount`.
         let staged_at = format!("/{}/", self.driver);
         let mut others = Vec::new();
         for device in devices {
-            let is_volume = match disk_user(&device, &mounts, &staged, &staged_at) {
-                DiskUser::Driver => true,
-                DiskUser::Foreign => false,
+            let is_volume = match is_used_by_driver(&device, &mounts, &staged, &staged_at) {
+                Some(is_volume) => is_volume,
                 // Possibly attached to be staged.
-                DiskUser::Unused => {
-                    let age = self.host.age(quick(), &device).await;
+                None => {
+                    let age = self.limits.host.age(quick(), &device).await;
                     age.is_ok_and(|age| age < STAGING_GRACE_PERIOD)
                 }
             };
@@ -153,14 +145,9 @@ impl NodeInfoReporter {
     }
 }
 
-enum DiskUser {
-    Driver,
-    Foreign,
-    Unused,
-}
-
-/// The user of a disk: this driver, if it is recorded as staged or mounted in the driver's staging directory.
-fn disk_user(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_at: &str) -> DiskUser {
+/// Whether the user of a disk is this driver: it is recorded as staged or mounted in the driver's staging directory.
+/// `None` if it is unused.
+fn is_used_by_driver(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_at: &str) -> Option<bool> {
     let is_recorded = |record: &StagedRecord| {
         let serial = device.serial.as_ref();
         serial.is_some_and(|serial| serial.as_str() == record.serial)
@@ -169,13 +156,8 @@ fn disk_user(device: &Device, mounts: &[Mount], staged: &[StagedRecord], staged_
     let is_staged = |mount: &Mount| mount.point.to_string_lossy().contains(staged_at);
     let is_used =
         mounts.iter().any(|mount| is_of_device(&mount)) || !device.partitions.is_empty() || !device.holders.is_empty();
-    if staged.iter().any(is_recorded) || mounts.iter().filter(is_of_device).any(is_staged) {
-        DiskUser::Driver
-    } else if is_used {
-        DiskUser::Foreign
-    } else {
-        DiskUser::Unused
-    }
+    let is_volume = staged.iter().any(is_recorded) || mounts.iter().filter(is_of_device).any(is_staged);
+    (is_volume || is_used).then_some(is_volume)
 }
 
 /// The model of the cloud's NVMe disks. Local NVMe disks report the model of their manufacturer.
@@ -217,13 +199,18 @@ mod tests {
             state_dir: dir.path().to_owned(),
         };
         let fake = Arc::new(FakeHost::new(state));
-        let node = NodeServices::new(Arc::clone(&fake) as _, fake, settings, DriverName::default(), None);
+        let node = NodeServices::new(
+            Arc::clone(&fake) as _,
+            Arc::clone(&fake) as _,
+            settings,
+            DriverName::default(),
+            None,
+        );
         // A volume whose pod is restarting.
         let volume = super::super::Volume::new("d-recorded".parse().unwrap(), None);
-        let call = CallContext::new(&volume, "staging");
+        let call = CallContext::new(&*fake, &volume, "staging");
         let device = disk("vdz", 400, "recorded");
-        let put = node.info.staged.put(call, &device, None);
-        put.await.unwrap();
+        node.info.staged.put(call, &device, None).await.unwrap();
         node.info.info().await
     }
 

@@ -10,10 +10,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 
 use super::observe::{CallContext, quick};
-use super::volume_operations::VolumeOperations;
+use super::volume_operations::{VolumeOperations, hung};
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::linux::{Device, Host, HostError, IoStatistics};
+use crate::linux::{Device, HostError, IoStatistics};
 use crate::model::DiskId;
 
 /// A device that has had I/O in flight for this long and completed none does not respond. Shorter pauses are normal for
@@ -33,15 +33,13 @@ const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 /// A check ends this long before the deadline, so that its error reaches the caller.
 const MARGIN: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct IoWatch {
-    host: Arc<dyn Host>,
     pub(super) operations: VolumeOperations,
     /// Devices that did not respond to the last check: the number of completed I/O, and since when it is the same.
     unresponsive: Arc<Mutex<HashMap<DiskId, (u64, Instant)>>>,
 }
 
-/// What the observations of a device have shown.
 #[derive(Debug)]
 struct Observed {
     completed: u64,
@@ -59,19 +57,11 @@ impl Observed {
 }
 
 impl IoWatch {
-    pub(super) fn new(host: Arc<dyn Host>, operations: VolumeOperations) -> Self {
-        Self {
-            host,
-            operations,
-            unresponsive: Arc::default(),
-        }
-    }
-
     /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for
     /// it.
     ///
     /// # Errors
-    /// [`Error::DiskHung`] shortly before the deadline.
+    /// `DISK_HUNG` shortly before the deadline.
     pub(super) async fn check_responds(
         &self,
         call: CallContext<'_>,
@@ -85,7 +75,7 @@ impl IoWatch {
         let mut first = None;
         loop {
             ticks.tick().await;
-            let now = match self.host.io_statistics(quick(), device).await {
+            let now = match call.host.io_statistics(quick(), device).await {
                 Ok(Some(now)) if now.in_flight > 0 => now,
                 Ok(_) => break,
                 Err(error) if deadline.remaining() <= MARGIN => return Err(call.failed()(error)),
@@ -109,7 +99,7 @@ impl IoWatch {
                 let mut unresponsive = self.unresponsive();
                 unresponsive.insert(call.id().clone(), (completed, since));
                 let progress = format!("{} waits for it", call.operation);
-                return Err(hung(call, device, since.elapsed(), progress));
+                return Err(hung(call.id(), device, since.elapsed(), &progress));
             }
         }
         self.unresponsive().remove(call.id());
@@ -117,11 +107,11 @@ impl IoWatch {
         Ok(())
     }
 
-    /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with [`Error::DiskHung`] while
+    /// Runs steps that wait for the device. Meanwhile, other calls of the volume fail with `DISK_HUNG` while
     /// the device does not respond. `slot` is released early if that lasts.
     ///
     /// # Errors
-    /// Those of the steps; [`Error::DiskHung`] if a call timed out because the device does not respond.
+    /// Those of the steps; `DISK_HUNG` if a call timed out because the device does not respond.
     pub(super) async fn observe<T>(
         &self,
         call: CallContext<'_>,
@@ -134,7 +124,7 @@ impl IoWatch {
             let mut ticks = interval_at(Instant::now() + OBSERVE_INTERVAL, OBSERVE_INTERVAL);
             loop {
                 ticks.tick().await;
-                let Ok(now) = self.host.io_statistics(quick(), device).await else {
+                let Ok(now) = call.host.io_statistics(quick(), device).await else {
                     continue;
                 };
                 let now = now.unwrap_or_default();
@@ -145,9 +135,8 @@ impl IoWatch {
                 seen.update(now);
                 let lasts = |limit| seen.in_flight.filter(|since| since.elapsed() >= limit);
                 slot.take_if(|_| lasts(SLOT_TIMEOUT).is_some());
-                let hung = lasts(HUNG);
-                let hung = hung.map(|since| (device.to_string(), since));
-                self.operations.set_hung(call.id(), hung);
+                let hung_device = lasts(HUNG).map(|since| (device.to_string(), since));
+                self.operations.set_hung(call.id(), hung_device);
             }
         };
         let result = tokio::select! {
@@ -166,18 +155,15 @@ impl IoWatch {
             _ => None,
         };
         if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)
-            && self.completes_none(device).await
+            && completes_none(call, device).await
         {
             let progress = crate::base::error_chain(&error);
-            return Err(hung(call, device, blocked, progress));
+            return Err(hung(call.id(), device, blocked, &progress));
         }
         Err(call.failed()(error))
     }
 
     /// Runs a named step of the host, as [`Self::observe`].
-    ///
-    /// # Errors
-    /// Its error, and those of [`Self::observe`].
     pub(super) async fn observe_host<T>(
         &self,
         call: CallContext<'_>,
@@ -190,15 +176,6 @@ impl IoWatch {
         self.observe(call, device, None, run).await
     }
 
-    /// Whether the device has I/O in flight and completes none for a moment.
-    async fn completes_none(&self, device: &Device) -> bool {
-        let first = self.host.io_statistics(quick(), device).await;
-        sleep(CHECK_INTERVAL).await;
-        let now = self.host.io_statistics(quick(), device).await;
-        matches!((first, now), (Ok(Some(first)), Ok(Some(now)))
-            if now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed)
-    }
-
     /// Removes what was observed of a volume that is no longer on this node.
     pub(super) fn forget(&self, volume: &DiskId) {
         self.unresponsive().remove(volume);
@@ -209,11 +186,11 @@ impl IoWatch {
     }
 }
 
-fn hung(call: CallContext<'_>, device: &Device, lasts: Duration, progress: String) -> Error {
-    Error::DiskHung {
-        volume: call.id().clone(),
-        device: device.to_string(),
-        seconds: lasts.as_secs(),
-        progress,
-    }
+/// Whether the device has I/O in flight and completes none for a moment.
+async fn completes_none(call: CallContext<'_>, device: &Device) -> bool {
+    let first = call.host.io_statistics(quick(), device).await;
+    sleep(CHECK_INTERVAL).await;
+    let now = call.host.io_statistics(quick(), device).await;
+    matches!((first, now), (Ok(Some(first)), Ok(Some(now)))
+        if now.in_flight > 0 && first.in_flight > 0 && now.completed == first.completed)
 }

@@ -15,7 +15,6 @@ mod device_check;
 mod device_not_found;
 pub mod error;
 pub mod expand;
-mod failure;
 pub mod find_device;
 mod format;
 mod format_record;
@@ -23,7 +22,6 @@ mod grow_partition;
 pub mod health;
 mod health_issue;
 mod health_log;
-mod in_use;
 pub mod info;
 mod io_watch;
 mod mounted;
@@ -37,12 +35,10 @@ pub mod publish;
 mod release;
 mod release_candidates;
 pub mod request;
-mod resolve_error;
 mod run;
 mod services;
 pub mod stage;
 mod staged;
-pub mod stats;
 mod tool_slots;
 mod tool_versions;
 mod tools;
@@ -50,14 +46,13 @@ pub mod unpublish;
 pub mod unstage;
 mod volume_inventory;
 mod volume_operations;
-mod volume_stats;
 
 #[cfg(test)]
 mod tests;
 
 pub use attach_limits::InstanceTypeSource;
 pub use error::{Error, Result};
-pub use health_issue::{HealthIssue, Recovery};
+pub use health_issue::{HealthIssue, Recovery, VolumeStats, VolumeUsage};
 pub use info::NodeInfo;
 pub use path::{InvalidPath, VolumePath};
 pub use plan::PlanError;
@@ -66,11 +61,9 @@ pub use request::{
     Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest, UnpublishRequest, UnstageRequest,
     Volume,
 };
-pub use resolve_error::ResolveError;
 pub use services::NodeServices;
 pub use tool_versions::tool_versions;
 pub use volume_inventory::StagedVolume;
-pub use volume_stats::{VolumeStats, VolumeUsage};
 
 // Part of errors and results.
 pub use crate::linux::{Amount, HostError, Usage};

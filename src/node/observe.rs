@@ -1,6 +1,7 @@
 //! Observations of the host, with shared errors and timeouts. Paths are restricted to kubelet's directory: its own path
 //! may contain symlinks; below it none are followed.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::linux::{Device, Entry, Host, HostError, Mount};
-use crate::model::DiskId;
+use crate::model::{DiskId, Failure};
 
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
@@ -27,27 +28,37 @@ pub(super) fn quick() -> Deadline {
     Deadline::after(QUICK)
 }
 
-/// The volume and operation, for error messages.
+/// The host, and the volume and operation for error messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallContext<'a> {
+    pub(super) host: &'a dyn Host,
     pub(super) volume: &'a Volume,
     pub(super) operation: &'static str,
 }
 
 impl<'a> CallContext<'a> {
-    pub(super) fn new(volume: &'a Volume, operation: &'static str) -> Self {
-        Self { volume, operation }
+    pub(super) fn new(host: &'a dyn Host, volume: &'a Volume, operation: &'static str) -> Self {
+        Self {
+            host,
+            volume,
+            operation,
+        }
     }
 
     pub(super) fn id(self) -> &'a DiskId {
         &self.volume.id
     }
 
+    /// An error of the volume; the message begins with its ID.
+    pub(super) fn error(self, failure: Failure, message: impl Display) -> Error {
+        Error::new(failure, format!("volume {}: {message}", self.id()))
+    }
+
+    /// The state of the node forbids the operation.
     pub(super) fn refused(self) -> impl FnOnce(PlanError) -> Error {
-        move |source| Error::Plan {
-            volume: self.id().clone(),
-            operation: self.operation,
-            source,
+        move |source| {
+            let message = format!("{} is refused", self.operation);
+            self.error(source.failure, message).with_source(source)
         }
     }
 
@@ -65,20 +76,18 @@ impl<'a> CallContext<'a> {
     }
 
     /// Devices that may be the volume's have not reported their serials.
-    pub(super) fn unidentified(self, devices: String) -> Error {
-        Error::DeviceUnidentified {
-            volume: self.id().clone(),
-            operation: self.operation,
-            devices,
-        }
+    pub(super) fn unidentified(self, devices: impl Display) -> Error {
+        let message = format!(
+            "{} is refused: {devices} may be this disk, but cannot be identified: the device has not reported its \
+             complete serial",
+            self.operation
+        );
+        self.error(Failure::DeviceUnidentified, message)
     }
 
-    pub(super) fn not_found(self, path: &Path, reason: impl Into<String>) -> Error {
-        Error::VolumeNotFound {
-            volume: self.id().clone(),
-            path: path.to_owned(),
-            reason: reason.into(),
-        }
+    pub(super) fn not_found(self, path: &Path, reason: impl Display) -> Error {
+        let message = format!("volume {} is not at {}: {reason}", self.id(), path.display());
+        Error::new(Failure::NoSuchResource, message)
     }
 
     /// The device is not the one that was chosen, or has other content.
@@ -86,25 +95,40 @@ impl<'a> CallContext<'a> {
         let (device, reason) = (device.path.clone(), reason.into());
         self.failed()(HostError::DeviceChanged { device, reason })
     }
+
+    pub(super) async fn mounts(self) -> Result<Vec<Mount>> {
+        self.wrap(self.host.mounts(quick())).await
+    }
+
+    /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond
+    /// is not checked.
+    pub(super) async fn rejects_writes(self, device: &Device, path_state: &PathState) -> bool {
+        let mount = path_state.mount.as_ref();
+        let Some(mount) = mount.filter(|mount| mount.is_of(device) && mount.kind.starts_with("ext")) else {
+            return false;
+        };
+        let (deadline, part) = (Deadline::after(FILESYSTEM_TIMEOUT), mount.mounted_part(device));
+        let vitals = self.host.vitals(deadline, &part, mount).await;
+        vitals.is_ok_and(|vitals| vitals.rejects_writes)
+    }
 }
 
-/// Reads mounts, paths and devices for one call.
 #[derive(Debug, Clone)]
 pub(super) struct Observer {
     pub(super) host: Arc<dyn Host>,
     /// The root directory of kubelet (`--kubelet-dir`).
     pub(super) kubelet_dir: PathBuf,
+    /// The device directory of the fake cloud.
+    pub(super) device_dir: Option<PathBuf>,
 }
 
 impl Observer {
-    /// Reads the mount table, and observes a path.
     pub(super) async fn observe(&self, path: &VolumePath, call: CallContext<'_>) -> Result<(Vec<Mount>, PathState)> {
-        let mounts = self.mounts(call).await?;
+        let mounts = call.mounts().await?;
         let state = self.path_state(path, &mounts, call).await?;
         Ok((mounts, state))
     }
 
-    /// Observes a path, given the mount table.
     pub(super) async fn path_state(
         &self,
         path: &VolumePath,
@@ -114,7 +138,7 @@ impl Observer {
         let path = self.resolve_path(path, call).await?;
         let mount = mounts.iter().rfind(|mount| mount.point == path).cloned();
         let mut dead = false;
-        let entry = match self.host.entry(quick(), &path).await {
+        let entry = match call.host.entry(quick(), &path).await {
             Ok(entry) => entry,
             Err(error @ HostError::Symlink { .. }) => return Err(call.failed()(error)),
             // A filesystem whose device was removed does not respond, but must be unmounted anyway.
@@ -136,44 +160,24 @@ impl Observer {
     /// The path as in the mount table.
     pub(super) async fn resolve_path(&self, path: &VolumePath, call: CallContext<'_>) -> Result<PathBuf> {
         let given = &self.kubelet_dir;
-        let real = call.wrap(self.host.real(quick(), given)).await?;
-        below(path.as_path(), given, &real).ok_or_else(|| Error::PathNotAllowed {
-            volume: call.id().clone(),
-            field: path.field(),
-            path: path.as_path().to_owned(),
-            directory: given.clone(),
+        let real = call.wrap(call.host.real(quick(), given)).await?;
+        below(path.as_path(), given, &real).ok_or_else(|| {
+            let (field, directory) = (path.field(), given.display());
+            let message = format!("{field} {path} is not below --kubelet-dir {directory}");
+            call.error(Failure::PathNotAllowed, message)
         })
     }
 
     /// Resolves the path of an RPC that only reads or expands: a volume does not exist outside the directory.
     pub(super) async fn find_path(&self, path: &VolumePath, call: CallContext<'_>) -> Result<PathBuf> {
-        let resolved = self.resolve_path(path, call).await;
-        resolved.map_err(|error| match error {
-            Error::PathNotAllowed { directory, .. } => {
-                let directory = directory.display();
+        match self.resolve_path(path, call).await {
+            Err(error) if error.failure() == Failure::PathNotAllowed => {
+                let directory = self.kubelet_dir.display();
                 let reason = format!("volumes exist only below --kubelet-dir {directory}");
-                call.not_found(path.as_path(), reason)
+                Err(call.not_found(path.as_path(), reason))
             }
-            other => other,
-        })
-    }
-
-    /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond
-    /// is not checked.
-    pub(super) async fn rejects_writes(&self, device: &Device, path_state: &PathState) -> bool {
-        let mount = path_state.mount.as_ref();
-        let Some(mount) = mount.filter(|mount| mount.is_of(device) && mount.kind.starts_with("ext")) else {
-            return false;
-        };
-        let vitals = self
-            .host
-            .vitals(Deadline::after(FILESYSTEM_TIMEOUT), &mount.mounted_part(device), mount)
-            .await;
-        vitals.is_ok_and(|vitals| vitals.rejects_writes)
-    }
-
-    pub(super) async fn mounts(&self, call: CallContext<'_>) -> Result<Vec<Mount>> {
-        self.host.mounts(quick()).await.map_err(call.failed())
+            resolved => resolved,
+        }
     }
 }
 

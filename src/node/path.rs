@@ -22,18 +22,15 @@ pub struct InvalidPath {
 }
 
 impl VolumePath {
-    #[must_use]
     pub fn as_path(&self) -> &Path {
         &self.path
     }
 
     /// The name of the request field, for error messages.
-    #[must_use]
     pub fn field(&self) -> &'static str {
         self.field
     }
 
-    #[must_use]
     pub fn with_field(self, field: &'static str) -> Self {
         Self { field, ..self }
     }

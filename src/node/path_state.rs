@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use crate::linux::{Entry, Mount};
 
-/// The state of a path: directory entry and mount.
 #[derive(Debug, Clone)]
 pub(super) struct PathState {
     /// The path as in the mount table.
     pub(super) path: PathBuf,
     /// The directory entry. Under a mount that does not respond, it is reported as missing.
     pub(super) entry: Entry,
-    /// The topmost mount at the path.
     pub(super) mount: Option<Mount>,
     /// Whether reading the path fails with `EIO`.
     pub(super) dead: bool,

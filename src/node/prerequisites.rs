@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::observe::quick;
+use super::observe::{Observer, quick};
 use crate::base::error_chain;
-use crate::linux::{Capability, Device, Entry, Host, Mount, Records};
+use crate::linux::{Capability, Device, Entry, Host, HostError, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
@@ -16,35 +16,30 @@ const OLDEST_KERNEL: [u32; 2] = [5, 10];
 
 const KERNEL_RELEASE: &str = "/proc/sys/kernel/osrelease";
 
-/// Checks what the node plugin needs from its host.
+/// Checks what the node plugin needs from its host. Errors describe the problem and its solution.
 #[derive(Debug, Clone)]
 pub struct Prerequisites {
-    pub(super) host: Arc<dyn Host>,
+    pub(super) observer: Observer,
     pub(super) records: Records,
-    /// The root directory of kubelet (`--kubelet-dir`).
-    pub(super) kubelet_dir: PathBuf,
-    /// The devices of the fake cloud (`--device-dir`), which replace those of the host.
-    pub(super) device_dir: Option<PathBuf>,
 }
 
 impl Prerequisites {
-    #[must_use]
     pub fn new(host: Arc<dyn Host>, kubelet_dir: PathBuf, state_dir: PathBuf) -> Self {
-        Self {
+        let observer = Observer {
             host,
-            records: Records::new(state_dir),
             kubelet_dir,
             device_dir: None,
+        };
+        Self {
+            observer,
+            records: Records::new(state_dir),
         }
     }
 
     /// Checks the version of the kernel, and returns its release.
-    ///
-    /// # Errors
-    /// Describes the problem and its solution.
     pub async fn check_kernel(&self) -> Result<String, String> {
-        let release = self.host.text(quick(), Path::new(KERNEL_RELEASE)).await;
-        let release = release.map_err(|error| error_chain(&error))?;
+        let release = self.observer.host.text(quick(), Path::new(KERNEL_RELEASE)).await;
+        let release = release.map_err(failed)?;
         let release = release.unwrap_or_default().trim().to_owned();
         let numbers = release.split(|c: char| !c.is_ascii_digit());
         let version: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
@@ -59,39 +54,31 @@ impl Prerequisites {
     }
 
     /// Checks that this process may mount filesystems. Returns what it may not do otherwise, if anything.
-    ///
-    /// # Errors
-    /// Describes the problem and its solution.
     pub async fn check_capabilities(&self) -> Result<Option<String>, String> {
-        let capabilities = self.host.capabilities(quick()).await;
-        let capabilities = capabilities.map_err(|error| error_chain(&error))?;
-        let missing = |capability| !capabilities.has(capability);
-        let message = |capability, consequence| {
-            format!(
-                "{capability} is missing: {consequence}; add it, or run the container as root with privileged: true"
-            )
+        let capabilities = self.observer.host.capabilities(quick()).await;
+        let capabilities = capabilities.map_err(failed)?;
+        let missing = |capability, name, consequence| {
+            let advice = "add it, or run the container as root with privileged: true";
+            (!capabilities.has(capability)).then(|| format!("{name} is missing: {consequence}; {advice}"))
         };
-        if missing(Capability::SysAdmin) {
-            return Err(message(Capability::SysAdmin, "no volume can be mounted"));
+        if let Some(problem) = missing(Capability::SysAdmin, "CAP_SYS_ADMIN", "no volume can be mounted") {
+            return Err(problem);
         }
         let consequence = "ext3 and ext4 cannot be expanded while they are mounted";
-        Ok(missing(Capability::SysResource).then(|| message(Capability::SysResource, consequence)))
+        Ok(missing(Capability::SysResource, "CAP_SYS_RESOURCE", consequence))
     }
 
     /// Checks that the devices can be listed, and that `/dev` has the nodes of the disks in `/sys`: a container without
     /// the host's `/dev` has others or none.
-    ///
-    /// # Errors
-    /// Describes the problem.
     pub async fn check_devices(&self) -> Result<(), String> {
-        let failed = |error| error_chain(&error);
-        let devices = self.host.devices(quick()).await.map_err(failed)?;
-        if self.device_dir.is_some() {
+        let devices = self.observer.host.devices(quick()).await.map_err(failed)?;
+        // The devices of the fake cloud replace those of the host.
+        if self.observer.device_dir.is_some() {
             return Ok(());
         }
         let is_disk = |device: &&Device| ["vd", "nvme"].iter().any(|prefix| device.name.starts_with(prefix));
         for device in devices.iter().filter(is_disk) {
-            let entry = self.host.entry(quick(), &device.path).await;
+            let entry = self.observer.host.entry(quick(), &device.path).await;
             let problem = match entry.map_err(failed)? {
                 Entry::BlockDevice(number) if number == device.number => continue,
                 Entry::BlockDevice(number) => format!("is the node of device {number}"),
@@ -99,7 +86,7 @@ impl Prerequisites {
                 _ => "is not a block device".to_owned(),
             };
             // A disk that was detached meanwhile has no node.
-            let now = self.host.device(quick(), &device.name).await;
+            let now = self.observer.host.device(quick(), &device.name).await;
             if now.map_err(failed)?.is_some_and(|now| now.number == device.number) {
                 return Err(format!(
                     "{} {problem}, but /sys lists it as device {}",
@@ -113,14 +100,10 @@ impl Prerequisites {
 
     /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write
     /// to the directory underneath the mount.
-    ///
-    /// # Errors
-    /// Describes the problem and its solution.
     pub async fn check_mount_propagation(&self) -> Result<(), String> {
-        let given = &self.kubelet_dir;
-        let failed = |error| error_chain(&error);
-        let real = self.host.real(quick(), given).await.map_err(failed)?;
-        let entry = self.host.entry(quick(), &real).await.map_err(failed)?;
+        let given = &self.observer.kubelet_dir;
+        let real = self.observer.host.real(quick(), given).await.map_err(failed)?;
+        let entry = self.observer.host.entry(quick(), &real).await.map_err(failed)?;
         if entry != Entry::Directory {
             return Err(format!(
                 "--kubelet-dir {} is not a directory: set it to kubelet's --root-dir, and mount that directory into the \
@@ -128,7 +111,7 @@ impl Prerequisites {
                 given.display()
             ));
         }
-        let mounts = self.host.mounts(quick()).await.map_err(failed)?;
+        let mounts = self.observer.host.mounts(quick()).await.map_err(failed)?;
         for directory in VOLUME_DIRECTORIES.map(|place| real.join(place)) {
             let point = Mount::containing(&mounts, &directory).filter(|mount| !mount.is_shared);
             if let Some(mount) = point {
@@ -144,14 +127,14 @@ impl Prerequisites {
         Ok(())
     }
 
-    /// Checks that the state directory is writable.
-    ///
-    /// # Errors
-    /// Describes the problem.
     pub async fn check_state_dir(&self) -> Result<(), String> {
-        let tested = self.records.test_write(quick()).await;
+        let tested = self.records.test_write().await;
         tested.map_err(|error| format!("--state-dir: {}", error_chain(&error)))
     }
+}
+
+fn failed(error: HostError) -> String {
+    error_chain(&error)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Publish: bind-mounts a staged volume at a pod's target path.
 
 use super::Result;
-use super::find_device::DeviceFinder;
+use super::format::Formatter;
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of};
 use super::plan::{self, PublishObservation};
 use super::request::{Access, PublishRequest};
-use super::run::StepRunner;
-use super::volume_operations::VolumeOperations;
+use super::run::run_steps;
 use crate::base::Deadline;
 use crate::linux::{Device, Mount};
 
@@ -14,34 +13,29 @@ const OPERATION: &str = "publishing";
 
 #[derive(Debug, Clone)]
 pub struct Publisher {
-    pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
-    pub(super) finder: DeviceFinder,
-    pub(super) runner: StepRunner,
+    pub(super) formatter: Formatter,
 }
 
 impl Publisher {
     /// Publishes a staged volume. Idempotent.
-    ///
-    /// # Errors
-    /// The volume is not staged, the target is in use, the access conflicts, or a step fails.
     pub async fn publish(&self, request: PublishRequest, deadline: Deadline) -> Result<()> {
-        let volume = request.volume.clone();
+        let volume = request.volume.id.clone();
         let published = Box::pin(self.clone().publish_locked(request, deadline));
-        let call = CallContext::new(&volume, OPERATION);
-        self.operations.run(call, deadline, published).await
+        let operations = &self.formatter.tools.operations;
+        operations.run(&volume, OPERATION, deadline, published).await
     }
 
     async fn publish_locked(self, request: PublishRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         for path in [&request.staging, &request.target] {
             self.observer.resolve_path(path, call).await?;
         }
-        let device = self.finder.wait_for_device(call.volume, deadline);
+        let device = self.observer.wait_for_device(call, deadline);
         let observed = self.observe(&request, device.await?, call).await?;
         let steps = plan::publish(&request, &observed).map_err(call.refused())?;
-        self.runner.run(call, &observed.device, &steps, None).await
+        run_steps(&self.formatter, call, &observed.device, &steps, None).await
     }
 
     async fn observe(
@@ -51,8 +45,7 @@ impl Publisher {
         call: CallContext<'_>,
     ) -> Result<PublishObservation> {
         let (mounts, staging) = self.observer.observe(&request.staging, call).await?;
-        let target = self.observer.path_state(&request.target, &mounts, call);
-        let target = target.await?;
+        let target = self.observer.path_state(&request.target, &mounts, call).await?;
         let other_targets = match request.access {
             Access::Block => device_node_mounts(&device, &mounts, &target.path),
             // A mounted subdirectory of the volume is not a target of this driver.
@@ -65,9 +58,8 @@ impl Publisher {
             Access::Block => mounts_of(&device, &mounts, &[]),
             Access::Mount { .. } => Vec::new(),
         };
-        let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
         Ok(PublishObservation {
-            rejects_writes,
+            rejects_writes: call.rejects_writes(&device, &staging).await,
             filesystem_mounts,
             device,
             staging,

@@ -3,8 +3,7 @@
 //! as the absence of the disk, which would be detached while its filesystem is mounted.
 
 use super::Result;
-use super::find_device::DeviceFinder;
-use super::observe::{CallContext, quick};
+use super::observe::{CallContext, Observer, quick};
 use super::plan::Identity;
 use super::staged::StagedRecords;
 use crate::linux::{Device, Link};
@@ -12,19 +11,18 @@ use crate::linux::{Device, Link};
 /// All devices that are the volume's. Empty if no device of the node can be the disk.
 ///
 /// # Errors
-/// [`DeviceUnidentified`](super::Error::DeviceUnidentified) if none is the volume's, but one may be: it has not
-/// reported its serial, or udev linked it to the serial and no other volume is recorded for it.
+/// `DEVICE_UNIDENTIFIED` if none is the volume's, but one may be: it has not reported its serial, or udev linked it to
+/// the serial and no other volume is recorded for it.
 pub(super) async fn release_candidates(
-    finder: &DeviceFinder,
+    observer: &Observer,
     staged: &StagedRecords,
     call: CallContext<'_>,
 ) -> Result<Vec<Device>> {
-    let found = finder.search(call).await?;
+    let found = observer.search(call).await?;
     let mut possible = found.devices;
     for name in &found.pending {
         if possible.iter().all(|device| device.name != *name) {
-            let device = finder.host.device(quick(), name).await;
-            possible.extend(device.map_err(call.failed())?);
+            possible.extend(call.wrap(call.host.device(quick(), name)).await?);
         }
     }
     let mut devices = Vec::new();

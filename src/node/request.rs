@@ -3,7 +3,6 @@
 use super::path::VolumePath;
 use crate::model::{Bytes, DiskId, Filesystem, MountFlags, Serial, Tuning};
 
-/// A volume and the serial number of its device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     pub id: DiskId,
@@ -12,14 +11,12 @@ pub struct Volume {
 
 impl Volume {
     /// Without a serial from the publish context, the serial is the disk ID without `d-` (ECS API, `SerialNumber`).
-    #[must_use]
     pub fn new(id: DiskId, serial: Option<Serial>) -> Self {
         let serial = serial.unwrap_or_else(|| Serial::from_disk_id(&id));
         Self { id, serial }
     }
 
     /// Whether the serial is derived from the ID. Calls that carry only the ID need a record of another serial.
-    #[must_use]
     pub fn has_default_serial(&self) -> bool {
         self.serial == Serial::from_disk_id(&self.id)
     }
@@ -77,9 +74,7 @@ pub struct ExpandRequest {
     pub path: VolumePath,
     /// The minimum size of the device. Without it, the filesystem grows to the current size.
     pub required: Option<Bytes>,
-    /// The maximum size of the device.
     pub limit: Option<Bytes>,
-    /// Whether the request states block access.
     pub block: bool,
 }
 

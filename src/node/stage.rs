@@ -5,41 +5,32 @@ use std::sync::Arc;
 
 use super::Result;
 use super::block_settings;
-use super::find_device::DeviceFinder;
-use super::format_record::{FormatRecord, FormatRecords};
-use super::in_use::in_use;
-use super::mounted::{MountIdentifier, OwnedMount};
+use super::format::Formatter;
+use super::format_record::FormatRecord;
+use super::io_watch::IoWatch;
+use super::mounted::{self, OwnedMount};
 use super::observe::{CallContext, Observer, device_node_mounts, mounts_of, quick};
-use super::path_state::PathState;
-use super::plan::{self, DeviceStep, StageObservation, Step};
-use super::release::Unmounter;
+use super::plan::{self, StageObservation, Step};
+use super::release::{self, in_use};
 use super::request::{Access, StageRequest};
-use super::run::StepRunner;
+use super::run::run_steps;
 use super::staged::StagedRecords;
 use super::tool_slots::{ToolKind, ToolSlots};
-use super::volume_operations::VolumeOperations;
 use crate::base::{Clock, Deadline, InPhase, Phase};
-use crate::linux::{Capability, Content, Device, DeviceLock, HolderQuery, Host};
-use crate::model::Bytes;
+use crate::linux::{Capability, Content, Device, DeviceLock, HolderQuery};
 
 const OPERATION: &str = "staging";
 
 #[derive(Debug, Clone)]
 pub struct Stager {
-    pub(super) host: Arc<dyn Host>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
-    pub(super) mounts: MountIdentifier,
-    pub(super) unmounter: Unmounter,
-    pub(super) finder: DeviceFinder,
+    pub(super) io: IoWatch,
     pub(super) staged: StagedRecords,
-    pub(super) format_records: FormatRecords,
     pub(super) tool_slots: ToolSlots,
-    pub(super) runner: StepRunner,
+    pub(super) formatter: Formatter,
 }
 
-/// What is left to do.
 #[derive(Debug)]
 struct Prepared {
     /// The disk, or its only partition.
@@ -53,27 +44,23 @@ struct Prepared {
 
 impl Stager {
     /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
-    ///
-    /// # Errors
-    /// The device does not appear, is ambiguous or unsuitable, or a step fails.
     pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
-        let volume = request.volume.clone();
+        let volume = request.volume.id.clone();
         let staged = Box::pin(self.clone().stage_locked(request, deadline));
-        let call = CallContext::new(&volume, OPERATION);
-        self.operations.run(call, deadline, staged).await
+        self.io.operations.run(&volume, OPERATION, deadline, staged).await
     }
 
     async fn stage_locked(self, request: StageRequest, deadline: Deadline) -> Result<()> {
-        let call = CallContext::new(&request.volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
         // Invalid paths are rejected before the wait for the device.
         self.observer.resolve_path(&request.staging, call).await?;
-        let found = self.finder.wait_for_device(call.volume, deadline);
+        let found = self.observer.wait_for_device(call, deadline);
         let mut disk = found.in_phase(Phase::DeviceWait).await?;
         if request.tuning.partition {
-            let partitions = self.finder.wait_for_partitions(call.volume, disk, deadline);
+            let partitions = self.observer.wait_for_partitions(call, disk, deadline);
             disk = partitions.in_phase(Phase::DeviceWait).await?;
         }
-        let io = &self.unmounter.io;
+        let io = &self.io;
         let prepare = Box::pin(self.prepare(&request, &disk, call, deadline));
         let Prepared {
             device,
@@ -88,7 +75,7 @@ impl Stager {
                 None => {
                     // Release the device during the wait; mkfs locks and reads it again.
                     blank = None;
-                    let slot = self.tool_slots.acquire(call.id(), kind, deadline);
+                    let slot = self.tool_slots.acquire(call, kind, deadline);
                     Some(slot.in_phase(Phase::ToolQueue).await?)
                 }
             },
@@ -96,8 +83,8 @@ impl Stager {
         // The future of all steps is too large for the stack of the callers.
         let run = Box::pin(async {
             let settings = &request.tuning.block_settings;
-            block_settings::apply(&*self.host, call, &disk, settings).await?;
-            self.runner.run(call, &device, &steps, blank).await
+            block_settings::apply(call, &disk, settings).await?;
+            run_steps(&self.formatter, call, &device, &steps, blank).await
         });
         io.observe(call, &disk, slot, run).await
     }
@@ -110,15 +97,14 @@ impl Stager {
         call: CallContext<'_>,
         deadline: Deadline,
     ) -> Result<Prepared> {
-        let removed = self.remove_dead_mounts(request, disk, call, deadline);
-        removed.await?;
+        self.remove_dead_mounts(request, disk, call, deadline).await?;
         let (observed, blank) = self.observe(request, disk, call, deadline).await?;
         let steps = plan::stage(request, &observed).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
-        let is_mount = |step: &Step| matches!(step, Step::Device(DeviceStep::Mount { .. }));
+        let is_mount = |step: &Step| matches!(step, Step::Mount { .. });
         if steps.iter().any(is_mount)
             || matches!(request.access, Access::Block)
-            || self.staged.volume(call.volume, OPERATION).await? != *call.volume
+            || self.staged.volume(call).await? != *call.volume
         {
             let fsck = match request.access {
                 Access::Mount { .. } => Some(request.tuning.fsck),
@@ -147,14 +133,11 @@ impl Stager {
             let Some(mount) = state.mount.as_ref().filter(|mount| !mount.is_of(disk)) else {
                 return Ok(());
             };
-            let owned = self.mounts.identify(&state, mount, call).await;
-            let Ok(OwnedMount::Dead(device)) = owned else {
+            let Ok(OwnedMount::Dead(device)) = mounted::identify(&self.staged, &state, mount, call).await else {
                 // The plan names what is mounted there.
                 return Ok(());
             };
-            self.unmounter
-                .unmount_dead(call, device.as_deref(), &state.path, deadline)
-                .await?;
+            release::unmount_dead(&self.io, call, device.as_deref(), &state.path, deadline).await?;
         }
     }
 
@@ -164,7 +147,7 @@ impl Stager {
         if kind != Some(ToolKind::FullCheck) {
             return Ok(kind);
         }
-        let superblocks = call.wrap(self.host.superblocks(quick(), device)).await?;
+        let superblocks = call.wrap(call.host.superblocks(quick(), device)).await?;
         Ok(ToolKind::of(steps, superblocks.demands_full_check(self.clock.now())))
     }
 
@@ -192,25 +175,29 @@ impl Stager {
         let format_record = if in_use {
             FormatRecord::None
         } else {
-            self.format_records.get(&device, call).await?
+            self.formatter.records.get(&device, call).await?
         };
         if format_record == FormatRecord::Current {
             // A mkfs that an earlier process started may still run.
-            drop(call.wrap(self.host.lock_device(deadline, &device)).await?);
+            drop(call.wrap(call.host.lock_device(deadline, &device)).await?);
         }
         let (content, blank) = match request.access {
             Access::Mount { .. } if !in_use => {
-                let read = self.content(&device, deadline, call);
+                let read = content(&device, deadline, call);
                 let (content, blank) = read.in_phase(Phase::BlankCheck).await?;
                 (Some(content), blank)
             }
             Access::Mount { .. } | Access::Block => (None, None),
         };
-        let mounted_size = self.mounted_size(request, &device, &staging, call).await?;
-        let capabilities = call.wrap(self.host.capabilities(quick())).await?;
-        let rejects_writes = self.observer.rejects_writes(&device, &staging).await;
+        let mounted_size = match (&request.access, &staging.mount) {
+            (Access::Mount { .. }, Some(mount)) if mount.is_of(&device) => {
+                call.wrap(call.host.mounted_size(quick(), &device, mount)).await?
+            }
+            _ => None,
+        };
+        let capabilities = call.wrap(call.host.capabilities(quick())).await?;
         let observed = StageObservation {
-            rejects_writes,
+            rejects_writes: call.rejects_writes(&device, &staging).await,
             ext_grows_mounted: capabilities.has(Capability::SysResource),
             partition_grows: device.partition_of.is_some() && plan::partition_grows(disk),
             device,
@@ -222,41 +209,20 @@ impl Stager {
         };
         Ok((observed, blank))
     }
+}
 
-    /// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could
-    /// be locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and
-    /// skips locked ones.
-    async fn content(
-        &self,
-        device: &Device,
-        deadline: Deadline,
-        call: CallContext<'_>,
-    ) -> Result<(Content, Option<DeviceLock>)> {
-        let lock = call.wrap(self.host.lock_if_blank(deadline, device)).await?;
-        let content = match self.host.content(deadline, device).await {
-            // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
-            Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
-                let query = HolderQuery::device(device);
-                return Err(in_use(self.host.as_ref(), call, device.to_string(), &query).await);
-            }
-            content => content.map_err(call.failed())?,
-        };
-        let lock = lock.filter(|_| content == Content::Blank);
-        Ok((content, lock))
-    }
-
-    async fn mounted_size(
-        &self,
-        request: &StageRequest,
-        device: &Device,
-        staging: &PathState,
-        call: CallContext<'_>,
-    ) -> Result<Option<Bytes>> {
-        match (&request.access, &staging.mount) {
-            (Access::Mount { .. }, Some(mount)) if mount.is_of(device) => {
-                call.wrap(self.host.mounted_size(quick(), device, mount)).await
-            }
-            _ => Ok(None),
+/// Reads the content of an unused device. Returns the lock under which it was read if the device is blank and could be
+/// locked immediately. Only devices that appear blank are locked: udev probes a new device for a moment and skips
+/// locked ones.
+async fn content(device: &Device, deadline: Deadline, call: CallContext<'_>) -> Result<(Content, Option<DeviceLock>)> {
+    let lock = call.wrap(call.host.lock_if_blank(deadline, device)).await?;
+    let content = match call.host.content(deadline, device).await {
+        // Another mount namespace still has the filesystem mounted, or a process has a file of it open.
+        Err(error) if error.io_kind() == Some(ErrorKind::ResourceBusy) => {
+            return Err(in_use(call, device, &HolderQuery::device(device)).await);
         }
-    }
+        content => content.map_err(call.failed())?,
+    };
+    let lock = lock.filter(|_| content == Content::Blank);
+    Ok((content, lock))
 }

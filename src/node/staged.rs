@@ -2,8 +2,6 @@
 //! the incarnation of the device at the time of the mount. They also store the serial of the publish context for calls
 //! that carry only the volume ID. Mounts are never derived from these records.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -12,7 +10,7 @@ use super::observe::{CallContext, quick};
 use super::plan::Identity;
 use super::request::Volume;
 use crate::base::error_chain;
-use crate::linux::{Device, DeviceIncarnation, Host, HostError, Records};
+use crate::linux::{Device, DeviceIncarnation, HostError, Records};
 use crate::model::{DiskId, Fsck, Serial};
 
 /// The kind of these records. Their key is the volume ID.
@@ -28,27 +26,23 @@ pub(super) struct StagedRecord {
     pub(super) fsck: Option<Fsck>,
 }
 
-/// The staging records of this node.
 #[derive(Debug, Clone)]
-pub(super) struct StagedRecords {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) records: Records,
-}
+pub(super) struct StagedRecords(pub(super) Records);
 
 impl StagedRecords {
     /// The volume of a call that carries only the ID: with the recorded serial, or the default one.
     ///
     /// # Errors
     /// If the record exists and cannot be read now: without its serial, a disk in use would count as absent.
-    pub(super) async fn volume(&self, of: &Volume, operation: &'static str) -> Result<Volume> {
-        let record = self.read(CallContext::new(of, operation)).await?;
+    pub(super) async fn volume(&self, call: CallContext<'_>) -> Result<Volume> {
+        let record = self.read(call).await?;
         let serial = record.and_then(|record| Serial::new(&record.serial));
-        Ok(Volume::new(of.id.clone(), serial))
+        Ok(Volume::new(call.id().clone(), serial))
     }
 
     /// The record; `None` also for one whose content is not a record.
     async fn read(&self, call: CallContext<'_>) -> Result<Option<StagedRecord>> {
-        match self.records.get(quick(), KIND, call.id().as_str()).await {
+        match self.0.get(KIND, call.id().as_str()).await {
             Err(HostError::UnexpectedFormat { .. }) => Ok(None),
             record => record.map_err(call.failed()),
         }
@@ -62,11 +56,10 @@ impl StagedRecords {
     pub(super) async fn put(&self, call: CallContext<'_>, device: &Device, fsck: Option<Fsck>) -> Result<()> {
         let record = StagedRecord {
             serial: call.volume.serial.to_string(),
-            incarnation: incarnation(&*self.host, call, device).await.ok().flatten(),
+            incarnation: incarnation(call, device).await.ok().flatten(),
             fsck,
         };
-        let put = self.records.put(quick(), KIND, call.id().as_str(), &record);
-        match put.await {
+        match self.0.put(KIND, call.id().as_str(), &record).await {
             Err(error) if call.volume.has_default_serial() => {
                 let error = error_chain(&error);
                 tracing::warn!(disk.id = %call.id(), error, "cannot write the staging record");
@@ -77,16 +70,16 @@ impl StagedRecords {
     }
 
     /// Removes the record of an unstaged volume. A failure is logged.
-    pub(super) async fn remove(&self, volume: &Volume) {
-        if let Err(error) = self.records.remove(quick(), KIND, volume.id.as_str()).await {
+    pub(super) async fn remove(&self, volume: &DiskId) {
+        if let Err(error) = self.0.remove(KIND, volume.as_str()).await {
             let error = error_chain(&error);
-            tracing::warn!(disk.id = %volume.id, error, "cannot remove the staging record");
+            tracing::warn!(disk.id = %volume, error, "cannot remove the staging record");
         }
     }
 
     /// Returns `None` if the record does not exist or cannot be read.
     pub(super) async fn get(&self, volume: &str) -> Option<StagedRecord> {
-        match self.records.get(quick(), KIND, volume).await {
+        match self.0.get(KIND, volume).await {
             Ok(record) => record,
             Err(error) => {
                 tracing::warn!(
@@ -99,7 +92,6 @@ impl StagedRecords {
         }
     }
 
-    /// The IDs of the recorded volumes.
     pub(super) async fn volumes(&self) -> Vec<DiskId> {
         let keys = self.keys().await;
         keys.iter().filter_map(|key| key.parse().ok()).collect()
@@ -115,7 +107,7 @@ impl StagedRecords {
     }
 
     async fn keys(&self) -> Vec<String> {
-        let keys = self.records.keys(quick(), KIND).await;
+        let keys = self.0.keys(KIND).await;
         keys.unwrap_or_else(|error| {
             tracing::warn!(error = error_chain(&error), "cannot list the staging records");
             Vec::new()
@@ -127,7 +119,7 @@ impl StagedRecords {
     pub(super) async fn has_new_incarnation(&self, call: CallContext<'_>, device: &Device) -> bool {
         let staged = self.get(call.id().as_str()).await;
         let then = staged.and_then(|staged| staged.incarnation);
-        let now = incarnation(&*self.host, call, device).await;
+        let now = incarnation(call, device).await;
         then.zip(now.ok().flatten()).is_some_and(|(then, now)| then != now)
     }
 
@@ -137,10 +129,10 @@ impl StagedRecords {
         let Some(staged) = self.read(call).await? else {
             return Ok(None);
         };
-        let boot = self.host.boot_id(quick()).await.map_err(call.failed())?;
-        let devices = self.host.devices(quick()).await.map_err(call.failed())?;
+        let boot = call.wrap(call.host.boot_id(quick())).await?;
+        let devices = call.wrap(call.host.devices(quick())).await?;
         let is_same = |device: &Device| {
-            let now = DeviceIncarnation::new(&boot, device);
+            let now = device.incarnation(&boot);
             let serial = device.serial.as_ref();
             now.is_some() && now == staged.incarnation && serial.is_none_or(|serial| serial.as_str() == staged.serial)
         };
@@ -153,10 +145,7 @@ impl StagedRecords {
     pub(super) async fn identify(&self, device: &Device, call: CallContext<'_>) -> Result<Identity> {
         let reported = device.serial.as_ref().map(Serial::as_str);
         if let Some(serial) = reported.or(device.backing_serial()) {
-            return Ok(match serial == call.volume.serial.as_str() {
-                true => Identity::Volume,
-                false => Identity::Other,
-            });
+            return Ok(identity_of(serial, call));
         }
         Ok(match self.recorded(device, call).await? {
             Some(identity) => identity,
@@ -167,16 +156,20 @@ impl StagedRecords {
 
     /// Whether this incarnation of the device is recorded for the volume or for another one; `None` without a record.
     pub(super) async fn recorded(&self, device: &Device, call: CallContext<'_>) -> Result<Option<Identity>> {
-        let Some(now) = incarnation(&*self.host, call, device).await? else {
+        let Some(now) = incarnation(call, device).await? else {
             return Ok(None);
         };
         let mut records = self.all().await;
         records.retain(|record| record.incarnation.as_ref() == Some(&now));
         let is_own = |record: &StagedRecord| record.serial == call.volume.serial.as_str();
-        Ok(match records.as_slice() {
-            [] => None,
-            records if records.iter().any(is_own) => Some(Identity::Volume),
-            _ => Some(Identity::Other),
-        })
+        let own = records.iter().find(|record| is_own(record));
+        Ok(own.or(records.first()).map(|record| identity_of(&record.serial, call)))
+    }
+}
+
+fn identity_of(serial: &str, call: CallContext<'_>) -> Identity {
+    match serial == call.volume.serial.as_str() {
+        true => Identity::Volume,
+        false => Identity::Other,
     }
 }

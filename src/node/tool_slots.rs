@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::plan::{DeviceStep, Step};
-use super::{Error, Result};
+use super::Result;
+use super::observe::CallContext;
+use super::plan::Step;
 use crate::base::Deadline;
-use crate::model::{DiskId, Fsck};
+use crate::model::{Failure, Fsck};
 
 /// Each needs about 10 MiB, whatever the size of the disk (measured up to 15 TiB, e2fsprogs 1.47).
 const QUICK_TOOLS: usize = 16;
@@ -30,10 +31,10 @@ impl ToolKind {
     /// demands a full check.
     pub(super) fn of(steps: &[Step], demands_full_check: bool) -> Option<Self> {
         let kinds = steps.iter().filter_map(|step| match step {
-            Step::Device(DeviceStep::GrowUnmounted(..)) => Some(Self::FullCheck),
-            Step::Device(DeviceStep::Check(_, Fsck::Preen)) if demands_full_check => Some(Self::FullCheck),
-            Step::Device(DeviceStep::Check(_, Fsck::Preen) | DeviceStep::Format { .. }) => Some(Self::Quick),
-            Step::Path(_) | Step::Device(_) => None,
+            Step::GrowUnmounted(..) => Some(Self::FullCheck),
+            Step::Check(_, Fsck::Preen) if demands_full_check => Some(Self::FullCheck),
+            Step::Check(_, Fsck::Preen) | Step::Format { .. } => Some(Self::Quick),
+            _ => None,
         });
         kinds.max_by_key(|kind| *kind == Self::FullCheck)
     }
@@ -63,18 +64,13 @@ impl ToolSlots {
         })
     }
 
-    /// A slot, if one is free.
     pub(super) fn try_acquire(&self, kind: ToolKind) -> Option<OwnedSemaphorePermit> {
         self.slots(kind).try_acquire_owned().ok()
     }
 
-    /// Waits for a slot.
-    ///
-    /// # Errors
-    /// If the deadline passes first.
     pub(super) async fn acquire(
         &self,
-        volume: &DiskId,
+        call: CallContext<'_>,
         kind: ToolKind,
         deadline: Deadline,
     ) -> Result<OwnedSemaphorePermit> {
@@ -82,14 +78,14 @@ impl ToolSlots {
             ToolKind::Quick => format!("{QUICK_TOOLS} filesystem tools"),
             ToolKind::FullCheck => format!("{FULL_CHECKS} full filesystem checks"),
         };
-        tracing::info!(disk.id = %volume, "waiting for one of the {tools} of other volumes");
+        tracing::info!(disk.id = %call.id(), "waiting for one of the {tools} of other volumes");
         match deadline.bound(self.slots(kind).acquire_owned()).await {
             Ok(Ok(slot)) => Ok(slot),
             // The semaphores are never closed.
-            Ok(Err(_)) | Err(_) => Err(Error::NoToolSlot {
-                volume: volume.clone(),
-                tools,
-            }),
+            Ok(Err(_)) | Err(_) => {
+                let message = format!("the {tools} of other volumes did not end by the deadline");
+                Err(call.error(Failure::ToolQueueTimeout, message))
+            }
         }
     }
 }
@@ -99,30 +95,25 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::linux::fake::{FakeHost, FakeState};
     use crate::model::{Filesystem, Tuning};
-
-    fn check(fsck: Fsck) -> Step {
-        DeviceStep::Check(Filesystem::Ext4, fsck).into()
-    }
-
-    fn format() -> Step {
-        let format = DeviceStep::Format {
-            filesystem: Filesystem::Xfs,
-            tuning: Tuning::default(),
-        };
-        format.into()
-    }
+    use crate::node::Volume;
 
     #[test]
     fn only_a_check_that_the_superblock_demands_is_a_full_check() {
-        let grow: Step = DeviceStep::GrowUnmounted(Filesystem::Ext4, Fsck::None).into();
+        let check = |fsck| Step::Check(Filesystem::Ext4, fsck);
+        let grow = Step::GrowUnmounted(Filesystem::Ext4, Fsck::None);
+        let format = Step::Format {
+            filesystem: Filesystem::Xfs,
+            tuning: Tuning::default(),
+        };
         for (steps, is_demanded, kind) in [
             (vec![check(Fsck::Preen)], false, Some(ToolKind::Quick)),
             (vec![check(Fsck::Preen)], true, Some(ToolKind::FullCheck)),
             (vec![check(Fsck::Journal)], true, None),
-            (vec![format()], false, Some(ToolKind::Quick)),
+            (vec![format], false, Some(ToolKind::Quick)),
             (vec![check(Fsck::Preen), grow], false, Some(ToolKind::FullCheck)),
-            (vec![DeviceStep::Wipe.into()], false, None),
+            (vec![Step::Wipe], false, None),
         ] {
             assert_eq!(ToolKind::of(&steps, is_demanded), kind, "{steps:?}");
         }
@@ -131,21 +122,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn quick_tools_do_not_wait_for_full_checks() {
         let slots = ToolSlots::default();
-        let volume: DiskId = "d-bp1".parse().unwrap();
+        let host = FakeHost::new(FakeState::default());
+        let volume = Volume::new("d-bp1".parse().unwrap(), None);
+        let call = CallContext::new(&host, &volume, "staging");
         let soon = || Deadline::after(Duration::from_secs(5));
         let mut checks = Vec::new();
         while let Some(slot) = slots.try_acquire(ToolKind::FullCheck) {
             checks.push(slot);
         }
         assert_eq!(checks.len(), FULL_CHECKS);
-        let error = slots.acquire(&volume, ToolKind::FullCheck, soon());
+        let error = slots.acquire(call, ToolKind::FullCheck, soon());
         let error = error.await.unwrap_err().to_string();
         assert!(error.contains("2 full filesystem checks"), "{error}");
         let quick = || slots.try_acquire(ToolKind::Quick).unwrap();
         let quick: Vec<_> = std::iter::repeat_with(quick).take(QUICK_TOOLS).collect();
         assert!(slots.try_acquire(ToolKind::Quick).is_none());
         drop((checks.pop(), quick));
-        let acquired = slots.acquire(&volume, ToolKind::FullCheck, soon());
+        let acquired = slots.acquire(call, ToolKind::FullCheck, soon());
         drop(acquired.await.unwrap());
     }
 }

@@ -6,15 +6,13 @@ use super::observe::CallContext;
 use super::volume_operations::VolumeOperations;
 use super::{Error, Result};
 use crate::base::Deadline;
-use crate::linux::{Command, Exec, ExecError, Host, Output};
-use crate::model::Bytes;
+use crate::linux::{Command, Exec, ExecError, Output};
+use crate::model::{Bytes, Failure};
 
 /// No tool is killed for taking long: an interrupted mkfs leaves an incomplete filesystem, and a check that is repeated
-/// from its beginning takes as long again. Meanwhile, calls of the volume fail with [`Error::OperationPending`].
+/// from its beginning takes as long again. Meanwhile, calls of the volume fail with [`Failure::OperationPending`].
 #[derive(Debug, Clone)]
 pub(super) struct Tools {
-    /// The host of the devices that the tools work on.
-    pub(super) host: Arc<dyn Host>,
     pub(super) exec: Arc<dyn Exec>,
     pub(super) operations: VolumeOperations,
     /// The address space of each tool. A tool that needs more fails instead of exhausting the memory of the container.
@@ -39,9 +37,8 @@ impl Tools {
 }
 
 pub(super) fn failed(call: CallContext<'_>, step: &'static str) -> impl FnOnce(ExecError) -> Error {
-    move |source| Error::Tool {
-        volume: call.id().clone(),
-        step,
-        source,
+    move |source| {
+        let error = call.error(Failure::ToolFailed, format!("cannot {step}"));
+        error.with_source(source)
     }
 }

@@ -2,65 +2,55 @@
 //!
 //! It starts from the mount table and does not search for the volume's device.
 
-use std::sync::Arc;
-
 use super::Result;
 use super::device_check::is_removed;
-use super::mounted::{MountIdentifier, OwnedMount};
+use super::io_watch::IoWatch;
+use super::mounted::{self, OwnedMount};
 use super::observe::{CallContext, Observer, device_node_mounts, quick};
 use super::path_state::PathState;
 use super::plan::PlanError;
-use super::release::Unmounter;
+use super::release;
 use super::request::UnpublishRequest;
 use super::run::set_read_only;
 use super::staged::StagedRecords;
 use super::tools::Tools;
-use super::volume_operations::VolumeOperations;
 use crate::base::Deadline;
-use crate::linux::{Device, Entry, Host};
+use crate::linux::{Device, Entry};
 
 const OPERATION: &str = "unpublishing";
 
 #[derive(Debug, Clone)]
 pub struct Unpublisher {
-    pub(super) host: Arc<dyn Host>,
-    pub(super) operations: VolumeOperations,
     pub(super) observer: Observer,
-    pub(super) mounts: MountIdentifier,
-    pub(super) unmounter: Unmounter,
+    pub(super) io: IoWatch,
     pub(super) tools: Tools,
     pub(super) staged: StagedRecords,
 }
 
 impl Unpublisher {
     /// Unpublishes a volume. Idempotent: a missing path is not an error.
-    ///
-    /// # Errors
-    /// Another volume is mounted at the path, the path is not empty, or a step fails.
     pub async fn unpublish(&self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
-        let volume = request.volume.clone();
+        let volume = request.volume.id.clone();
         let unpublished = Box::pin(self.clone().unpublish_locked(request, deadline));
-        let call = CallContext::new(&volume, OPERATION);
-        self.operations.run(call, deadline, unpublished).await
+        self.io.operations.run(&volume, OPERATION, deadline, unpublished).await
     }
 
     async fn unpublish_locked(self, request: UnpublishRequest, deadline: Deadline) -> Result<()> {
-        let volume = self.staged.volume(&request.volume, OPERATION).await?;
-        let call = CallContext::new(&volume, OPERATION);
+        let call = CallContext::new(&*self.observer.host, &request.volume, OPERATION);
+        let volume = &self.staged.volume(call).await?;
+        let call = CallContext { volume, ..call };
         // Mounts may be stacked. Each iteration removes one.
         loop {
             let (mounts, state) = self.observer.observe(&request.target, call).await?;
             let Some(mount) = &state.mount else {
-                return remove(&self.host, &state, call, quick()).await;
+                return remove(&state, call, quick()).await;
             };
-            match self.mounts.identify(&state, mount, call).await? {
+            match mounted::identify(&self.staged, &state, mount, call).await? {
                 OwnedMount::Dead(device) => {
-                    self.unmounter
-                        .unmount_dead(call, device.as_deref(), &state.path, deadline)
-                        .await?;
+                    release::unmount_dead(&self.io, call, device.as_deref(), &state.path, deadline).await?;
                 }
                 OwnedMount::Device(device) => {
-                    self.unmounter.unmount(call, &device, &state.path, deadline).await?;
+                    release::unmount(&self.io, call, &device, &state.path, deadline).await?;
                     if matches!(state.entry, Entry::BlockDevice(_)) {
                         let others = device_node_mounts(&device, &mounts, &state.path);
                         self.release_node(&device, others.is_empty(), call, deadline).await?;
@@ -79,10 +69,10 @@ impl Unpublisher {
         call: CallContext<'_>,
         deadline: Deadline,
     ) -> Result<()> {
-        if is_removed(&*self.host, call, device).await? {
+        if is_removed(call, device).await? {
             return Ok(());
         }
-        self.unmounter.flush(call, device, deadline).await?;
+        release::flush(&self.io, call, device, deadline).await?;
         if is_last && device.read_only {
             set_read_only(&self.tools, call, device, false).await?;
         }
@@ -91,21 +81,15 @@ impl Unpublisher {
 }
 
 /// Removes the directory or file of a path at which nothing is mounted.
-pub(super) async fn remove(
-    host: &Arc<dyn Host>,
-    state: &PathState,
-    call: CallContext<'_>,
-    deadline: Deadline,
-) -> Result<()> {
+pub(super) async fn remove(state: &PathState, call: CallContext<'_>, deadline: Deadline) -> Result<()> {
     match state.entry {
         Entry::Missing => Ok(()),
         Entry::Directory | Entry::File => {
             tracing::info!(disk.id = %call.id(), "{}: remove {}", call.operation, state.path.display());
-            call.wrap(host.remove_empty(deadline, &state.path)).await
+            call.wrap(call.host.remove_empty(deadline, &state.path)).await
         }
         other => {
-            let expected = "a directory or a file";
-            let error = PlanError::wrong_path_type(&state.path, other, expected);
+            let error = PlanError::wrong_path_type(&state.path, other, "a directory or a file");
             Err(call.refused()(error))
         }
     }

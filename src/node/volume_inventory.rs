@@ -2,11 +2,11 @@
 
 use super::Result;
 use super::health::HealthReporter;
+use super::health_issue::VolumeStats;
 use super::observe::CallContext;
 use super::request::Volume;
-use super::volume_stats::VolumeStats;
 use crate::base::{Deadline, error_chain};
-use crate::linux::{Device, IoStatistics};
+use crate::linux::{Device, IoStatistics, Mount};
 use crate::model::DiskId;
 
 const OPERATION: &str = "measuring";
@@ -30,13 +30,12 @@ impl HealthReporter {
 
     async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
         let default = Volume::new(id, None);
-        let volume = self.staged.volume(&default, OPERATION).await;
-        let volume = volume.unwrap_or(default);
-        let call = CallContext::new(&volume, OPERATION);
-        let device = self.finder.lookup_device(call).await;
-        let device = device.ok().flatten();
+        let call = CallContext::new(&*self.observer.host, &default, OPERATION);
+        let volume = &self.staged.volume(call).await.unwrap_or_else(|_| default.clone());
+        let call = CallContext { volume, ..call };
+        let device = self.observer.lookup_device(call).await.ok().flatten();
         let io = match &device {
-            Some(device) => self.host.io_statistics(deadline, device).await.ok().flatten(),
+            Some(device) => self.observer.host.io_statistics(deadline, device).await.ok().flatten(),
             None => None,
         };
         let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
@@ -48,7 +47,7 @@ impl HealthReporter {
             }
         };
         StagedVolume {
-            id: volume.id,
+            id: volume.id.clone(),
             stats,
             io,
         }
@@ -60,21 +59,20 @@ impl HealthReporter {
         device: Option<&Device>,
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
-        let volume = call.volume;
-        let mounts = self.observer.mounts(call).await?;
+        let mounts = call.mounts().await?;
         let Some(device) = device else {
             // A mount of a removed device.
             for mount in &mounts {
-                let removed = self.check_health(volume, None, mount, deadline).await?;
+                let removed = self.check_health(call, None, mount, deadline).await?;
                 if removed.is_some() {
                     return Ok(removed);
                 }
             }
             return Ok(None);
         };
-        let is_of = |mount: &&crate::linux::Mount| mount.is_of(device) || mount.is_node_of(device);
+        let is_of = |mount: &&Mount| mount.is_of(device) || mount.is_node_of(device);
         match mounts.iter().rfind(is_of) {
-            Some(mount) => self.check_health(volume, Some(device), mount, deadline).await,
+            Some(mount) => self.check_health(call, Some(device), mount, deadline).await,
             None => Ok(None),
         }
     }

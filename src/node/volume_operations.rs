@@ -2,6 +2,7 @@
 //! their deadline, and of calls during the operation, state its current step and how long it has been running.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::observe::CallContext;
 use super::{Error, Result};
 use crate::base::{Deadline, Tasks, error_chain};
-use crate::model::DiskId;
+use crate::model::{DiskId, Failure};
 
 /// An error at the deadline that names what was waited for arrives within this time.
 const GRACE: Duration = Duration::from_millis(100);
@@ -21,7 +21,8 @@ const GRACE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Default)]
 pub(super) struct VolumeOperations {
     running: Arc<Mutex<HashMap<DiskId, Running>>>,
-    tasks: Tasks,
+    /// What the operations run on; the shutdown waits for them.
+    pub(super) tasks: Tasks,
 }
 
 #[derive(Debug)]
@@ -68,17 +69,22 @@ impl VolumeOperations {
     /// futures are boxed by the caller.
     ///
     /// # Errors
-    /// [`Error::OperationPending`] or [`Error::DiskHung`] if another operation of the volume is running, or if this one
-    /// continues after the deadline.
-    pub(super) async fn run<F, T>(&self, call: CallContext<'_>, deadline: Deadline, operation: F) -> Result<T>
+    /// [`Failure::OperationPending`] or [`Failure::DiskHung`] if another operation of the volume is running, or if this
+    /// one continues after the deadline.
+    pub(super) async fn run<F, T>(
+        &self,
+        volume: &DiskId,
+        name: &'static str,
+        deadline: Deadline,
+        operation: F,
+    ) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let guard = self.begin(call)?;
+        let guard = self.begin(volume, name)?;
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
-        let name = call.operation;
         let locked = async move {
             let result = operation.await;
             if let (Err(error), None) = (&result, waiting.upgrade()) {
@@ -94,25 +100,25 @@ impl VolumeOperations {
         }
         match tokio::time::timeout(GRACE, task).await {
             Ok(result) => result,
-            Err(_) => Err(pending(call.id(), self.lock().get(call.id()))),
+            Err(_) => Err(pending(volume, self.lock().get(volume))),
         }
     }
 
-    fn begin(&self, call: CallContext<'_>) -> Result<Guard> {
+    fn begin(&self, volume: &DiskId, operation: &'static str) -> Result<Guard> {
         let mut all = self.lock();
-        if let Some(running) = all.get(call.id()) {
-            return Err(pending(call.id(), Some(running)));
+        if let Some(running) = all.get(volume) {
+            return Err(pending(volume, Some(running)));
         }
         let running = Running {
-            operation: call.operation,
+            operation,
             since: Instant::now(),
             step: None,
             hung: None,
         };
-        all.insert(call.id().clone(), running);
+        all.insert(volume.clone(), running);
         Ok(Guard {
             operations: self.clone(),
-            volume: call.id().clone(),
+            volume: volume.clone(),
         })
     }
 
@@ -138,18 +144,15 @@ impl VolumeOperations {
     fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// The tasks that the operations run on. Shutdown waits for them.
-    pub(super) fn tasks(&self) -> &Tasks {
-        &self.tasks
-    }
 }
 
 fn pending(volume: &DiskId, running: Option<&Running>) -> Error {
-    let volume = volume.clone();
+    let error = |progress: &str| {
+        let message = format!("volume {volume}: an operation is still running: {progress}");
+        Error::new(Failure::OperationPending, message)
+    };
     let Some(running) = running else {
-        let progress = "it has just ended".to_owned();
-        return Error::OperationPending { volume, progress };
+        return error("it has just ended");
     };
     let seconds = |since: Instant| since.elapsed().as_secs();
     let mut progress = format!("{} for {} s", running.operation, seconds(running.since));
@@ -157,26 +160,26 @@ fn pending(volume: &DiskId, running: Option<&Running>) -> Error {
         progress += &format!(", {step} for {} s", seconds(*since));
     }
     match &running.hung {
-        Some((device, since)) => Error::DiskHung {
-            volume,
-            device: device.clone(),
-            seconds: seconds(*since),
-            progress,
-        },
-        None => Error::OperationPending { volume, progress },
+        Some((device, since)) => hung(volume, device, since.elapsed(), &progress),
+        None => error(&progress),
     }
+}
+
+/// The device has completed no I/O although some is in flight; `progress` waits for it.
+pub(super) fn hung(volume: &DiskId, device: impl Display, lasts: Duration, progress: &str) -> Error {
+    let seconds = lasts.as_secs();
+    let message = format!("volume {volume}: {device} has completed no I/O for {seconds} s: {progress}");
+    Error::new(Failure::DiskHung, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::Volume;
 
     #[tokio::test(start_paused = true)]
     async fn errors_state_the_step_and_its_duration() {
         let operations = VolumeOperations::default();
-        let volume = Volume::new("d-bp1".parse().unwrap(), None);
-        let call = CallContext::new(&volume, "staging");
+        let id: DiskId = "d-bp1".parse().unwrap();
         let inner = operations.clone();
         let long = async move {
             let volume: DiskId = "d-bp1".parse().unwrap();
@@ -190,38 +193,38 @@ mod tests {
             Ok(())
         };
         let after = |seconds| Deadline::after(Duration::from_secs(seconds));
-        let error = operations.run(call, after(10), long).await.unwrap_err();
+        let run = operations.run(&id, "staging", after(10), long);
+        let error = run.await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "volume d-bp1: an operation is still running: staging for 10 s, `e2fsck -p /dev/vdb` for 7 s"
         );
         tokio::time::sleep(Duration::from_secs(50)).await;
-        let again = operations.run(call, after(10), async { Ok(()) }).await;
+        let again = operations.run(&id, "staging", after(10), async { Ok(()) }).await;
         let error = again.unwrap_err();
-        assert_eq!(error.failure(), crate::model::Failure::DiskHung);
+        assert_eq!(error.failure(), Failure::DiskHung);
         assert!(
             error.to_string().contains("/dev/vdb has completed no I/O for 37 s"),
             "{error}"
         );
         tokio::time::sleep(Duration::from_secs(1000)).await;
-        let again = operations.run(call, after(10), async { Ok(()) }).await;
+        let again = operations.run(&id, "staging", after(10), async { Ok(()) }).await;
         again.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_error_at_the_deadline_is_returned_instead_of_the_progress() {
         let operations = VolumeOperations::default();
-        let volume = Volume::new("d-bp1".parse().unwrap(), None);
-        let call = CallContext::new(&volume, "staging");
+        let id: DiskId = "d-bp1".parse().unwrap();
         let deadline = Deadline::after(Duration::from_secs(10));
         let fails = async move {
             let _ = deadline.bound(std::future::pending::<()>()).await;
-            Err::<(), _>(Error::NoToolSlot {
-                volume: "d-bp1".parse().unwrap(),
-                tools: "2 full filesystem checks".to_owned(),
-            })
+            Err::<(), _>(Error::new(
+                Failure::ToolQueueTimeout,
+                "2 full filesystem checks".to_owned(),
+            ))
         };
-        let error = operations.run(call, deadline, fails).await.unwrap_err();
-        assert!(matches!(error, Error::NoToolSlot { .. }), "{error}");
+        let run = operations.run(&id, "staging", deadline, fails);
+        assert_eq!(run.await.unwrap_err().to_string(), "2 full filesystem checks");
     }
 }

@@ -14,7 +14,7 @@ mod lock;
 mod samples;
 mod state;
 
-pub(crate) use samples::{disk, mount_of, partition};
+pub(crate) use samples::{disk, mount_of, partition, write_file};
 pub(crate) use state::FakeState;
 
 /// The fake host. It is also the fake [`Exec`](super::Exec), so that commands are recorded in the same list.

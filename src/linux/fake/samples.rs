@@ -1,9 +1,17 @@
-//! Devices and mounts for tests.
+//! Devices, mounts and files for tests.
 
+use std::fs;
 use std::path::Path;
 
 use crate::linux::{Device, DeviceNumber, DeviceSequence, Mount, Partition};
 use crate::model::{Bytes, Serial};
+
+/// Writes a file below a directory, and creates its parents.
+pub(crate) fn write_file(dir: &Path, path: &str, text: &str) {
+    let path = dir.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
 
 /// A whole virtio disk of 1 GiB.
 pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{DeviceStep, PathState, PathStep, Plan, PlanError, Step};
+use super::{PathState, Plan, PlanError, Step};
 use crate::linux::filesystem::GROW_TOLERANCE;
 use crate::linux::{Device, Entry, Mount};
-use crate::model::{Bytes, Filesystem};
+use crate::model::{Bytes, Failure, Filesystem};
 
 /// Whether the filesystem leaves more than [`GROW_TOLERANCE`] of the device unused.
 pub(super) fn needs_growth(filesystem_size: Option<Bytes>, device: &Device) -> bool {
@@ -18,12 +18,12 @@ pub(super) fn grow_mounted(
     mount_point: &Path,
     partition_grows: bool,
 ) -> impl Iterator<Item = Step> {
-    let partition = partition_grows.then_some(DeviceStep::GrowPartition);
-    let grow = DeviceStep::GrowMounted {
+    let partition = partition_grows.then_some(Step::GrowPartition);
+    let grow = Step::GrowMounted {
         filesystem,
         mount_point: mount_point.to_owned(),
     };
-    partition.into_iter().chain([grow]).map(Step::from)
+    partition.into_iter().chain([grow])
 }
 
 /// Checks that the filesystem mounted at the staging path is of the requested type, and can be used as requested.
@@ -35,43 +35,40 @@ pub(super) fn check_usable(
     read_only: bool,
     rejects_writes: bool,
 ) -> Result<(), PlanError> {
-    let path = staging.path.clone();
     if mount.kind != filesystem.as_str() {
         let found = format!("as {}", mount.kind);
-        return Err(incompatible(staging, found, filesystem.as_str()));
+        return Err(PlanError::incompatible(staging, found, filesystem.as_str()));
     }
+    let path = staging.path.display();
     if staging.is_shut_down() {
-        return Err(PlanError::FilesystemShutDown { staging: path });
+        let message = format!(
+            "the filesystem at {path} has shut down after an error, and all I/O fails; it must be unstaged before it \
+             can be used again"
+        );
+        return Err(PlanError::new(Failure::FilesystemShutDown, message));
     }
     if (mount.was_remounted_read_only() || rejects_writes) && !read_only {
-        return Err(PlanError::RemountedReadOnly { staging: path });
+        let message = format!(
+            "the kernel remounted the filesystem at {path} read-only after an error; it must be unstaged before it can \
+             be used again"
+        );
+        return Err(PlanError::new(Failure::RemountedReadOnly, message));
     }
     Ok(())
 }
 
-/// Creates the directory of a mount point if it is missing.
 pub(super) fn ensure_directory(path_state: &PathState) -> Plan {
     match path_state.entry {
         Entry::Directory => Ok(Vec::new()),
-        Entry::Missing => Ok(vec![PathStep::MakeDirectory(path_state.path.clone()).into()]),
+        Entry::Missing => Ok(vec![Step::MakeDirectory(path_state.path.clone())]),
         other => Err(PlanError::wrong_path_type(&path_state.path, other, "a directory")),
     }
 }
 
-pub(super) fn incompatible(path_state: &PathState, found: String, requested: &str) -> PlanError {
-    PlanError::Incompatible {
-        path: path_state.path.clone(),
-        found,
-        requested: requested.to_owned(),
-    }
-}
-
+/// The disk contains data that the driver did not write.
 pub(super) fn foreign_data(device: &Device, found: &str, requested: Filesystem) -> PlanError {
-    PlanError::ForeignData {
-        device: device.to_string(),
-        found: found.to_owned(),
-        requested,
-    }
+    let message = format!("{device} is neither blank nor formatted with {requested}: it contains {found}");
+    PlanError::new(Failure::ForeignData, message)
 }
 
 pub(super) fn access_name(read_only: bool) -> &'static str {

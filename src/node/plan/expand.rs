@@ -3,7 +3,7 @@
 use super::common::{grow_mounted, needs_growth};
 use super::{Plan, PlanError};
 use crate::linux::{Device, Mount};
-use crate::model::Bytes;
+use crate::model::{Bytes, Failure};
 
 /// Grows a mounted filesystem, and the partition that it is on. `mounts` are all its mounts; `filesystem_size` is
 /// `None` if it is unknown.
@@ -21,8 +21,9 @@ pub(in crate::node) fn expand(
     let filesystem = writable.and_then(|mount| mount.kind.parse().ok());
     match (writable, filesystem) {
         (Some(mount), Some(filesystem)) => Ok(grow_mounted(filesystem, &mount.point, partition_grows).collect()),
-        _ => Err(PlanError::GrowReadOnly {
-            device: device.to_string(),
-        }),
+        _ => {
+            let message = format!("{device} is mounted read-only: its filesystem cannot grow");
+            Err(PlanError::new(Failure::ReadOnlyUnsupported, message))
+        }
     }
 }

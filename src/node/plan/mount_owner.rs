@@ -4,7 +4,6 @@
 use super::PathState;
 use crate::linux::{Device, Entry, Mount};
 
-/// Whether a device is the volume's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) enum Identity {
     Volume,
@@ -13,19 +12,6 @@ pub(in crate::node) enum Identity {
     Unknown,
 }
 
-/// The state of the host behind a mount.
-#[derive(Debug)]
-pub(in crate::node) struct MountObservation<'a> {
-    pub(in crate::node) path_state: &'a PathState,
-    pub(in crate::node) mount: &'a Mount,
-    /// The device behind the mount, or the parent device of its partition. `None` if it does not exist.
-    pub(in crate::node) device: Option<&'a Device>,
-    pub(in crate::node) identity: Identity,
-    /// Whether the kernel uses the device, as it does while its filesystem is mounted.
-    pub(in crate::node) in_use: bool,
-}
-
-/// The owner of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) enum MountOwner {
     Volume,
@@ -39,25 +25,32 @@ pub(in crate::node) enum MountOwner {
 }
 
 /// The disk of the volume may have been removed, or have reappeared with another name and number: its old mounts must
-/// still be unmounted. But a mount of a device that exists belongs to that device.
-pub(in crate::node) fn mount_owner(observed: &MountObservation<'_>) -> MountOwner {
-    let (path_state, mount) = (observed.path_state, observed.mount);
+/// still be unmounted. But a mount of a device that exists belongs to that device. `device` is the device behind the
+/// mount, or the parent device of its partition; `in_use` states whether the kernel uses it, as it does while its
+/// filesystem is mounted.
+pub(in crate::node) fn mount_owner(
+    path_state: &PathState,
+    mount: &Mount,
+    device: Option<&Device>,
+    identity: Identity,
+    in_use: bool,
+) -> MountOwner {
     let is_node = matches!(path_state.entry, Entry::BlockDevice(_));
     let Some(name) = device_name(path_state.entry, mount) else {
         return MountOwner::Foreign;
     };
-    let Some(device) = observed.device.filter(|device| !is_empty_loop(device)) else {
+    let Some(device) = device.filter(|device| !is_empty_loop(device)) else {
         return MountOwner::Dead;
     };
     let is_part = |name: &str| device.partitions.iter().any(|part| part.name == name);
     let is_own = device.name == name || !is_node && is_part(name);
-    match observed.identity {
+    match identity {
         Identity::Volume if is_shut_down(path_state, mount) => MountOwner::Dead,
         Identity::Volume if is_own => MountOwner::Volume,
         // A device node that was removed from /dev is unusable, even if another device has its number now.
         _ if is_node && mount.is_removed_node() => MountOwner::Dead,
         // A filesystem that is not on the device: it is on a device that had its name or number before.
-        Identity::Other if !is_node && !observed.in_use => MountOwner::Dead,
+        Identity::Other if !is_node && !in_use => MountOwner::Dead,
         Identity::Unknown => MountOwner::Unidentified,
         Identity::Volume | Identity::Other => MountOwner::OtherDisk,
     }

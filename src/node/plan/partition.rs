@@ -3,19 +3,16 @@
 use super::PlanError;
 use crate::linux::filesystem::GROW_TOLERANCE;
 use crate::linux::{Content, Device, Partition};
+use crate::model::Failure;
 
-/// The only partition of the disk as a device.
-///
-/// # Errors
-/// The disk has no partition, several ones, or holders.
 pub(in crate::node) fn single_partition(disk: &Device) -> Result<Device, PlanError> {
     match disk.partitions.as_slice() {
         [partition] if partition.index == 1 && disk.holders.is_empty() => Ok(disk.as_partition(partition)),
-        [] => Err(not_single(disk, "no partition".to_owned())),
+        [] => Err(not_single(disk, "no partition")),
         partitions => {
             let names = partitions.iter().map(|partition| &partition.name);
             let names: Vec<&str> = names.chain(&disk.holders).map(String::as_str).collect();
-            Err(not_single(disk, names.join(", ")))
+            Err(not_single(disk, &names.join(", ")))
         }
     }
 }
@@ -24,7 +21,7 @@ pub(in crate::node) fn single_partition(disk: &Device) -> Result<Device, PlanErr
 pub(super) fn check_formatted(device: &Device, content: Option<&Content>) -> Result<(), PlanError> {
     match content {
         Some(Content::Filesystem { .. }) => Ok(()),
-        Some(content) if device.partition_of.is_some() => Err(not_single(device, content.to_string())),
+        Some(content) if device.partition_of.is_some() => Err(not_single(device, &content.to_string())),
         Some(_) | None => Ok(()),
     }
 }
@@ -38,10 +35,12 @@ pub(super) fn check_not_partitioned(device: &Device) -> Result<(), PlanError> {
     let partitions: Vec<String> = partitions
         .map(|partition| format!("{} ({})", partition.name, partition.size))
         .collect();
-    Err(PlanError::Partitioned {
-        device: device.to_string(),
-        partitions: partitions.join(", "),
-    })
+    let message = format!(
+        "{device} has the partitions {}, but the volume is the whole disk; to mount the only partition of a disk that \
+         the driver did not format, recreate the PersistentVolume with the volume attribute `partition: \"1\"`",
+        partitions.join(", ")
+    );
+    Err(PlanError::new(Failure::ForeignData, message))
 }
 
 /// Whether the only partition of the disk ends well before the disk.
@@ -49,15 +48,15 @@ pub(in crate::node) fn partition_has_room(disk: &Device) -> bool {
     matches!(disk.partitions.as_slice(), [partition] if partition.room(disk) > GROW_TOLERANCE)
 }
 
-/// Whether the only partition of the disk can grow.
 pub(in crate::node) fn partition_grows(disk: &Device) -> bool {
     let at_limit = disk.partitions.first().is_some_and(Partition::is_at_dos_limit);
     partition_has_room(disk) && !at_limit
 }
 
-fn not_single(device: &Device, found: String) -> PlanError {
-    PlanError::NotSinglePartition {
-        device: device.to_string(),
-        found,
-    }
+fn not_single(device: &Device, found: &str) -> PlanError {
+    let message = format!(
+        "{device} has {found}, but the volume attribute `partition: \"1\"` requires a single partition with a \
+         filesystem"
+    );
+    PlanError::new(Failure::ForeignData, message)
 }

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use super::common::{access_name, check_usable, ensure_directory, incompatible};
+use super::common::{access_name, check_usable, ensure_directory};
 use super::error::mount_points;
-use super::{Access, DeviceStep, PathState, PathStep, Plan, PlanError, PublishRequest, Step};
+use super::{Access, PathState, Plan, PlanError, PublishRequest, Step};
 use crate::linux::{Device, Entry, Mount};
-use crate::model::{Filesystem, MountFlags};
+use crate::model::{Failure, Filesystem, MountFlags};
 
-/// The state of the host before publishing.
 #[derive(Debug)]
 pub(in crate::node) struct PublishObservation {
     pub(in crate::node) device: Device,
@@ -18,7 +17,6 @@ pub(in crate::node) struct PublishObservation {
     pub(in crate::node) target: PathState,
     /// Mounts of the filesystem on a volume that is published as a block device.
     pub(in crate::node) filesystem_mounts: Vec<Mount>,
-    /// Mounts at other target paths.
     pub(in crate::node) other_targets: Vec<Mount>,
 }
 
@@ -29,9 +27,9 @@ pub(in crate::node) fn publish(request: &PublishRequest, observed: &PublishObser
     };
     // A retry for an existing target succeeds: kubelet bind-mounts the target at further paths.
     if request.single_target && observed.target.mount.is_none() && !observed.other_targets.is_empty() {
-        return Err(PlanError::AlreadyPublished {
-            paths: mount_points(&observed.other_targets),
-        });
+        let paths = mount_points(&observed.other_targets);
+        let message = format!("the access mode allows one target path, and the volume is already published at {paths}");
+        return Err(PlanError::new(Failure::AccessModeConflict, message));
     }
     Ok(steps)
 }
@@ -50,7 +48,8 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
     let staging = observed.staging.path.clone();
     let staged = observed.staging.mount.as_ref();
     let Some(staged) = staged.filter(|mount| mount.is_of(&observed.device)) else {
-        return Err(PlanError::NotStaged { staging });
+        let message = format!("the volume is not staged at {}", staging.display());
+        return Err(PlanError::new(Failure::NotStaged, message));
     };
     check_usable(
         &observed.staging,
@@ -60,7 +59,8 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
         observed.rejects_writes,
     )?;
     if staged.is_read_only() && !read_only {
-        return Err(PlanError::StagedReadOnly { staging });
+        let message = format!("the volume is staged read-only at {}", staging.display());
+        return Err(PlanError::new(Failure::AccessModeConflict, message));
     }
     let missing = missing_options(flags, staged, &observed.staging)?;
     let target = observed.target.path.clone();
@@ -69,19 +69,18 @@ fn publish_mount(filesystem: Filesystem, flags: &MountFlags, read_only: bool, ob
             return Err(PlanError::path_in_use(&observed.target, mount));
         }
         let missing = missing_options(flags, mount, &observed.target)?;
-        let mut steps = restrict(&target, missing);
+        let mut steps: Vec<Step> = restrict(&target, missing).into_iter().collect();
         steps.extend(publish_again(&observed.target, mount, read_only)?);
         return Ok(steps);
     }
     let mut steps = ensure_directory(&observed.target)?;
-    let bind = PathStep::Bind {
+    steps.push(Step::Bind {
         source: staging,
         target: target.clone(),
-    };
-    steps.push(bind.into());
+    });
     steps.extend(restrict(&target, missing));
     if read_only {
-        steps.push(PathStep::RemountReadOnly(target).into());
+        steps.push(Step::RemountReadOnly(target));
     }
     Ok(steps)
 }
@@ -99,7 +98,7 @@ fn missing_options(flags: &MountFlags, mount: &Mount, path_state: &PathState) ->
         match last {
             Some(flag) if flag == restrictive && !has => missing.push(restrictive.to_owned()),
             Some(flag) if flag == opposite && has => {
-                return Err(incompatible(path_state, restrictive.to_owned(), opposite));
+                return Err(PlanError::incompatible(path_state, restrictive, opposite));
             }
             Some(_) | None => {}
         }
@@ -108,12 +107,9 @@ fn missing_options(flags: &MountFlags, mount: &Mount, path_state: &PathState) ->
 }
 
 /// Also restricts an existing mount: an earlier call may have been interrupted before this step.
-fn restrict(target: &Path, flags: MountFlags) -> Vec<Step> {
-    if flags.is_empty() {
-        return Vec::new();
-    }
+fn restrict(target: &Path, flags: MountFlags) -> Option<Step> {
     let target = target.to_owned();
-    vec![PathStep::Restrict { target, flags }.into()]
+    (!flags.is_empty()).then_some(Step::Restrict { target, flags })
 }
 
 fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
@@ -124,12 +120,12 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
     // bind-mounts each target at a further path, always writable.
     if device.read_only != read_only {
         if let Some(other) = observed.other_targets.first() {
-            return Err(PlanError::MixedAccess {
-                found: access_name(device.read_only),
-                path: other.point.display().to_string(),
-            });
+            let (found, path) = (access_name(device.read_only), other.point.display());
+            let message =
+                format!("the device is published {found} at {path}, and all target paths of a device share its access");
+            return Err(PlanError::new(Failure::AccessModeConflict, message));
         }
-        steps.push(DeviceStep::SetReadOnly(read_only).into());
+        steps.push(Step::SetReadOnly(read_only));
     }
     let target = observed.target.path.clone();
     if let Some(mount) = &observed.target.mount {
@@ -145,14 +141,12 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
     }
     match observed.target.entry {
         Entry::File => {}
-        Entry::Missing => steps.push(PathStep::MakeFile(target.clone()).into()),
-        other => {
-            return Err(PlanError::wrong_path_type(&observed.target.path, other, "a file"));
-        }
+        Entry::Missing => steps.push(Step::MakeFile(target.clone())),
+        other => return Err(PlanError::wrong_path_type(&target, other, "a file")),
     }
-    steps.push(DeviceStep::Bind(target.clone()).into());
+    steps.push(Step::BindDevice(target.clone()));
     if read_only {
-        steps.push(PathStep::RemountReadOnly(target).into());
+        steps.push(Step::RemountReadOnly(target));
     }
     Ok(steps)
 }
@@ -162,10 +156,10 @@ fn publish_block(read_only: bool, observed: &PublishObservation) -> Plan {
 fn publish_again(path_state: &PathState, mount: &Mount, read_only: bool) -> Plan {
     match (mount.is_read_only(), read_only) {
         (true, true) | (false, false) => Ok(Vec::new()),
-        (false, true) => Ok(vec![PathStep::RemountReadOnly(path_state.path.clone()).into()]),
-        (true, false) => Err(incompatible(
+        (false, true) => Ok(vec![Step::RemountReadOnly(path_state.path.clone())]),
+        (true, false) => Err(PlanError::incompatible(
             path_state,
-            access_name(true).to_owned(),
+            access_name(true),
             access_name(false),
         )),
     }

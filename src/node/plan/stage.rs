@@ -1,15 +1,12 @@
 //! Plans staging.
 
-use super::common::{
-    access_name, check_usable, ensure_directory, foreign_data, grow_mounted, incompatible, needs_growth,
-};
+use super::common::{access_name, check_usable, ensure_directory, foreign_data, grow_mounted, needs_growth};
 use super::partition::{check_formatted, check_not_partitioned};
-use super::{Access, DeviceStep, PathState, Plan, PlanError, StageRequest, Step};
+use super::{Access, PathState, Plan, PlanError, StageRequest, Step};
 use crate::linux::{Content, Device, Mount};
-use crate::model::{Bytes, Filesystem, Fsck, MountFlags};
+use crate::model::{Bytes, Failure, Filesystem, Fsck, MountFlags};
 use crate::node::format_record::FormatRecord;
 
-/// The state of the host before staging.
 #[derive(Debug)]
 pub(in crate::node) struct StageObservation {
     /// The disk, or its only partition.
@@ -19,11 +16,9 @@ pub(in crate::node) struct StageObservation {
     pub(in crate::node) staging: PathState,
     /// Whether the staged filesystem rejects writes after an error.
     pub(in crate::node) rejects_writes: bool,
-    /// Other mounts of the device's filesystem.
     pub(in crate::node) elsewhere: Vec<Mount>,
     /// `None` if the device is in use.
     pub(in crate::node) content: Option<Content>,
-    /// The record of a started mkfs.
     pub(in crate::node) format_record: FormatRecord,
     /// The size in the superblock of a mounted filesystem.
     pub(in crate::node) mounted_size: Option<Bytes>,
@@ -45,7 +40,7 @@ impl StageObservation {
 pub(in crate::node) fn stage(request: &StageRequest, observed: &StageObservation) -> Plan {
     let steps = stage_access(request, observed)?;
     let set_read_only = request.device_read_only && !observed.device.read_only;
-    let set_read_only = set_read_only.then(|| DeviceStep::SetReadOnly(true).into());
+    let set_read_only = set_read_only.then_some(Step::SetReadOnly(true));
     Ok(set_read_only.into_iter().chain(steps).collect())
 }
 
@@ -54,10 +49,10 @@ fn stage_access(request: &StageRequest, observed: &StageObservation) -> Plan {
         (Access::Block, None) => {
             check_not_mounted(observed)?;
             // The pod writes to the device from now on, so the record proves nothing.
-            Ok(remove_format_record(observed))
+            Ok(remove_format_record(observed).into_iter().collect())
         }
         (Access::Block, Some(mount)) => Err(if mount.is_of(&observed.device) {
-            incompatible(&observed.staging, format!("as {}", mount.kind), "a device")
+            PlanError::incompatible(&observed.staging, format!("as {}", mount.kind), "a device")
         } else {
             PlanError::path_in_use(&observed.staging, mount)
         }),
@@ -77,8 +72,12 @@ fn stage_mounted(filesystem: Filesystem, read_only: bool, mount: &Mount, observe
     }
     check_usable(&observed.staging, mount, filesystem, read_only, observed.rejects_writes)?;
     if mount.is_read_only() != read_only {
-        let found = access_name(mount.is_read_only()).to_owned();
-        return Err(incompatible(&observed.staging, found, access_name(read_only)));
+        let found = access_name(mount.is_read_only());
+        return Err(PlanError::incompatible(
+            &observed.staging,
+            found,
+            access_name(read_only),
+        ));
     }
     // An earlier call may have been interrupted between mounting and growing.
     let grow = observed.partition_grows
@@ -100,34 +99,28 @@ fn stage_unmounted(
     let device = &observed.device;
     check_not_partitioned(device)?;
     if !device.holders.is_empty() {
-        return Err(PlanError::DeviceInUse {
-            device: device.to_string(),
-            holders: device.holders.join(", "),
-        });
+        let message = format!("{device} is in use by {}", device.holders.join(", "));
+        return Err(PlanError::new(Failure::DeviceInUse, message));
     }
     check_formatted(device, observed.content.as_ref())?;
-    let format = || DeviceStep::Format {
+    let format = || Step::Format {
         filesystem,
         tuning: tuning.clone(),
     };
     let mut steps: Vec<Step> = Vec::new();
     if device.read_only && !read_only {
-        steps.push(DeviceStep::SetReadOnly(false).into());
+        steps.push(Step::SetReadOnly(false));
     }
     let mut grows_mounted = false;
     match &observed.content {
         Some(Content::Blank) if read_only => {
-            return Err(PlanError::BlankReadOnly {
-                device: device.to_string(),
-            });
+            let message = format!("{device} is blank, and read-only use never formats a disk");
+            return Err(PlanError::new(Failure::ReadOnlyUnsupported, message));
         }
-        Some(Content::Blank) => steps.push(format().into()),
+        Some(Content::Blank) => steps.push(format()),
         Some(Content::Filesystem { filesystem: found, .. }) if !filesystem.mounts(*found) => {
-            return Err(PlanError::FilesystemMismatch {
-                device: device.to_string(),
-                found: *found,
-                requested: filesystem,
-            });
+            let message = format!("{device} has {found}, but {filesystem} was requested");
+            return Err(PlanError::new(Failure::ForeignData, message));
         }
         // A read-only request neither checks nor grows the filesystem.
         Some(Content::Filesystem { .. }) if read_only => {
@@ -137,7 +130,7 @@ fn stage_unmounted(
             // The mkfs completed before its record was removed.
             steps.extend(remove_format_record(observed));
             if filesystem.is_ext() && tuning.fsck != Fsck::None {
-                steps.push(DeviceStep::Check(filesystem, tuning.fsck).into());
+                steps.push(Step::Check(filesystem, tuning.fsck));
             }
             if observed.partition_grows {
                 grows_mounted = true;
@@ -145,13 +138,13 @@ fn stage_unmounted(
                 if observed.grows_mounted(filesystem) {
                     grows_mounted = true;
                 } else {
-                    steps.push(DeviceStep::GrowUnmounted(filesystem, tuning.fsck).into());
+                    steps.push(Step::GrowUnmounted(filesystem, tuning.fsck));
                 }
             }
         }
         Some(content @ (Content::IncompleteFormat { .. } | Content::Unknown { .. })) => {
             check_format_interrupted(content, filesystem, read_only, observed)?;
-            steps.extend([DeviceStep::Wipe.into(), format().into()]);
+            steps.extend([Step::Wipe, format()]);
         }
         Some(Content::Unsupported { description }) => {
             return Err(foreign_data(device, description, filesystem));
@@ -160,26 +153,20 @@ fn stage_unmounted(
     }
     let target = observed.staging.path.clone();
     steps.extend(ensure_directory(&observed.staging)?);
-    let mount = DeviceStep::Mount {
+    steps.push(Step::Mount {
         target: target.clone(),
         filesystem,
         flags: flags.clone(),
         read_only,
-    };
-    steps.push(mount.into());
+    });
     if grows_mounted {
         steps.extend(grow_mounted(filesystem, &target, observed.partition_grows));
     }
     Ok(steps)
 }
 
-fn remove_format_record(observed: &StageObservation) -> Vec<Step> {
-    match observed.format_record {
-        FormatRecord::None => Vec::new(),
-        FormatRecord::Current | FormatRecord::Stale { .. } => {
-            vec![DeviceStep::RemoveFormatRecord.into()]
-        }
-    }
+fn remove_format_record(observed: &StageObservation) -> Option<Step> {
+    (observed.format_record != FormatRecord::None).then_some(Step::RemoveFormatRecord)
 }
 
 /// Checks that the format record proves that the content was left by an interrupted mkfs of this driver on a blank
@@ -190,10 +177,13 @@ fn check_format_interrupted(
     read_only: bool,
     observed: &StageObservation,
 ) -> Result<(), PlanError> {
-    let error = |filesystem: &str, why: &str| PlanError::FormatInterrupted {
-        device: observed.device.to_string(),
-        found: content.to_string(),
-        why: format!("a mkfs.{filesystem} was interrupted on it and is not repeated because {why}"),
+    let error = |filesystem: &str, why: &str| {
+        let message = format!(
+            "{} contains {content}: a mkfs.{filesystem} was interrupted on it and is not repeated because {why}; if \
+             the content is not needed, wipe the disk manually (wipefs -a, then blkdiscard -z)",
+            observed.device
+        );
+        PlanError::new(Failure::FormatInterrupted, message)
     };
     match (&observed.format_record, content) {
         (FormatRecord::Current, _) if read_only => Err(error(requested.as_str(), "read-only use never formats a disk")),

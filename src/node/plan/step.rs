@@ -6,39 +6,31 @@ use std::path::PathBuf;
 use crate::base::Phase;
 use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 
-/// One change of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    Path(PathStep),
-    Device(DeviceStep),
-}
-
-/// A change of a path or of a mount at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PathStep {
-    /// Creates the directory of a mount point.
     MakeDirectory(PathBuf),
     /// Creates an empty file, the target of a bind mount of a device node.
     MakeFile(PathBuf),
-    /// Bind-mounts a directory at the target.
-    Bind { source: PathBuf, target: PathBuf },
-    /// Remounts a bind mount read-only.
+    Bind {
+        source: PathBuf,
+        target: PathBuf,
+    },
     RemountReadOnly(PathBuf),
     /// Adds restrictive options, such as `noexec`, to the mount at the target.
-    Restrict { target: PathBuf, flags: MountFlags },
-}
-
-/// A step that uses the volume's device. Before it runs, the device is verified to be the one that was chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceStep {
+    Restrict {
+        target: PathBuf,
+        flags: MountFlags,
+    },
     /// Sets or clears the read-only flag of the block device (`blockdev --setro`, `--setrw`).
     SetReadOnly(bool),
     /// Discards the content of a device on which a mkfs of this driver was interrupted.
     Wipe,
-    /// Removes the record of a started mkfs.
     RemoveFormatRecord,
     /// Runs mkfs on a device that is proven blank.
-    Format { filesystem: Filesystem, tuning: Tuning },
+    Format {
+        filesystem: Filesystem,
+        tuning: Tuning,
+    },
     /// Checks an unmounted filesystem with the fsck policy of the class.
     Check(Filesystem, Fsck),
     /// Checks an unmounted filesystem completely, then grows it to the size of the device.
@@ -51,52 +43,41 @@ pub enum DeviceStep {
     },
     /// Grows the only partition of the disk, whose filesystem is mounted, to the end of the disk.
     GrowPartition,
-    /// Grows a mounted filesystem to the size of the device.
     GrowMounted {
         filesystem: Filesystem,
         /// The path of a writable mount.
         mount_point: PathBuf,
     },
-    /// Bind-mounts the device node at a path.
-    Bind(PathBuf),
+    BindDevice(PathBuf),
 }
 
-impl DeviceStep {
+impl Step {
+    /// Whether the step only changes a path or a mount at a path. Before any other step, the device is verified to be
+    /// the one that was chosen.
+    pub(in crate::node) fn is_of_path(&self) -> bool {
+        matches!(
+            self,
+            Self::MakeDirectory(_)
+                | Self::MakeFile(_)
+                | Self::Bind { .. }
+                | Self::RemountReadOnly(_)
+                | Self::Restrict { .. }
+        )
+    }
+
     /// The phase that the step is, if it can take long.
-    #[must_use]
-    pub fn phase(&self) -> Option<Phase> {
+    pub(in crate::node) fn phase(&self) -> Option<Phase> {
         match self {
             Self::Wipe | Self::Format { .. } => Some(Phase::Mkfs),
             Self::Check(..) => Some(Phase::Fsck),
             Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted { .. } => Some(Phase::Grow),
-            Self::Mount { .. } | Self::Bind(_) => Some(Phase::Mount),
-            Self::SetReadOnly(_) | Self::RemoveFormatRecord => None,
+            Self::Mount { .. } | Self::BindDevice(_) => Some(Phase::Mount),
+            _ => None,
         }
-    }
-}
-
-impl From<PathStep> for Step {
-    fn from(step: PathStep) -> Self {
-        Self::Path(step)
-    }
-}
-
-impl From<DeviceStep> for Step {
-    fn from(step: DeviceStep) -> Self {
-        Self::Device(step)
     }
 }
 
 impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path(step) => step.fmt(f),
-            Self::Device(step) => step.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for PathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MakeDirectory(path) => write!(f, "create the directory {}", path.display()),
@@ -106,16 +87,8 @@ impl fmt::Display for PathStep {
             }
             Self::RemountReadOnly(path) => write!(f, "remount {} read-only", path.display()),
             Self::Restrict { target, flags } => {
-                let target = target.display();
-                write!(f, "add the options {flags} to the mount at {target}")
+                write!(f, "add the options {flags} to the mount at {}", target.display())
             }
-        }
-    }
-}
-
-impl fmt::Display for DeviceStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
             Self::SetReadOnly(true) => f.write_str("set the device read-only"),
             Self::SetReadOnly(false) => f.write_str("set the device writable"),
             Self::Wipe => f.write_str("wipe the device, on which a mkfs was interrupted"),
@@ -149,9 +122,7 @@ impl fmt::Display for DeviceStep {
                 let mount_point = mount_point.display();
                 write!(f, "grow the filesystem of type {filesystem} mounted at {mount_point}")
             }
-            Self::Bind(target) => {
-                write!(f, "bind-mount the device node at {}", target.display())
-            }
+            Self::BindDevice(target) => write!(f, "bind-mount the device node at {}", target.display()),
         }
     }
 }
@@ -162,13 +133,13 @@ mod tests {
 
     #[test]
     fn display_describes_the_step() {
-        let mount = |flags: &[&str]| DeviceStep::Mount {
+        let mount = |flags: &[&str]| Step::Mount {
             target: "/staging".into(),
             filesystem: Filesystem::Xfs,
             flags: MountFlags::new(flags.iter().map(|&flag| flag.to_owned())).unwrap(),
             read_only: false,
         };
-        let format = DeviceStep::Format {
+        let format = Step::Format {
             filesystem: Filesystem::Ext4,
             tuning: Tuning::default(),
         };
@@ -180,11 +151,11 @@ mod tests {
                 "mount the device as xfs, writable, at /staging with options noatime",
             ),
             (
-                DeviceStep::Check(Filesystem::Ext3, Fsck::Preen),
+                Step::Check(Filesystem::Ext3, Fsck::Preen),
                 "check the filesystem of type ext3 (fsck: preen)",
             ),
         ] {
-            assert_eq!(Step::from(step).to_string(), text);
+            assert_eq!(step.to_string(), text);
         }
     }
 }

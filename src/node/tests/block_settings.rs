@@ -68,17 +68,17 @@ async fn settings_of_another_disk_with_the_same_name_are_not_changed() {
     };
     set("128");
     let volume = volume();
-    let call = CallContext::new(&volume, "staging");
+    let call = CallContext::new(&*fake, &volume, "staging");
     let device = disk("vdb", 16, "bp1");
     let request = with_settings("queue/read_ahead_kb=4096");
     let settings = &request.tuning.block_settings;
-    let applied = crate::node::block_settings::apply(&*fake, call, &device, settings).await;
+    let applied = crate::node::block_settings::apply(call, &device, settings).await;
     applied.unwrap();
     assert_eq!(fake.state().block_settings["queue/read_ahead_kb"], "4096");
 
     fake.state().devices = vec![disk("vdb", 17, "bp2")];
     set("256");
-    let applied = crate::node::block_settings::apply(&*fake, call, &device, settings).await;
+    let applied = crate::node::block_settings::apply(call, &device, settings).await;
     applied.unwrap_err();
     assert_eq!(fake.state().block_settings["queue/read_ahead_kb"], "256");
 }

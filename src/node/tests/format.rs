@@ -51,9 +51,9 @@ async fn the_record_of_a_mkfs_remains_if_the_device_was_removed_before_the_flush
         ..with_disk(Content::Blank)
     });
     let volume = volume();
-    let call = super::observe::CallContext::new(&volume, "staging");
+    let call = super::observe::CallContext::new(&*fake, &volume, "staging");
     let (device, tuning) = (disk("vdb", 16, "bp1"), Tuning::default());
-    let formatter = &node.stager.runner.formatter;
+    let formatter = &node.stager.formatter;
     let formatted = formatter.format(call, &device, Filesystem::Ext4, &tuning, None);
     let error = crate::base::error_chain(&formatted.await.unwrap_err());
     assert!(error.contains("was removed while it was formatted"), "{error}");

@@ -33,7 +33,7 @@ async fn a_removed_device_is_reported_and_a_missing_volume_is_not_found() {
     assert_eq!(found[0].reason(), "DeviceGone");
     assert!(found[0].to_string().contains("/staging"), "{}", found[0]);
     let missing = node.health.health(&health(&[]), soon()).await.unwrap_err();
-    assert!(matches!(missing, Error::VolumeNotFound { .. }), "{missing:?}");
+    assert_eq!(missing.failure(), Failure::NoSuchResource, "{missing:?}");
 }
 
 #[tokio::test(start_paused = true)]

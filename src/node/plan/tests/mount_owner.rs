@@ -15,13 +15,7 @@ fn owner_at(path_state: &PathState, device: Option<&Device>, in_use: bool) -> Mo
         Some(device) if device.serial_pending => Identity::Unknown,
         _ => Identity::Other,
     };
-    mount_owner(&MountObservation {
-        path_state,
-        mount: path_state.mount.as_ref().unwrap(),
-        device,
-        identity,
-        in_use,
-    })
+    mount_owner(path_state, path_state.mount.as_ref().unwrap(), device, identity, in_use)
 }
 
 /// A bind mount of the device node.

@@ -28,10 +28,14 @@ fn publish_creates_binds_and_remounts_the_target() {
 fn publishing_fails_if_not_staged_or_staged_read_only() {
     let target = || path_state("/target", Entry::Missing, None);
     let not_staged = publish(requested(&ext4(), false), false, &publish_observation(target(), None));
-    assert!(matches!(not_staged, Err(PlanError::NotStaged { .. })));
+    assert_error(&not_staged, Failure::NotStaged, "is not staged at /staging");
     let staged_ro = publish_observation(target(), Some("ro"));
     let writable = publish(requested(&ext4(), false), false, &staged_ro);
-    assert!(matches!(writable, Err(PlanError::StagedReadOnly { .. })));
+    assert_error(
+        &writable,
+        Failure::AccessModeConflict,
+        "is staged read-only at /staging",
+    );
     assert!(publish(requested(&ext4(), true), false, &staged_ro).is_ok());
 }
 
@@ -44,9 +48,10 @@ fn a_filesystem_that_the_kernel_remounted_read_only_is_not_used_again() {
         mount.super_options = super_options.to_owned();
         observed.staging.mount = Some(mount.clone());
         let published = publish(requested(&ext4(), false), false, &observed);
-        assert!(
-            matches!(published, Err(PlanError::RemountedReadOnly { .. })),
-            "{published:?}"
+        assert_error(
+            &published,
+            Failure::RemountedReadOnly,
+            "at /staging read-only after an error",
         );
         assert!(publish(requested(&ext4(), true), false, &observed).is_ok());
     }
@@ -56,8 +61,11 @@ fn a_filesystem_that_the_kernel_remounted_read_only_is_not_used_again() {
         ..publish_observation(path_state("/target", Entry::Missing, None), Some("rw"))
     };
     let published = publish(requested(&ext4(), false), false, &observed);
-    let is_rejected = matches!(published, Err(PlanError::RemountedReadOnly { .. }));
-    assert!(is_rejected, "{published:?}");
+    assert_error(
+        &published,
+        Failure::RemountedReadOnly,
+        "at /staging read-only after an error",
+    );
 }
 
 #[test]
@@ -72,10 +80,7 @@ fn a_filesystem_that_has_shut_down_is_not_used_again() {
     for observed in [dead, shut_down] {
         for read_only in [false, true] {
             let published = publish(requested(&ext4(), read_only), false, &observed);
-            assert!(
-                matches!(published, Err(PlanError::FilesystemShutDown { .. })),
-                "{published:?}"
-            );
+            assert_error(&published, Failure::FilesystemShutDown, "at /staging has shut down");
         }
     }
 }
@@ -91,7 +96,11 @@ fn publishing_again_completes_an_interrupted_read_only_remount() {
     assert_eq!(step_names(&plan("rw", true).unwrap()), ["remount-ro"]);
     assert_eq!(plan("rw", false), Ok(Vec::new()));
     assert_eq!(plan("ro", true), Ok(Vec::new()));
-    assert!(matches!(plan("ro", false), Err(PlanError::Incompatible { .. })));
+    assert_error(
+        &plan("ro", false),
+        Failure::StagingConflict,
+        "at /target read-only, but writable",
+    );
 }
 
 #[test]
@@ -108,7 +117,7 @@ fn all_targets_of_a_block_device_share_its_access() {
         ["make-file", "bind-device"]
     );
     observed.other_targets = vec![mount_of(&observed.device, "/other", "rw")];
-    assert!(matches!(plan(&observed, true), Err(PlanError::MixedAccess { .. })));
+    assert_error(&plan(&observed, true), Failure::AccessModeConflict, "share its access");
     assert!(plan(&observed, false).is_ok());
 }
 
@@ -153,10 +162,10 @@ fn publish_adds_mount_options_that_the_staging_mount_lacks() {
     assert_eq!(step_names(&steps), ["bind", "restrict"]);
     assert_eq!(
         steps[1],
-        Step::from(PathStep::Restrict {
+        Step::Restrict {
             target: "/target".into(),
             flags: MountFlags::new(["nodev".to_owned()]).unwrap()
-        })
+        }
     );
     // An earlier call may have been interrupted between the two steps.
     staged.point = "/target".into();

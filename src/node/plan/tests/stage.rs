@@ -124,7 +124,7 @@ fn the_fsck_policy_of_the_class_applies() {
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
-        assert_eq!(plan(fsck, true, GIB)[0], DeviceStep::Check(Ext4, fsck).into());
+        assert_eq!(plan(fsck, true, GIB)[0], Step::Check(Ext4, fsck));
         assert_eq!(
             step_names(&plan(fsck, false, half)),
             ["check", "grow-unmounted", "mount"]
@@ -265,15 +265,19 @@ fn staging_again_succeeds_if_compatible_and_fails_otherwise() {
         (mount_access(Xfs), false, "rw"),
         (Access::Block, false, "rw"),
     ] {
-        let error = stage(requested(&access, read_only), &staged(options)).unwrap_err();
-        assert!(matches!(error, PlanError::Incompatible { .. }), "{error}");
+        let refused = stage(requested(&access, read_only), &staged(options));
+        assert_error(&refused, Failure::StagingConflict, "the volume is already at /staging ");
     }
     let other = StageObservation {
         device: disk("vdc", 32, "bp2"),
         ..staged("rw")
     };
-    let error = stage(requested(&ext4(), false), &other).unwrap_err();
-    assert!(matches!(error, PlanError::PathInUse { .. }), "{error}");
+    let refused = stage(requested(&ext4(), false), &other);
+    assert_error(
+        &refused,
+        Failure::TargetConflict,
+        "is mounted at /staging, not this volume",
+    );
 }
 
 #[test]
@@ -317,8 +321,8 @@ fn staging_fails_if_the_path_is_not_a_directory() {
             staging: path_state("/staging", entry, None),
             ..stage_observation(Content::Blank)
         };
-        let error = stage(requested(&ext4(), false), &observed).unwrap_err();
-        assert!(matches!(error, PlanError::WrongPathType { .. }), "{error}");
+        let refused = stage(requested(&ext4(), false), &observed);
+        assert_error(&refused, Failure::TargetConflict, ", not a directory");
     }
 }
 
