@@ -12,9 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
-use diskplugin::linux::{
-    Command, DeviceIncarnation, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots,
-};
+use diskplugin::linux::{Command, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
 use diskplugin::node::{Access, NodeServices, NodeSettings, StageRequest, UnstageRequest, Volume};
 use tokio::time::Instant;
@@ -118,10 +116,10 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     host.content(quick(), &device).await?;
     figures.look.push(start.elapsed());
     let records = Records::new(dir.join("state"));
-    let appearance = DeviceIncarnation::new(&host.boot_id(quick()).await?, &device);
+    let appearance = device.incarnation(&host.boot_id(quick()).await?);
     let start = Instant::now();
-    records.put(quick(), "bench", SERIAL, &appearance).await?;
-    records.remove(quick(), "bench", SERIAL).await?;
+    records.put("bench", SERIAL, &appearance).await?;
+    records.remove("bench", SERIAL).await?;
     figures.record.push(start.elapsed());
 
     let request = StageRequest {

@@ -3,8 +3,8 @@
 //! * Calls with the same key, which is usually their path, run one after the other.
 //! * A call whose caller does not wait any more keeps its thread until it returns. After [`HUNG`], other calls with its
 //!   key fail immediately, so that a dead device keeps few threads, and other devices are not affected.
-//! * At most [`MAX_CALLS`] calls run at once. Up to [`MAX_SLOW_CALLS`] calls that have run for [`SLOW`], or that their
-//!   caller has left, are not among these, so that hung devices do not exclude the others.
+//! * At most [`MAX_CALLS`] calls run concurrently. Up to [`MAX_SLOW_CALLS`] calls that have run for [`SLOW`], or that
+//!   their caller has left, are not among these, so that hung devices do not exclude the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use super::device::Device;
 use super::error::{IoResult, Result};
 use super::sysfs::names;
@@ -31,19 +33,7 @@ fn uuid(device: &Device) -> io::Result<String> {
     file.seek(SeekFrom::Start(FSID))?;
     let mut fsid = [0; 16];
     file.read_exact(&mut fsid)?;
-    Ok(format_uuid(fsid))
-}
-
-/// Groups of 4, 2, 2, 2 and 6 bytes (RFC 9562).
-fn format_uuid(bytes: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if [4, 6, 8, 10].contains(&index) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    Ok(Uuid::from_bytes(fsid).to_string())
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub struct Device {
     pub serial: Option<Serial>,
     /// The model that an NVMe controller reports.
     pub model: Option<String>,
-    /// Whether the disk has not answered the request for its serial. Without a serial, it may be any disk.
+    /// Whether the disk has not responded to the request for its serial. Without a serial, it may be any disk.
     pub serial_pending: bool,
     pub backing_file: Option<PathBuf>,
     /// Whether the kernel rejects writes (`ro`).
@@ -208,13 +208,8 @@ impl DeviceReader {
     /// The directory of block devices. If it is missing, the absence of a device proves nothing.
     pub(super) fn block_dir(&self) -> Result<PathBuf> {
         let block = self.sys.join("block");
-        let found = if block.is_dir() {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::NotFound)
-        };
-        found.io_context("list", &block)?;
-        Ok(block)
+        let found = block.is_dir().then_some(()).ok_or(io::ErrorKind::NotFound);
+        found.io_context("list", &block).map(|()| block)
     }
 
     /// The device with this name, if it exists. All attributes belong to one incarnation: a name can be reused for

@@ -1,4 +1,4 @@
-//! Waits for changes of block devices: by uevents, and by polling for what causes none.
+//! Waits for changes of block devices: by uevents, and by polling for changes that cause none.
 
 use std::path::Path;
 use std::sync::Once;

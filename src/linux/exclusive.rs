@@ -24,7 +24,7 @@ static STARTING: RwLock<()> = RwLock::new(());
 /// Timeout for a started child to close its copies, which takes microseconds unless the machine is overloaded.
 const CHILD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Commands that are started at once.
+/// Maximum number of commands that are started concurrently.
 pub(super) const MAX_STARTS: usize = 8;
 
 static STARTS: Semaphore = Semaphore::const_new(MAX_STARTS);

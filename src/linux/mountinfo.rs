@@ -215,13 +215,11 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {
-        let (byte, after) = match (first, tail) {
-            (b'\\', [a, b, c, after @ ..]) => match octal(*a, *b, *c) {
-                Some(byte) => (byte, after),
-                None => (first, tail),
-            },
-            _ => (first, tail),
+        let escaped = match (first, tail) {
+            (b'\\', [a, b, c, after @ ..]) => octal(*a, *b, *c).map(|byte| (byte, after)),
+            _ => None,
         };
+        let (byte, after) = escaped.unwrap_or((first, tail));
         bytes.push(byte);
         rest = after;
     }

@@ -17,7 +17,6 @@ use super::blocking::blocking;
 use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
-/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The name and content of the file that [`Records::test_write`] writes.

@@ -65,8 +65,8 @@ pub(super) fn has_blank_start(device: &File, size: Bytes) -> io::Result<bool> {
     Ok(first_nonzero(&superblock_area(device, size)?, 0)?.is_none())
 }
 
-/// The offset of the first nonzero byte in what was read at `start`. Whole blocks are compared: a loop over bytes is a
-/// hundred times slower in unoptimized builds.
+/// The offset of the first nonzero byte; the bytes were read at `start`. Whole blocks are compared: a loop over bytes
+/// is a hundred times slower in unoptimized builds.
 pub(super) fn first_nonzero(bytes: &[u8], start: u64) -> io::Result<Option<u64>> {
     const ZEROES: [u8; 4096] = [0; 4096];
     let blocks = bytes.chunks(ZEROES.len());

@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 pub(super) enum SerialState {
     Known(Serial),
     None,
-    /// The device has not answered, or reading failed: it may have any serial.
+    /// The device has not responded, or reading failed: it may have any serial.
     Pending,
 }
 

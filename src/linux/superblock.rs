@@ -57,7 +57,7 @@ impl Superblocks {
         self.ext.is_some_and(|ext| ext.demands_full_check(now))
     }
 
-    /// Whether an ext filesystem accepts no more writes after an error (tune2fs(8), `-e remount-ro`).
+    /// Whether an ext filesystem rejects writes after an error (tune2fs(8), `-e remount-ro`).
     pub(super) fn ext_stops_after_error(&self) -> bool {
         self.ext.is_some_and(|ext| ext.on_error == EXT4_ERRORS_RO)
     }

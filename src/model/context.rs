@@ -6,7 +6,7 @@ pub const SERIAL: &str = "diskplugin.csi.example/serial";
 /// `publish_context`: `"true"` if the disk is attached read-only. The node then sets the device read-only.
 pub const ATTACHED_READ_ONLY: &str = "diskplugin.csi.example/read-only";
 
-/// `volume_context`: `"true"` if the disk can be attached to several nodes at once.
+/// `volume_context`: `"true"` if the disk can be attached to several nodes simultaneously.
 pub const MULTI_ATTACH: &str = "multiAttach";
 
 /// `volume_context`: the filesystem, if the capability does not state one.

@@ -87,11 +87,8 @@ impl InstanceTypeLimits {
             (Err(error), Some(limits)) => {
                 let error = error_chain(&error);
                 if self.log_once.should_log(TYPE, &error) {
-                    tracing::warn!(
-                        instance_type,
-                        error,
-                        "cannot read the instance types file; the recorded limits are used"
-                    );
+                    let message = "cannot read the instance types file; the recorded limits are used";
+                    tracing::warn!(instance_type, error, "{message}");
                 }
                 Ok(Some(limits))
             }
@@ -160,10 +157,9 @@ impl InstanceTypeLimits {
             disk_quantity: limits.disk_quantity,
             categories: names.collect(),
         };
-        if !is_key(instance_type) {
-            return;
-        }
-        if let Err(error) = self.records.put(KIND, instance_type, &record).await {
+        if is_key(instance_type)
+            && let Err(error) = self.records.put(KIND, instance_type, &record).await
+        {
             let error = error_chain(&error);
             tracing::warn!(error, "cannot record the attachment limits");
         }

@@ -13,7 +13,7 @@ use crate::model::{Failure, Filesystem, Fsck};
 
 const STEP: &str = "check the filesystem";
 
-/// Checks the filesystem. The policy `preen` repairs what e2fsck repairs safely.
+/// Checks the filesystem. The policy `preen` permits the repairs that e2fsck considers safe.
 pub(super) async fn check(
     tools: &Tools,
     call: CallContext<'_>,
@@ -71,7 +71,7 @@ pub(super) async fn grow_unmounted(tools: &Tools, call: CallContext<'_>, fsck: F
     tools.run(call, "grow the filesystem", &grow).await
 }
 
-/// Runs a check that repairs what is safe to repair.
+/// Runs a check with the repairs that e2fsck considers safe.
 async fn preen(tools: &Tools, call: CallContext<'_>, device: &Device, command: &Command) -> Result<()> {
     let output = tools.output(call, STEP, command).await?;
     let output_text = output_text(&output);

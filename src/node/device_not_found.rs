@@ -103,17 +103,10 @@ mod tests {
         existing.describe(Vec::new())
     }
 
-    fn without_serial(name: &str, minor: u64) -> Device {
-        Device {
-            serial: None,
-            ..disk(name, minor, "x")
-        }
-    }
-
     #[test]
     fn existing_disks_are_listed_with_serial_and_size() {
         assert_eq!(
-            describe_devices(vec![disk("vda", 0, "system"), without_serial("loop0", 1)]),
+            describe_devices(vec![disk("vda", 0, "system"), disk("loop0", 1, "")]),
             "existing devices: /dev/vda (254:0) with serial system and 1073741824 bytes"
         );
     }
@@ -125,14 +118,14 @@ mod tests {
             "sysfs lists no block devices: check that /sys is the host's"
         );
         assert_eq!(
-            describe_devices(vec![without_serial("loop0", 1), without_serial("zram0", 2)]),
+            describe_devices(vec![disk("loop0", 1, ""), disk("zram0", 2, "")]),
             "none of the 2 block devices is a cloud disk"
         );
     }
 
     #[test]
     fn a_disk_without_serial_is_listed_first_with_advice() {
-        let message = describe_devices(vec![disk("vda", 0, "system"), without_serial("vdb", 16)]);
+        let message = describe_devices(vec![disk("vda", 0, "system"), disk("vdb", 16, "")]);
         assert_eq!(
             message,
             "existing devices: /dev/vdb (254:16) with no serial and 1073741824 bytes, /dev/vda (254:0) with serial system \
@@ -141,7 +134,7 @@ mod tests {
         );
         let system = Device {
             partitions: vec![partition(&disk("vda", 0, ""))],
-            ..without_serial("vda", 0)
+            ..disk("vda", 0, "")
         };
         assert!(!describe_devices(vec![system]).contains("snapshot"));
     }

@@ -243,9 +243,8 @@ mod tests {
 
     fn loop_device(name: &str, minor: u64, file: &str) -> Device {
         Device {
-            serial: None,
             backing_file: Some(file.into()),
-            ..disk(name, minor, "x")
+            ..disk(name, minor, "")
         }
     }
 
@@ -303,11 +302,7 @@ mod tests {
 
     #[test]
     fn a_link_does_not_identify_a_disk_without_serial() {
-        let without_serial = Device {
-            serial: None,
-            ..disk("vdb", 16, "x")
-        };
-        let lookup = resolve_bp1(&with_by_id_link(&[without_serial])).unwrap();
+        let lookup = resolve_bp1(&with_by_id_link(&[disk("vdb", 16, "")])).unwrap();
         assert!(matches!(lookup, Err(notes) if notes[0].contains("not proven")));
     }
 

@@ -245,10 +245,7 @@ mod tests {
         state.mounts = vec![mount_of(&staged, path, "rw"), mount_of(&foreign, "/data", "rw")];
         let unused = disk("vde", 64, "bp3");
         let attached = disk("vdf", 80, "bp4");
-        let local = Device {
-            serial: None,
-            ..disk("loop0", 96, "x")
-        };
+        let local = disk("loop0", 96, "");
         state.ages.insert("vdf".to_owned(), Duration::from_secs(5));
         state.devices = vec![
             system,
@@ -269,10 +266,6 @@ mod tests {
             model: Some(model.to_owned()),
             ..disk(name, minor, "bp-nvme")
         };
-        let without_serial = |name: &str, minor| Device {
-            serial: None,
-            ..disk(name, minor, "x")
-        };
         let formatted = |device: Device| Device {
             partitions: vec![partition(&device)],
             ..device
@@ -282,7 +275,7 @@ mod tests {
             nvme("nvme1n1", 64, "INTEL SSDPE2KX020T8"),
         ];
         let mut state = small(17);
-        state.devices = vec![formatted(without_serial("vda", 0))];
+        state.devices = vec![formatted(disk("vda", 0, ""))];
         state.devices.extend(local.clone());
         assert_eq!(limit(state).await, Some(16));
         let mut state = small(17);
@@ -296,19 +289,15 @@ mod tests {
 
     #[tokio::test]
     async fn cloud_disks_without_a_serial_count() {
-        let without_serial = |name: &str, minor| Device {
-            serial: None,
-            ..disk(name, minor, "x")
-        };
         let mut state = small(17);
         state.devices = vec![
-            without_serial("vda", 0),
-            without_serial("vdb", 16),
+            disk("vda", 0, ""),
+            disk("vdb", 16, ""),
             Device {
                 serial_pending: true,
-                ..without_serial("vdc", 32)
+                ..disk("vdc", 32, "")
             },
-            without_serial("nvme0n1", 48),
+            disk("nvme0n1", 48, ""),
         ];
         assert_eq!(limit(state).await, Some(13));
     }

@@ -21,7 +21,7 @@ use crate::model::DiskId;
 const HUNG: Duration = Duration::from_secs(5);
 
 /// A tool whose device has not responded for this long does not count as running: it may never end. It is longer than a
-/// failover of the storage, after which all tools would otherwise run at once.
+/// failover of the storage, after which all tools would otherwise run concurrently.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Interval of the observations before a call that waits for the device.
@@ -57,8 +57,8 @@ impl Observed {
 }
 
 impl IoWatch {
-    /// Waits until the device completes I/O or has none in flight, before a call that writes what the kernel holds for
-    /// it.
+    /// Waits until the device completes I/O or has none in flight, before a call that writes data which the kernel
+    /// caches for it.
     ///
     /// # Errors
     /// `DISK_HUNG` shortly before the deadline.
@@ -176,7 +176,7 @@ impl IoWatch {
         self.observe(call, device, None, run).await
     }
 
-    /// Removes what was observed of a volume that is no longer on this node.
+    /// Removes the observations of a volume that is no longer on this node.
     pub(super) fn forget(&self, volume: &DiskId) {
         self.unresponsive().remove(volume);
     }

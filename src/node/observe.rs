@@ -19,7 +19,7 @@ use crate::model::{DiskId, Failure};
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
 
-/// Timeout of a call that a filesystem answers.
+/// Timeout of a call to which a filesystem must respond.
 pub(super) const FILESYSTEM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The deadline of such a call. It is independent of the deadline of the RPC: an operation that has started continues

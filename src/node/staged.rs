@@ -82,11 +82,8 @@ impl StagedRecords {
         match self.0.get(KIND, volume).await {
             Ok(record) => record,
             Err(error) => {
-                tracing::warn!(
-                    disk.id = volume,
-                    error = error_chain(&error),
-                    "cannot read the staging record"
-                );
+                let error = error_chain(&error);
+                tracing::warn!(disk.id = volume, error, "cannot read the staging record");
                 None
             }
         }

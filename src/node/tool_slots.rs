@@ -1,6 +1,6 @@
-//! Limits how many filesystem tools run at once: twenty volumes are staged in parallel after a restart of the node. A
-//! full check reads the whole filesystem, for hours if it is large, and may need much memory. Full checks have slots of
-//! their own, so that mkfs and checks of clean filesystems never wait for them.
+//! Limits how many filesystem tools run concurrently: twenty volumes are staged in parallel after a restart of the
+//! node. A full check reads the whole filesystem, for hours if it is large, and may need much memory. Full checks have
+//! slots of their own, so that mkfs and checks of clean filesystems never wait for them.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use super::{Error, Result};
 use crate::base::{Deadline, Tasks, error_chain};
 use crate::model::{DiskId, Failure};
 
-/// An error at the deadline that names what was waited for arrives within this time.
+/// An error at the deadline that names the awaited condition arrives within this time.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// The running operations. Clones share the state.

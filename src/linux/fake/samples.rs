@@ -13,7 +13,7 @@ pub(crate) fn write_file(dir: &Path, path: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A whole virtio disk of 1 GiB.
+/// A whole virtio disk of 1 GiB, without a serial if it is empty.
 pub(crate) fn disk(name: &str, minor: u64, serial: &str) -> Device {
     Device {
         name: name.to_owned(),

@@ -31,10 +31,7 @@ async fn block_settings_are_applied_before_the_mount_and_set_once() {
 /// Only a first format needs a record.
 #[tokio::test(start_paused = true)]
 async fn an_existing_volume_with_settings_is_staged_without_a_writable_state_directory() {
-    let (fake, node) = world(with_disk(Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(20 << 30)),
-    }));
+    let (fake, node) = world(with_disk(filesystem(Filesystem::Ext4, 20 << 30)));
     let setting = ("queue/read_ahead_kb".to_owned(), "128".to_owned());
     fake.state().block_settings = [setting].into();
     let state_dir = fake.state().state_dir.as_ref().unwrap().path().to_owned();

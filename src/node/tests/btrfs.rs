@@ -13,10 +13,7 @@ fn btrfs_request() -> StageRequest {
 }
 
 fn btrfs() -> FakeState {
-    with_disk(Content::Filesystem {
-        filesystem: Filesystem::Btrfs,
-        size: Some(Bytes(1 << 30)),
-    })
+    with_disk(filesystem(Filesystem::Btrfs, 1 << 30))
 }
 
 #[tokio::test(start_paused = true)]

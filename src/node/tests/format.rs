@@ -86,10 +86,7 @@ async fn a_disk_with_unclear_content_after_an_interrupted_mkfs_is_not_released()
 
 #[tokio::test(start_paused = true)]
 async fn a_complete_filesystem_is_kept_when_the_disk_is_released() {
-    let complete = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: None,
-    };
+    let complete = filesystem(Filesystem::Ext4, None);
     let (fake, node) = after_interrupted_mkfs(complete).await;
     node.unstager.unstage(unstage_request(), soon()).await.unwrap();
     assert_eq!(fake.state().calls, ["flush /dev/vdb"]);

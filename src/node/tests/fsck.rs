@@ -5,10 +5,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_damaged_filesystem_is_not_mounted() {
-    let content = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 30)),
-    };
+    let content = filesystem(Filesystem::Ext4, 1 << 30);
     for (code, mounted) in [(0, true), (1, true), (4, false), (12, false)] {
         let (fake, node) = world(with_disk(content.clone()));
         fake.state().exit_codes.insert("e2fsck", code);
@@ -24,10 +21,7 @@ async fn a_damaged_filesystem_is_not_mounted() {
 /// A process in another mount namespace has a file open.
 #[tokio::test(start_paused = true)]
 async fn a_filesystem_in_use_elsewhere_is_neither_checked_nor_mounted() {
-    let (fake, node) = world(with_disk(Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 30)),
-    }));
+    let (fake, node) = world(with_disk(filesystem(Filesystem::Ext4, 1 << 30)));
     fake.state().in_use = true;
     let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), Failure::DeviceInUse, "{error:?}");
@@ -37,10 +31,7 @@ async fn a_filesystem_in_use_elsewhere_is_neither_checked_nor_mounted() {
 #[tokio::test(start_paused = true)]
 async fn only_a_check_that_the_superblock_demands_waits_for_the_slots_of_full_checks() {
     for (has_errors, failure) in [(false, None), (true, Some(Failure::ToolQueueTimeout))] {
-        let (fake, node) = world(with_disk(Content::Filesystem {
-            filesystem: Filesystem::Ext4,
-            size: Some(Bytes(1 << 30)),
-        }));
+        let (fake, node) = world(with_disk(filesystem(Filesystem::Ext4, 1 << 30)));
         fake.state().has_errors = has_errors;
         let slots = || node.stager.tool_slots.try_acquire(ToolKind::FullCheck);
         let _held: Vec<_> = std::iter::from_fn(slots).collect();
@@ -66,10 +57,7 @@ async fn a_tool_has_a_memory_limit_and_no_timeout() {
 /// Such as by the OOM killer.
 #[tokio::test(start_paused = true)]
 async fn a_killed_check_is_not_reported_as_damage() {
-    let (fake, node) = world(with_disk(Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 30)),
-    }));
+    let (fake, node) = world(with_disk(filesystem(Filesystem::Ext4, 1 << 30)));
     fake.state().killed_program = Some("e2fsck");
     let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(error.failure(), Failure::ToolFailed, "{error:?}");
@@ -78,10 +66,7 @@ async fn a_killed_check_is_not_reported_as_damage() {
 
 #[tokio::test(start_paused = true)]
 async fn the_fsck_attribute_decides_about_a_filesystem_with_errors() {
-    let content = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 30)),
-    };
+    let content = filesystem(Filesystem::Ext4, 1 << 30);
     for (fsck, calls) in [
         (Fsck::Journal, &[][..]),
         (Fsck::Preen, &["e2fsck -p /dev/vdb", "mkdir /staging", "mount /staging"]),
@@ -106,10 +91,7 @@ async fn the_fsck_attribute_decides_about_a_filesystem_with_errors() {
 
 #[tokio::test(start_paused = true)]
 async fn offline_resize_repairs_only_with_fsck_preen() {
-    let content = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: Some(Bytes(1 << 29)),
-    };
+    let content = filesystem(Filesystem::Ext4, 1 << 29);
     let mut request = stage_request();
     request.tuning.fsck = Fsck::Journal;
     let (fake, node) = world(with_disk(content.clone()));

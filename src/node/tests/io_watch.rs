@@ -67,7 +67,7 @@ async fn a_hung_unmount_is_reported_at_the_deadline_and_to_repeated_calls() {
     // Longer than a failover of the storage.
     tokio::time::sleep(Duration::from_secs(100)).await;
     let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
-    assert!(slot.is_none(), "the tool may go on");
+    assert!(slot.is_none(), "the tool may continue");
     tokio::time::sleep(Duration::from_secs(100)).await;
     let slot = slots.try_acquire(tool_slots::ToolKind::FullCheck);
     assert!(slot.is_some(), "a tool on a hung disk keeps no slot");

@@ -75,6 +75,13 @@ fn with_disk(content: Content) -> FakeState {
     }
 }
 
+fn filesystem(filesystem: Filesystem, bytes: impl Into<Option<u64>>) -> Content {
+    Content::Filesystem {
+        filesystem,
+        size: bytes.into().map(Bytes),
+    }
+}
+
 fn staged() -> FakeState {
     FakeState {
         mounts: vec![mount_of(&disk("vdb", 16, "bp1"), "/staging", "rw")],

@@ -47,11 +47,7 @@ async fn a_failed_probe_fails_stage_without_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
-    let filesystem = Content::Filesystem {
-        filesystem: Filesystem::Ext4,
-        size: None,
-    };
-    for content in [Content::Blank, filesystem] {
+    for content in [Content::Blank, filesystem(Filesystem::Ext4, None)] {
         let (fake, node) = world(FakeState {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
@@ -138,10 +134,7 @@ async fn the_requested_partition_may_appear_after_the_disk() {
     for is_late in [true, false] {
         let (fake, node) = world(FakeState {
             stated_size: Some(partition(&whole).size),
-            ..with_disk(Content::Filesystem {
-                filesystem: Filesystem::Ext4,
-                size: Some(partition(&whole).size),
-            })
+            ..with_disk(filesystem(Filesystem::Ext4, partition(&whole).size.0))
         });
         let mut request = stage_request();
         request.tuning.partition = true;
@@ -205,10 +198,7 @@ async fn rejected_mount_options_are_named_and_the_kernel_log_has_the_reason() {
         ("commit=x", Failure::MountOptionsRejected, "\"commit=x\""),
         ("", Failure::HostError, "cannot mount the ext4 on /dev/vdb"),
     ] {
-        let content = Content::Filesystem {
-            filesystem: Filesystem::Ext4,
-            size: Some(Bytes(1 << 30)),
-        };
+        let content = filesystem(Filesystem::Ext4, 1 << 30);
         let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EINVAL as i32),
             ..with_disk(content)
@@ -229,10 +219,7 @@ async fn a_btrfs_with_a_log_on_a_read_only_device_is_rejected_with_the_option() 
         ("1", false, Failure::HostError),
         ("0", true, Failure::HostError),
     ] {
-        let content = Content::Filesystem {
-            filesystem: Filesystem::Btrfs,
-            size: Some(Bytes(1 << 30)),
-        };
+        let content = filesystem(Filesystem::Btrfs, 1 << 30);
         let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EIO as i32),
             has_btrfs_log,
@@ -252,10 +239,7 @@ async fn a_dead_mount_at_the_staging_path_is_removed() {
     let (fake, node) = world(FakeState {
         mounts: vec![mount_of(&disk("vdc", 32, "bp1"), "/staging", "rw")],
         entries: [("/staging".into(), Entry::Directory)].into(),
-        ..with_disk(Content::Filesystem {
-            filesystem: Filesystem::Ext4,
-            size: None,
-        })
+        ..with_disk(filesystem(Filesystem::Ext4, None))
     });
     node.stager.stage(stage_request(), soon()).await.unwrap();
     let calls = fake.state().calls.clone();

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use diskplugin::base::Deadline;
 use diskplugin::linux::ProcessExec;
-use diskplugin::model::{Bytes, Filesystem, Fsck, MountFlags, Tuning};
+use diskplugin::model::{Bytes, Failure, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, Error, ExpandRequest, HealthRequest, NodeServices, StageRequest, StatsRequest, UnstageRequest, Volume,
+    Access, ExpandRequest, HealthRequest, NodeServices, StageRequest, StatsRequest, UnstageRequest, Volume,
     VolumeStats, VolumeUsage,
 };
 
@@ -182,6 +182,6 @@ async fn expand_fails_beyond_the_limit_and_ignores_smaller_sizes() {
     for required in [None, Some(1), Some(SIZE)] {
         assert_eq!(expand(required, None).await.unwrap(), Bytes(SIZE));
     }
-    let error = expand(Some(1), Some(SIZE - 1)).await;
-    assert!(matches!(error, Err(Error::TooLarge { .. })), "{error:?}");
+    let error = expand(Some(1), Some(SIZE - 1)).await.unwrap_err();
+    assert_eq!(error.failure(), Failure::OutOfRange, "{error:?}");
 }
