@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::observe::{Observer, quick};
 use crate::base::error_chain;
-use crate::linux::{Capability, Device, Entry, Host, HostError, Mount, Records};
+use crate::linux::{Capability, Device, Entry, Host, Mount, Records};
 
 /// The directories below kubelet's root directory that contain staging and target paths.
 const VOLUME_DIRECTORIES: [&str; 2] = ["plugins", "pods"];
@@ -39,7 +39,7 @@ impl Prerequisites {
     /// Checks the version of the kernel, and returns its release.
     pub async fn check_kernel(&self) -> Result<String, String> {
         let release = self.observer.host.text(quick(), Path::new(KERNEL_RELEASE)).await;
-        let release = release.map_err(failed)?;
+        let release = release.map_err(|error| error_chain(&error))?;
         let release = release.unwrap_or_default().trim().to_owned();
         let numbers = release.split(|c: char| !c.is_ascii_digit());
         let version: Vec<u32> = numbers.map_while(|number| number.parse().ok()).collect();
@@ -56,7 +56,7 @@ impl Prerequisites {
     /// Checks that this process may mount filesystems. Returns what it may not do otherwise, if anything.
     pub async fn check_capabilities(&self) -> Result<Option<String>, String> {
         let capabilities = self.observer.host.capabilities(quick()).await;
-        let capabilities = capabilities.map_err(failed)?;
+        let capabilities = capabilities.map_err(|error| error_chain(&error))?;
         let missing = |capability, name, consequence| {
             let advice = "add it, or run the container as root with privileged: true";
             (!capabilities.has(capability)).then(|| format!("{name} is missing: {consequence}; {advice}"))
@@ -71,6 +71,7 @@ impl Prerequisites {
     /// Checks that the devices can be listed, and that `/dev` has the nodes of the disks in `/sys`: a container without
     /// the host's `/dev` has others or none.
     pub async fn check_devices(&self) -> Result<(), String> {
+        let failed = |error| error_chain(&error);
         let devices = self.observer.host.devices(quick()).await.map_err(failed)?;
         // The devices of the fake cloud replace those of the host.
         if self.observer.device_dir.is_some() {
@@ -101,6 +102,7 @@ impl Prerequisites {
     /// Checks that mounts below kubelet's root directory propagate to kubelet. Without propagation, a pod would write
     /// to the directory underneath the mount.
     pub async fn check_mount_propagation(&self) -> Result<(), String> {
+        let failed = |error| error_chain(&error);
         let given = &self.observer.kubelet_dir;
         let real = self.observer.host.real(quick(), given).await.map_err(failed)?;
         let entry = self.observer.host.entry(quick(), &real).await.map_err(failed)?;
@@ -131,10 +133,6 @@ impl Prerequisites {
         let tested = self.records.test_write().await;
         tested.map_err(|error| format!("--state-dir: {}", error_chain(&error)))
     }
-}
-
-fn failed(error: HostError) -> String {
-    error_chain(&error)
 }
 
 #[cfg(test)]
