@@ -1,5 +1,3 @@
-//! The CSI Identity service.
-
 use tonic::{Request, Response, Status};
 
 use super::proto::identity_server::Identity;
@@ -10,7 +8,6 @@ use crate::model::DriverName;
 
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// Name under which the driver is registered.
     pub name: DriverName,
     /// Whether the Controller service is on the same socket.
     pub controller: bool,

@@ -7,15 +7,17 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::service::Routes;
 use tonic::{Code, Status};
-use tower::{Layer, Service};
+use tower::Service;
+use tower::layer::{LayerFn, layer_fn};
 use tracing::Instrument;
 use tracing::field::Empty;
 
-use super::drain::Drain;
 use super::{status, trace_context};
 use crate::model::Failure;
 
@@ -49,36 +51,19 @@ impl Active {
 }
 
 #[derive(Debug, Clone)]
-pub struct RpcLayer {
-    drain: Drain,
-    active: Option<Active>,
-}
-
-#[derive(Debug, Clone)]
-pub struct RpcService {
+pub(super) struct RpcService {
     inner: Routes,
-    drain: Drain,
+    calls: TaskTracker,
     active: Option<Active>,
 }
 
-impl RpcLayer {
-    /// Calls are rejected while `drain` drains, and, except those of Identity, until `active` is set.
-    #[must_use]
-    pub fn new(drain: Drain, active: Option<Active>) -> Self {
-        Self { drain, active }
-    }
-}
-
-impl Layer<Routes> for RpcLayer {
-    type Service = RpcService;
-
-    fn layer(&self, inner: Routes) -> RpcService {
-        RpcService {
-            inner,
-            drain: self.drain.clone(),
-            active: self.active.clone(),
-        }
-    }
+/// Calls are rejected once `calls` is closed, and, except those of Identity, until `active` is set.
+pub(super) fn rpc_layer(calls: TaskTracker, active: Option<Active>) -> LayerFn<impl Fn(Routes) -> RpcService + Clone> {
+    layer_fn(move |inner| RpcService {
+        inner,
+        calls: calls.clone(),
+        active: active.clone(),
+    })
 }
 
 impl RpcService {
@@ -107,9 +92,11 @@ impl Service<http::Request<Body>> for RpcService {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let Some(running) = self.drain.admit() else {
+        // Counted before the check, so that shutdown waits for every admitted call.
+        let running = self.calls.token();
+        if self.calls.is_closed() {
             return reject(Failure::ShuttingDown, "the driver is shutting down");
-        };
+        }
         let Some(mut routes) = self.routes(request.uri().path()) else {
             return reject(Failure::ShuttingDown, "this replica of the controller is a standby");
         };
@@ -138,10 +125,27 @@ impl Service<http::Request<Body>> for RpcService {
             span.record(TRACE_ID_FIELD, tracing::field::display(trace_id));
         }
         let call = async move {
-            let pending = PendingCall::start(method);
+            let start = Instant::now();
+            let elapsed_ms = || u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let cancelled = scopeguard::guard((), |()| {
+                tracing::warn!(
+                    rpc.method = method,
+                    elapsed_ms = elapsed_ms(),
+                    "the caller cancelled {method}; steps that it began continue"
+                );
+                record_end(CANCELLED, Some("the caller cancelled the call"));
+            });
             let mut response = routes.call(request).await?;
-            add_failure_name(&mut response);
-            pending.finish(&response);
+            ScopeGuard::into_inner(cancelled);
+            let status = Status::from_header_map(response.headers());
+            let named = status.as_ref().and_then(status::with_name_of_code);
+            // A message that does not fit into a header is left unchanged.
+            if let Some(Err(error)) = named.map(|named| named.add_header(response.headers_mut())) {
+                tracing::debug!(error = error.message(), "cannot add a name to the failure");
+            }
+            // A failed unary call has its status in the headers; a success has none there.
+            let status = Status::from_header_map(response.headers());
+            log(&method, elapsed_ms(), status.filter(|status| status.code() != Code::Ok));
             drop(running);
             Ok(response)
         };
@@ -149,66 +153,9 @@ impl Service<http::Request<Body>> for RpcService {
     }
 }
 
-/// Records a field in the span of the running call. Only for fields that [`RpcLayer`] declares.
+/// Records a field in the span of the running call. Only for fields that [`RpcService`] declares.
 pub(crate) fn record(field: &str, value: impl std::fmt::Display) {
     tracing::Span::current().record(field, tracing::field::display(value));
-}
-
-/// A call without a response yet.
-#[derive(Debug)]
-struct PendingCall {
-    method: String,
-    start: Instant,
-    finished: bool,
-}
-
-impl PendingCall {
-    fn start(method: String) -> Self {
-        Self {
-            method,
-            start: Instant::now(),
-            finished: false,
-        }
-    }
-
-    fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn finish<R>(mut self, response: &http::Response<R>) {
-        self.finished = true;
-        // A failed unary call has its status in the headers; a success has none there.
-        let status = Status::from_header_map(response.headers());
-        log(&self.method, self.elapsed_ms(), status.as_ref());
-        match status.filter(|status| status.code() != Code::Ok) {
-            Some(status) => record_end(&format!("{:?}", status.code()), Some(status.message())),
-            None => record_end(OK, None),
-        }
-    }
-}
-
-impl Drop for PendingCall {
-    fn drop(&mut self) {
-        if !self.finished {
-            let (method, elapsed_ms) = (&self.method, self.elapsed_ms());
-            tracing::warn!(
-                rpc.method = method,
-                elapsed_ms,
-                "the caller cancelled {method}; steps that it began continue"
-            );
-            record_end(CANCELLED, Some("the caller cancelled the call"));
-        }
-    }
-}
-
-/// Adds the failure name of its code to a status without one.
-fn add_failure_name<R>(response: &mut http::Response<R>) {
-    let status = Status::from_header_map(response.headers());
-    let named = status.as_ref().and_then(status::with_name_of_code);
-    // A message that does not fit into a header is left unchanged.
-    if let Some(Err(error)) = named.map(|named| named.add_header(response.headers_mut())) {
-        tracing::debug!(error = error.message(), "cannot add a name to the failure");
-    }
 }
 
 /// Records the outcome in the span of the call, for the subscriber: the name of the gRPC code, and the message of a
@@ -222,18 +169,46 @@ fn record_end(code: &str, message: Option<&str>) {
     span.record(CODE_FIELD, code);
 }
 
-fn log(method: &str, elapsed_ms: u64, status: Option<&Status>) {
-    match status {
-        Some(status) if status.code() != Code::Ok => tracing::warn!(
-            rpc.method = method,
-            rpc.code = ?status.code(),
-            elapsed_ms,
-            "{method} failed: {}",
-            status.message()
-        ),
-        _ if matches!(method, "Probe" | "NodeGetCapabilities" | "NodeGetVolumeStats") => {
+fn log(method: &str, elapsed_ms: u64, failed: Option<Status>) {
+    match failed {
+        Some(status) => {
+            tracing::warn!(
+                rpc.method = method,
+                rpc.code = ?status.code(),
+                elapsed_ms,
+                "{method} failed: {}",
+                status.message()
+            );
+            return record_end(&format!("{:?}", status.code()), Some(status.message()));
+        }
+        None if matches!(method, "Probe" | "NodeGetCapabilities" | "NodeGetVolumeStats") => {
             tracing::debug!(rpc.method = method, elapsed_ms, "{method} done");
         }
-        _ => tracing::info!(rpc.method = method, elapsed_ms, "{method} done"),
+        None => tracing::info!(rpc.method = method, elapsed_ms, "{method} done"),
+    }
+    record_end(OK, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tower::Layer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_running_call_finishes_and_a_new_one_is_rejected() {
+        let calls = TaskTracker::new();
+        let mut service = rpc_layer(calls.clone(), None).layer(Routes::default());
+        let running = service.call(http::Request::new(Body::empty()));
+        calls.close();
+        let finish = tokio::time::timeout(Duration::from_millis(20), calls.wait());
+        assert!(finish.await.is_err());
+        let Ok(rejected) = service.call(http::Request::new(Body::empty())).await;
+        let rejected = Status::from_header_map(rejected.headers()).unwrap();
+        assert_eq!(rejected.code(), Code::Unavailable);
+        drop(running);
+        calls.wait().await;
     }
 }

@@ -2,8 +2,6 @@
 
 mod authority;
 pub mod controller;
-mod deadline;
-pub mod drain;
 pub mod identity;
 pub mod layer;
 pub mod node;

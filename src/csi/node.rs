@@ -1,5 +1,3 @@
-//! The CSI Node service: parses requests, calls the node and builds responses.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,7 +27,6 @@ pub struct Service {
 }
 
 impl Service {
-    #[must_use]
     pub fn new(node: Arc<NodeServices>) -> Self {
         Self { node }
     }

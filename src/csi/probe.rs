@@ -13,14 +13,11 @@ use crate::model::Failure;
 
 #[derive(Debug)]
 pub enum ProbeError {
-    /// The driver is shutting down.
     Stopping,
     /// No response, with the reason and what to do.
     Unresponsive(String),
 }
 
-/// # Errors
-/// If the driver is shutting down, or does not respond within `timeout`.
 pub async fn probe(endpoint: &Endpoint, timeout: Duration) -> Result<(), ProbeError> {
     let unresponsive = |reason: String| {
         ProbeError::Unresponsive(format!(

@@ -1,13 +1,11 @@
-//! The gRPC server: its services, startup and shutdown.
-
 use std::future::Future;
 use std::time::Duration;
 
+use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
 
 use super::authority;
-use super::drain::Drain;
-use super::layer::{Active, RpcLayer};
+use super::layer::{Active, rpc_layer};
 use super::services::Services;
 use super::socket::{self, Endpoint, SocketError};
 use crate::base::Tasks;
@@ -31,9 +29,6 @@ pub enum ServeError {
 
 /// Serves until `stop` resolves. Then it rejects new calls, waits up to `grace` for running calls and their background
 /// work, and removes the socket. A registration is served as long as the socket.
-///
-/// # Errors
-/// A socket cannot be bound, the server fails, or work is aborted.
 pub async fn serve(
     endpoint: &Endpoint,
     services: Services,
@@ -46,10 +41,8 @@ pub async fn serve(
 }
 
 /// As [`serve`], once the process is the leader. A standby has no socket or, with `standby`, one that serves only
-/// Identity and answers Probe with not ready: sidecars wait for that, but exit if they cannot connect for 30 seconds.
-///
-/// # Errors
-/// As [`serve`].
+/// Identity and responds to Probe with not ready: sidecars wait for that, but exit if they cannot connect for 30
+/// seconds.
 pub async fn serve_when_active(
     endpoint: &Endpoint,
     services: impl Future<Output = Services> + Send,
@@ -78,9 +71,9 @@ pub async fn serve_when_active(
             None => std::future::pending().await,
         }
     };
-    let drain = Drain::default();
+    let calls = TaskTracker::new();
     let router = Server::builder()
-        .layer(RpcLayer::new(drain.clone(), active.clone()))
+        .layer(rpc_layer(calls.clone(), active.clone()))
         .add_routes(first.into_routes());
     let activated = async move {
         if let Some(active) = active {
@@ -92,13 +85,12 @@ pub async fn serve_when_active(
         stop.await;
         tracing::info!("stopping: rejecting new calls, waiting for running calls");
         let finish = async {
-            drain.finish().await;
+            calls.close();
+            calls.wait().await;
             tasks.wait().await;
         };
-        match tokio::time::timeout(grace, finish).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(ServeError::DrainTimeout { grace }),
-        }
+        let finished = tokio::time::timeout(grace, finish).await;
+        finished.map_err(|_| ServeError::DrainTimeout { grace })
     };
     tracing::info!(%endpoint, "ready");
     let incoming = authority::accept(listener);

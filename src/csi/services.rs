@@ -1,5 +1,3 @@
-//! The gRPC services that a process serves.
-
 use tonic::service::Routes;
 
 use super::proto::controller_server::ControllerServer;
@@ -14,47 +12,38 @@ use crate::model::DriverName;
 /// program does not serve out of it.
 #[derive(Debug)]
 pub struct Services {
-    name: DriverName,
-    has_controller: bool,
-    is_standby: bool,
+    identity: identity::Service,
     routes: Routes,
     pub(super) registration: Option<Registration>,
 }
 
 impl Services {
-    #[must_use]
     pub fn new(name: DriverName) -> Self {
         Self {
-            name,
-            has_controller: false,
-            is_standby: false,
+            identity: identity::Service {
+                name,
+                controller: false,
+                ready: true,
+            },
             routes: Routes::default(),
             registration: None,
         }
     }
 
-    /// Identity of a controller that is not ready.
     pub(super) fn standby(name: DriverName) -> Self {
-        Self {
-            has_controller: true,
-            is_standby: true,
-            ..Self::new(name)
-        }
+        let mut services = Self::new(name);
+        (services.identity.controller, services.identity.ready) = (true, false);
+        services
     }
 
-    /// Adds Controller and GroupController.
-    #[must_use]
-    pub fn with_controller(self, service: controller::Service) -> Self {
+    pub fn with_controller(mut self, service: controller::Service) -> Self {
         let groups = GroupControllerServer::new(service.clone());
         let controller = ControllerServer::new(service);
-        Self {
-            has_controller: true,
-            routes: self.routes.add_service(controller).add_service(groups),
-            ..self
-        }
+        self.identity.controller = true;
+        self.routes = self.routes.add_service(controller).add_service(groups);
+        self
     }
 
-    #[must_use]
     pub fn with_node(self, service: node::Service) -> Self {
         Self {
             routes: self.routes.add_service(NodeServer::new(service)),
@@ -63,18 +52,11 @@ impl Services {
     }
 
     /// Adds the registration with kubelet, if this process registers.
-    #[must_use]
     pub fn with_registration(self, registration: Option<Registration>) -> Self {
         Self { registration, ..self }
     }
 
-    /// All services, with Identity.
     pub(super) fn into_routes(self) -> Routes {
-        let identity = identity::Service {
-            name: self.name,
-            controller: self.has_controller,
-            ready: !self.is_standby,
-        };
-        self.routes.add_service(IdentityServer::new(identity))
+        self.routes.add_service(IdentityServer::new(self.identity))
     }
 }

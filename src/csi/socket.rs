@@ -13,7 +13,6 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::base::Deadline;
 
-/// A unix socket, written `unix:///absolute/path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     path: PathBuf,
@@ -30,17 +29,15 @@ const TEMPORARY_NAME: &str = ".socket";
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long the owner of a socket that may be dead is given to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the owner of a socket that may be dead has to respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The start of each HTTP/2 connection: preface and empty SETTINGS (RFC 9113, 3.4). The server sends its own SETTINGS.
 const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// Maximum path length of a unix socket (Linux, `sun_path` of unix(7)).
 const MAX_PATH: usize = 107;
 
 impl Endpoint {
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -79,7 +76,6 @@ pub enum SocketError {
     },
 }
 
-/// A bound socket. Dropping it removes its path.
 #[derive(Debug)]
 pub struct Socket {
     path: PathBuf,
@@ -87,16 +83,12 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Whether the path still refers to this socket.
     pub(super) fn exists(&self) -> bool {
         std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode)
     }
 }
 
 /// Binds the endpoint, readable and writable only by this user.
-///
-/// # Errors
-/// A running process serves the socket, or the path is not a socket.
 pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketError> {
     let path = &endpoint.path;
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -132,9 +124,6 @@ pub async fn bind(endpoint: &Endpoint) -> Result<(UnixListener, Socket), SocketE
 }
 
 /// Removes the socket of a process that was killed: a standby has none.
-///
-/// # Errors
-/// As [`bind`].
 pub async fn remove_stale(endpoint: &Endpoint) -> Result<(), SocketError> {
     let path = &endpoint.path;
     let exists = tokio::fs::try_exists(path).await.map_err(io("check", path))?;
@@ -226,17 +215,17 @@ async fn is_orphaned(stream: UnixStream) -> bool {
     match stream.peer_cred().ok().and_then(|peer| peer.pid()) {
         Some(pid) if pid > 0 => !Path::new(&format!("/proc/{pid}")).exists(),
         // A process in another PID namespace, such as that of an earlier pod.
-        _ => !answers(stream).await,
+        _ => !responds(stream).await,
     }
 }
 
-async fn answers(mut stream: UnixStream) -> bool {
-    let answer = async {
+async fn responds(mut stream: UnixStream) -> bool {
+    let response = async {
         stream.write_all(HTTP2_START).await?;
         stream.read_u8().await
     };
-    let deadline = Deadline::after(ANSWER_TIMEOUT);
-    matches!(deadline.bound(answer).await, Ok(Ok(_)))
+    let deadline = Deadline::after(RESPONSE_TIMEOUT);
+    matches!(deadline.bound(response).await, Ok(Ok(_)))
 }
 
 fn io(step: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SocketError {

@@ -34,14 +34,13 @@ impl From<request::Error> for Status {
             | E::TooLarge(_)
             | E::Value(..)
             | E::UnknownKey(..)
-            | E::Negative(..)
             | E::Malformed(..)
             | E::Unsupported(..) => Failure::BadRequest,
             E::NotFound(..) => Failure::NoSuchResource,
             E::Token(_) => Failure::StalePageToken,
             E::NoZone(..) => Failure::NoSuitableZone,
         };
-        without_advice(code(failure.kind()), failure, &error.to_string())
+        named(code(failure.kind()), failure, format!("{}: {error}", failure.name()))
     }
 }
 
@@ -49,7 +48,7 @@ impl From<request::Error> for Status {
 /// detached. So any other precondition is `INTERNAL`, with its own failure name, which is retried.
 pub(crate) fn for_expansion(error: &disk::Error) -> Status {
     let failure = error.failure();
-    new_status(expansion_code(failure), failure, &error_chain(error))
+    named(expansion_code(failure), failure, message(failure, &error_chain(error)))
 }
 
 fn expansion_code(failure: Failure) -> Code {
@@ -59,21 +58,10 @@ fn expansion_code(failure: Failure) -> Code {
     }
 }
 
-/// A status with the name, the message and the advice of a failure.
 pub(crate) fn with_advice(failure: Failure, text: &str) -> Status {
-    new_status(code(failure.kind()), failure, text)
+    named(code(failure.kind()), failure, message(failure, text))
 }
 
-fn new_status(code: Code, failure: Failure, text: &str) -> Status {
-    with_metadata(Status::new(code, message(failure, text)), failure)
-}
-
-fn without_advice(code: Code, failure: Failure, text: &str) -> Status {
-    let text = format!("{}: {text}", failure.name());
-    with_metadata(Status::new(code, text), failure)
-}
-
-/// The name of the failure, the message and the advice.
 pub(crate) fn message(failure: Failure, text: &str) -> String {
     format!("{}: {text}; {}", failure.name(), failure.advice())
 }
@@ -81,14 +69,13 @@ pub(crate) fn message(failure: Failure, text: &str) -> String {
 /// Metadata key of the failure name, for programs.
 const FAILURE: &str = "diskplugin-failure";
 
-fn with_metadata(mut status: Status, failure: Failure) -> Status {
+fn named(code: Code, failure: Failure, message: String) -> Status {
+    let mut status = Status::new(code, message);
     let name = MetadataValue::from_static(failure.name());
     status.metadata_mut().insert(FAILURE, name);
     status
 }
 
-/// The failure that the metadata of a status names.
-#[must_use]
 pub fn failure(status: &Status) -> Option<Failure> {
     let name = status.metadata().get(FAILURE)?;
     let mut all = Failure::ALL.iter().copied();
@@ -100,8 +87,12 @@ pub(super) fn with_name_of_code(status: &Status) -> Option<Status> {
     if failure(status).is_some() {
         return None;
     }
-    let failure = default_failure(status.code())?;
-    Some(without_advice(status.code(), failure, status.message()))
+    let (code, failure) = *DEFAULT_FAILURES.iter().find(|(code, _)| *code == status.code())?;
+    Some(named(
+        code,
+        failure,
+        format!("{}: {}", failure.name(), status.message()),
+    ))
 }
 
 /// Failures of requests that were rejected before an operation. Other codes come from the protocol.
@@ -119,17 +110,6 @@ const DEFAULT_FAILURES: [(Code, Failure); 12] = [
     (Code::Unauthenticated, Failure::NoCredentials),
     (Code::Internal, Failure::DriverBug),
 ];
-
-fn default_failure(code: Code) -> Option<Failure> {
-    let found = DEFAULT_FAILURES.iter().find(|(key, _)| *key == code);
-    found.map(|(_, failure)| *failure)
-}
-
-/// Another call for the same volume or snapshot is pending (CSI: `ABORTED`).
-pub(crate) fn operation_pending(subject: &impl std::fmt::Display) -> Status {
-    let text = format!("another call for {subject} is still pending");
-    with_advice(Failure::OperationPending, &text)
-}
 
 pub(super) fn code(meaning: FailureKind) -> Code {
     match meaning {

@@ -3,35 +3,29 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-
 use crate::base::{Deadline, Elapsed};
-
-const MIN_DELAY: Duration = Duration::from_millis(500);
-const MAX_DELAY: Duration = Duration::from_secs(8);
 
 /// Delays that double up to a maximum, with up to 10 % jitter.
 #[derive(Debug)]
-pub(super) struct Backoff(ExponentialBackoff);
+pub(super) struct Backoff {
+    next: Duration,
+    max: Duration,
+}
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self::new(MIN_DELAY, MAX_DELAY)
+        Self::new(Duration::from_millis(500), Duration::from_secs(8))
     }
 }
 
 impl Backoff {
     pub(super) fn new(min: Duration, max: Duration) -> Self {
-        let schedule = ExponentialBuilder::new()
-            .without_max_times()
-            .with_min_delay(min)
-            .with_max_delay(max);
-        Self(schedule.build())
+        Self { next: min, max }
     }
 
     pub(super) fn next_delay(&mut self) -> Duration {
-        let delay = self.0.next().unwrap_or(MAX_DELAY);
-        // The jitter of backon can double a delay.
+        let delay = self.next;
+        self.next = self.max.min(delay * 2);
         let jitter = RandomState::new().hash_one(delay) % 64;
         delay + delay / 640 * u32::try_from(jitter).unwrap_or(0)
     }

@@ -1,5 +1,3 @@
-//! Dependencies that the services of one cluster share.
-
 use std::sync::Arc;
 
 use ecs::Client;

@@ -60,7 +60,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The documented failure, with its gRPC code and remedy.
     pub fn failure(&self) -> Failure {
         match self {
             Self::NoSuchDisk { .. } => Failure::NoSuchDisk,
@@ -92,13 +91,11 @@ pub(super) fn rejected(failure: Failure, text: impl Into<String>, source: impl I
     Error::Rejected { failure, text, source }
 }
 
-/// Adds the failed step to an error of the cloud.
 pub(super) fn cloud(step: impl Into<String>) -> impl FnOnce(ecs::Error) -> Error {
     let step = step.into();
     move |source| Error::Cloud { step, source }
 }
 
-/// Adds the failed step to an error of a wait.
 pub(super) fn wait(step: impl Into<String>) -> impl FnOnce(WaitError) -> Error {
     let step = step.into();
     move |source| Error::Wait { step, source }

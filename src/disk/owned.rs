@@ -3,6 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ecs::{
     self, Client, CreateDisk, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeSnapshotGroups,
@@ -19,7 +20,6 @@ pub(super) const PAGE: u32 = 500;
 /// Number of rows at which the cloud truncates a list filtered by tags (ECS, `DescribeDisks` and `DescribeSnapshots`).
 pub(super) const MAX_FILTERED_ROWS: usize = 1000;
 
-/// A resource with tags for its cluster and CSI name.
 pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
     type Id: Clone + Ord + Debug + Display + FromStr + Send + Sync + 'static;
 
@@ -34,7 +34,6 @@ pub(super) trait OwnedResource: Clone + Display + Send + Sync + 'static {
     /// disk of a node.
     fn is_canary(row: &Self, owner: &Owner, nodes: &Nodes) -> bool;
 
-    /// One page of the resources with these tags.
     fn list_page(
         ecs: &Client,
         deadline: Deadline,
@@ -54,6 +53,31 @@ pub(super) trait CreateRequest: Debug + Send + Sync {
         ecs: &Client,
         deadline: Deadline,
     ) -> impl Future<Output = ecs::Result<<Self::Row as OwnedResource>::Id>> + Send;
+}
+
+/// Whether the last listing exceeded the limit of lists filtered by tags, so that the next one omits the filter.
+#[derive(Debug, Default)]
+pub(super) struct TagFilter(AtomicBool);
+
+impl TagFilter {
+    pub(super) fn tags(&self, own: Tags) -> Tags {
+        if self.0.load(Ordering::Relaxed) {
+            Tags::new()
+        } else {
+            own
+        }
+    }
+
+    /// Records the number of owned rows. True if a list filtered by tags is truncated and must be repeated without a
+    /// filter.
+    pub(super) fn is_truncated(&self, filter: &Tags, rows: usize) -> bool {
+        let large = rows >= MAX_FILTERED_ROWS;
+        if self.0.swap(large, Ordering::Relaxed) != large {
+            let with = if large { "without" } else { "with" };
+            tracing::info!(rows, "listings now run {with} the filter by tags");
+        }
+        large && !filter.is_empty()
+    }
 }
 
 /// Each row: the type, its ID and kind, the other canaries, the query, and the create request.

@@ -1,10 +1,7 @@
-//! Names and tags of created resources.
-
 use super::Result;
 use super::error::rejected;
 use crate::model::{ClusterId, Failure, Tags, tag};
 
-/// Maximum length of a name in the console.
 const MAX_LENGTH: usize = 128;
 
 /// The console name for a CSI name: 2 to 128 characters; a letter first, then letters, digits, `:`, `_`, `.`, `-`; not
@@ -42,7 +39,6 @@ impl Owner {
         Tags::from([(tag::CLUSTER.to_owned(), self.cluster.to_string())])
     }
 
-    /// The tags that identify the resource of a CSI name.
     pub(super) fn name_tags(&self, name: &str) -> Tags {
         let mut tags = self.tags();
         tags.insert(tag::CSI_NAME.to_owned(), name.to_owned());

@@ -1,5 +1,3 @@
-//! Reads one resource.
-
 use super::Result;
 use super::error::{Error, wait};
 use super::evidence::Rows;
@@ -21,7 +19,7 @@ pub(super) async fn read_in_state<V: OwnedResource>(
 ) -> Result<Option<V>> {
     let found = rows.confirm_state(deadline, id, is_expected).await;
     let found = found.map_err(wait(format!("read {} {id}", V::KIND)))?;
-    Ok(found.row().map(|row| V::clone(&row)))
+    Ok(found.map(|row| V::clone(&row)))
 }
 
 /// The current disk, or [`Error::NoSuchDisk`].

@@ -1,16 +1,14 @@
 //! Expands a disk (CSI `ControllerExpandVolume`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::Client;
 use ecs::poll::{Observation, Operation, WaitError};
 use ecs::{Condition, Kind, ResizeDisk, ResizeMode};
 
 use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{Error, cloud, rejected, wait};
-use super::evidence::{Rows, consumes_token};
+use super::evidence::consumes_token;
 use super::journal::TtlCache;
 use super::read::read_disk;
 use super::refusals::{MAX_REPEAT, Refusals};
@@ -23,8 +21,7 @@ const MAX_SIZE: Gib = Gib(65536);
 
 #[derive(Debug)]
 pub struct Resizer {
-    ecs: Arc<Client>,
-    disks: Arc<Rows<Disk>>,
+    shared: Dependencies,
     /// The number of refused requests, each of which may have consumed its token.
     rejections: TtlCache<DiskId, u32>,
     refusals: Refusals<(DiskId, Gib)>,
@@ -36,8 +33,7 @@ const TOKEN_TTL: Duration = Duration::from_secs(48 * 3600);
 impl Resizer {
     pub(super) fn new(shared: &Dependencies) -> Self {
         Self {
-            ecs: Arc::clone(&shared.ecs),
-            disks: Arc::clone(&shared.disks),
+            shared: shared.clone(),
             rejections: TtlCache::default(),
             refusals: Refusals::default(),
         }
@@ -50,7 +46,7 @@ impl Resizer {
     /// [`Error::OutOfRange`] if the disk exceeds the limit, or its category does not support the size;
     /// [`Error::Rejected`] if the disk cannot be expanded while it is attached.
     pub async fn resize(&self, deadline: Deadline, disk: &DiskId, wanted: SizeRange) -> Result<Disk> {
-        let row = read_disk(&self.disks, deadline, disk).await?;
+        let row = read_disk(&self.shared.disks, deadline, disk).await?;
         let reject = |reasons| Error::OutOfRange {
             name: disk.to_string(),
             reasons,
@@ -81,7 +77,7 @@ impl Resizer {
             Observation::Row(row) if row.size >= size => Some(Disk::clone(&row)),
             _ => None,
         };
-        let (disks, operation) = (&self.disks, Operation::Resize.for_category(&row.category));
+        let (disks, operation) = (&self.shared.disks, Operation::Resize.for_category(&row.category));
         let waited = disks.wait_until_done(disk, deadline, operation, grown);
         let step = format!("resize disk {disk} from {} to {size}", row.size);
         waited.await.map_err(wait(step))
@@ -93,7 +89,7 @@ impl Resizer {
         if ![Condition::OfflineExpansionOnly, Condition::NodeStopped].contains(&source.condition()) {
             return cloud(format!("resize disk {disk}"))(source);
         }
-        let now = self.disks.observe(&row.id, deadline).await;
+        let now = self.shared.disks.observe(&row.id, deadline).await;
         let now = now.ok().and_then(Observation::row);
         let holders = match now.as_deref().unwrap_or(row).holders() {
             holders if holders.is_empty() => "a node".to_owned(),
@@ -163,7 +159,7 @@ impl Resizer {
             free.reset();
             (row.status == DiskStatus::InUse).then_some(false)
         };
-        self.disks.wait_until(disk, deadline, decide).await
+        self.shared.disks.wait_until(disk, deadline, decide).await
     }
 
     /// Sends one resize request. A rejection may have consumed its token, so it is retried with another one: a resize
@@ -180,7 +176,7 @@ impl Resizer {
                 mode,
                 token: ClientToken::derive("ResizeDisk", parts),
             };
-            let outcome = self.ecs.resize_disk(deadline, &request).await;
+            let outcome = self.shared.ecs.resize_disk(deadline, &request).await;
             let order = (disk.clone(), size);
             let Err(error) = &outcome else {
                 self.refusals.record_success(&order);

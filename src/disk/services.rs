@@ -1,5 +1,3 @@
-//! Constructs the disk services.
-
 use std::sync::Arc;
 
 use ecs::Client;

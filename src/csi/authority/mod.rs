@@ -13,9 +13,9 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::Connected;
 
-/// The replacement. With one letter, no entry of the server's dynamic table is larger than in the client's table, so
-/// the server does not evict entries that the client still references (RFC 7541, 4.1).
-const AUTHORITY: &[u8] = b"k";
+/// The replacement, with its length. With one letter, no entry of the server's dynamic table is larger than in the
+/// client's table, so the server does not evict entries that the client still references (RFC 7541, 4.1).
+const AUTHORITY: &[u8] = b"\x01k";
 
 /// The index of `:authority` in the static table (RFC 7541, appendix A).
 const AUTHORITY_INDEX: usize = 1;
@@ -41,14 +41,12 @@ const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// The connections of a listener, with the authority replaced.
 pub(super) fn accept(
     listener: tokio::net::UnixListener,
 ) -> impl Stream<Item = io::Result<AuthorityFilter<tokio::net::UnixStream>>> {
     UnixListenerStream::new(listener).map(|stream| stream.map(AuthorityFilter::new))
 }
 
-/// A connection that replaces the authority of received requests.
 #[derive(Debug)]
 pub(super) struct AuthorityFilter<S> {
     stream: S,
@@ -117,9 +115,7 @@ impl<S> Connected for AuthorityFilter<S> {
 /// Rewrites the client side of an HTTP/2 connection. Data that it cannot parse passes unchanged to the server.
 #[derive(Debug, Default)]
 struct Rewriter {
-    /// The bytes of an incomplete frame.
     partial: Vec<u8>,
-    /// The frames of an incomplete field block.
     block: Option<Block>,
     state: State,
 }
@@ -183,7 +179,7 @@ fn frame(frame: &[u8], block: &mut Option<Block>, ready: &mut Vec<u8>) -> bool {
     let (header, payload) = frame.split_at(FRAME_HEADER);
     let (kind, flags) = (header[3], header[4]);
     let begun = match block.take() {
-        None if kind == HEADERS => Block::begin(header, payload),
+        None if kind == HEADERS => Block::begin(flags, payload),
         Some(mut begun) if kind == CONTINUATION => {
             begun.fragment.extend_from_slice(payload);
             Some(begun)
@@ -214,56 +210,48 @@ fn frame(frame: &[u8], block: &mut Option<Block>, ready: &mut Vec<u8>) -> bool {
 /// A field block: HEADERS and the CONTINUATION frames after it (RFC 9113, 4.3).
 #[derive(Debug)]
 struct Block {
-    /// The frames as received.
     frames: Vec<u8>,
-    /// Flags of the first frame, without PADDED and END_HEADERS.
-    flags: u8,
-    stream: [u8; 4],
-    priority: Vec<u8>,
+    /// Without padding. The first `priority` bytes are not part of the field block.
     fragment: Vec<u8>,
+    priority: usize,
 }
 
 impl Block {
-    fn begin(header: &[u8], payload: &[u8]) -> Option<Self> {
-        let flags = header[4];
+    fn begin(flags: u8, payload: &[u8]) -> Option<Self> {
         let (mut begin, mut end) = (0, payload.len());
         if flags & PADDED != 0 {
             end = end.checked_sub(usize::from(*payload.first()?))?;
             begin = 1;
         }
-        let fields = begin + if flags & PRIORITY != 0 { 5 } else { 0 };
-        Some(Self {
+        let priority = if flags & PRIORITY != 0 { 5 } else { 0 };
+        let fragment = payload.get(begin..end)?.to_vec();
+        (fragment.len() >= priority).then_some(Self {
             frames: Vec::new(),
-            flags: flags & !PADDED & !END_HEADERS,
-            stream: header[5..].try_into().ok()?,
-            priority: payload.get(begin..fields)?.to_vec(),
-            fragment: payload.get(fields..end)?.to_vec(),
+            fragment,
+            priority,
         })
     }
 
     /// Passes the block on, with a literal authority replaced.
     fn finish(self, ready: &mut Vec<u8>) {
-        let Some(value) = authority(&self.fragment) else {
+        let (priority, block) = self.fragment.split_at(self.priority);
+        let Some(value) = authority(block) else {
             ready.extend(self.frames);
             return;
         };
-        let length = u8::try_from(AUTHORITY.len()).unwrap_or_default();
-        let mut payload = self.priority;
-        payload.extend_from_slice(&self.fragment[..value.start]);
-        payload.push(length);
-        payload.extend_from_slice(AUTHORITY);
-        payload.extend_from_slice(&self.fragment[value.end..]);
+        let payload = [priority, &block[..value.start], AUTHORITY, &block[value.end..]].concat();
+        let (flags, stream) = (self.frames[4] & !PADDED, &self.frames[5..FRAME_HEADER]);
         let last = payload.chunks(MAX_PAYLOAD).count();
         for (number, chunk) in payload.chunks(MAX_PAYLOAD).enumerate() {
             let (kind, flags) = match number {
-                0 => (HEADERS, self.flags),
+                0 => (HEADERS, flags & !END_HEADERS),
                 _ => (CONTINUATION, 0),
             };
             let ends = if number + 1 == last { END_HEADERS } else { 0 };
             let length = u32::try_from(chunk.len()).unwrap_or_default().to_be_bytes();
             ready.extend_from_slice(&length[1..]);
             ready.extend_from_slice(&[kind, flags | ends]);
-            ready.extend_from_slice(&self.stream);
+            ready.extend_from_slice(stream);
             ready.extend_from_slice(chunk);
         }
     }

@@ -11,10 +11,8 @@ use crate::disk::{DiskServices, Error};
 use crate::model::tag::{CREATED_FOR, LONGEST_VALUE};
 use crate::model::{Disk, DiskId};
 
-/// Timeout of the search for the claim of a disk.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Writes an event on the claim if its volume could not be created for lack of stock.
 pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error: &Error) {
     let (Error::OutOfStock { .. }, Some(claim)) = (error, claim) else {
         return;
@@ -26,7 +24,6 @@ pub(super) fn volume_not_created(service: &Service, claim: Option<Claim>, error:
     }
 }
 
-/// Writes an event if the disk is in use elsewhere or the node is full.
 pub(super) fn volume_not_attached(service: &Service, error: &Error) {
     match error {
         Error::InUseElsewhere { disk, node, holder } => {
@@ -75,7 +72,6 @@ fn for_claim(
     Tasks::default().spawn(async move { permit.record(event(claim_of(&disks, &disk).await)) });
 }
 
-/// The claim that the tags of the disk name.
 async fn claim_of(disks: &DiskServices, disk: &DiskId) -> Option<Claim> {
     let row: Disk = disks.inventory.disk(Deadline::after(CLAIM_TIMEOUT), disk).await.ok()?;
     let of = |key: &str| {

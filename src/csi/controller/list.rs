@@ -1,5 +1,3 @@
-//! ListVolumes and ListSnapshots.
-
 use std::collections::HashMap;
 
 use tonic::Status;
@@ -12,64 +10,65 @@ use crate::csi::proto::{self, list_snapshots_response};
 use crate::csi::request::ParsedCall;
 use crate::csi::request::page::PageRequest;
 use crate::csi::request::snapshot::ListSnapshots;
-use crate::disk::Cursor;
+use crate::disk::{Cursor, UnhealthyVolume};
 use crate::model::{Disk, Snapshot};
 
 pub(super) async fn volumes(
     service: &Service,
     (deadline, page): ParsedCall<PageRequest>,
 ) -> Result<proto::ListVolumesResponse, Status> {
-    let item = |disk: &Disk| Item::new(Cursor::new(disk.created, &disk.id), &volume(disk));
+    let item = |disk: &Disk| {
+        let entry = Entry {
+            volume: Some(response::volume(disk, HashMap::new())),
+            status: Some(VolumeStatus {
+                published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
+            }),
+        };
+        Item::new(Cursor::new(disk.created, &disk.id), &entry)
+    };
     let inventory = &service.disks.inventory;
     let read = async {
-        if service.lists_published_nodes {
-            return Ok(inventory.list_published(deadline, item).await?);
+        match service.lists_published_nodes {
+            true => inventory.list_published(deadline, item).await,
+            false => inventory.list(deadline, item).await,
         }
-        Ok(inventory.list(deadline, item).await?)
     };
-    let page = service.listings.page("volumes", page, read).await?;
-    Ok(proto::ListVolumesResponse {
-        entries: page.entries,
-        next_token: page.next_token,
-    })
-}
-
-fn volume(disk: &Disk) -> Entry {
-    Entry {
-        volume: Some(response::volume(disk, HashMap::new())),
-        status: Some(VolumeStatus {
-            published_node_ids: disk.attachments.iter().map(ToString::to_string).collect(),
-        }),
-    }
+    let (entries, next_token) = service.listings.page("volumes", page, read).await?;
+    Ok(proto::ListVolumesResponse { entries, next_token })
 }
 
 pub(super) async fn snapshots(
     service: &Service,
     (deadline, request): ParsedCall<Option<ListSnapshots>>,
 ) -> Result<proto::ListSnapshotsResponse, Status> {
-    let Some(request) = request else {
+    let Some(ListSnapshots { page, snapshot, source }) = request else {
         return Ok(proto::ListSnapshotsResponse::default());
     };
-    let (id, source) = (request.snapshot, request.source);
-    let item = |row: &Snapshot| Item::new(Cursor::new(row.created, &row.id), &snapshot(row));
-    let read = async {
-        let (id, source) = (id.as_ref(), source.as_ref());
-        Ok(service
-            .disks
-            .inventory
-            .list_snapshots(deadline, id, source, item)
-            .await?)
+    let item = |row: &Snapshot| {
+        let snapshot = Some(response::snapshot(row));
+        Item::new(
+            Cursor::new(row.created, &row.id),
+            &list_snapshots_response::Entry { snapshot },
+        )
     };
-    let subject = format!("snapshots {id:?} {source:?}");
-    let page = service.listings.page(&subject, request.page, read).await?;
-    Ok(proto::ListSnapshotsResponse {
-        entries: page.entries,
-        next_token: page.next_token,
-    })
+    let (id, of) = (snapshot.as_ref(), source.as_ref());
+    let read = service.disks.inventory.list_snapshots(deadline, id, of, item);
+    let subject = format!("snapshots {snapshot:?} {source:?}");
+    let (entries, next_token) = service.listings.page(&subject, page, read).await?;
+    Ok(proto::ListSnapshotsResponse { entries, next_token })
 }
 
-fn snapshot(snapshot: &Snapshot) -> list_snapshots_response::Entry {
-    list_snapshots_response::Entry {
-        snapshot: Some(response::snapshot(snapshot)),
-    }
+pub(super) async fn health(
+    service: &Service,
+    (deadline, page): ParsedCall<PageRequest>,
+) -> Result<proto::ControllerListVolumeHealthResponse, Status> {
+    let read = async {
+        let listed = service.disks.inventory.list_unhealthy(deadline).await?;
+        let item = |volume: UnhealthyVolume| {
+            Item::new(volume.cursor(), &response::health(&volume.disk, &volume.health_issues))
+        };
+        Ok(listed.into_iter().map(item).collect())
+    };
+    let (entries, next_token) = service.listings.page("health", page, read).await?;
+    Ok(proto::ControllerListVolumeHealthResponse { entries, next_token })
 }

@@ -1,10 +1,4 @@
-//! The CSI Controller and GroupController services: parse requests, call the disk services and build responses.
-
-mod change;
-mod create;
 mod events;
-mod group;
-mod health;
 mod list;
 mod node_categories;
 mod operation;
@@ -15,6 +9,7 @@ mod rpc;
 mod service;
 mod snapshot;
 mod validate;
+mod volume;
 
 pub use super::request::DriverLocation;
 pub use service::Service;

@@ -23,20 +23,12 @@ type Sets = BTreeSet<BTreeSet<Category>>;
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeCategories {
     /// The CSINodes, if the API server is used.
-    nodes: Option<Nodes>,
+    pub(super) nodes: Option<Nodes>,
     /// The categories of nodes in earlier requests, for a controller without the API server.
     requested: Arc<Mutex<Sets>>,
 }
 
 impl NodeCategories {
-    pub(super) fn of_cluster(nodes: Nodes) -> Self {
-        Self {
-            nodes: Some(nodes),
-            ..Self::default()
-        }
-    }
-
-    /// Records the nodes in the topology of a request.
     pub(super) fn record(&self, new: &NewDisk) {
         let sets = new.zones.iter().filter_map(|zone| zone.supported.as_ref());
         let mut requested = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +39,6 @@ impl NodeCategories {
         }
     }
 
-    /// Whether no node is known to report categories.
     pub(super) fn is_empty(&self) -> bool {
         self.sets().is_empty()
     }

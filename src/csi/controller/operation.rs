@@ -1,60 +1,51 @@
 //! Mutual exclusion of operations. Other conflicts are left to the cloud and the layers below.
 
-use std::fmt;
-
 use crate::base::LockMode::{self as Mode, Exclusive, Shared};
 use crate::disk::{NodeAccess, PublishRequest};
-use crate::model::{DiskId, InstanceId, SnapshotGroupId, SnapshotId};
+use crate::model::{DiskId, InstanceId};
 
-/// A call that changes a resource.
 #[derive(Debug)]
-pub(crate) enum LockedOperation<'a> {
-    CreateVolume(&'a str),
-    DeleteVolume(&'a DiskId),
-    Publish(&'a PublishRequest),
-    Unpublish(&'a DiskId, &'a InstanceId),
-    UnpublishAll(&'a DiskId),
-    Expand(&'a DiskId),
-    Modify(&'a DiskId),
-    CreateSnapshot(&'a str),
-    DeleteSnapshot(&'a SnapshotId),
-    CreateGroupSnapshot(&'a str),
-    DeleteGroupSnapshot(&'a SnapshotGroupId),
-}
-
-impl LockedOperation<'_> {
+pub(super) struct LockedOperation {
+    pub(super) subject: String,
     /// The keys that the operation locks.
     ///
     /// A volume with several writers is published to and unpublished from several nodes in parallel. Neither waits
     /// for a resize or a modification, which may last minutes. Both are excluded by deleting the volume and by
     /// detaching it from all nodes.
-    pub(super) fn locks(&self) -> Vec<(String, Mode)> {
-        let node = |disk: &DiskId, node: &InstanceId| {
-            vec![(attachments(disk), Shared), (format!("{disk} on {node}"), Exclusive)]
-        };
-        match self {
-            Self::DeleteVolume(disk) | Self::UnpublishAll(disk) => {
-                vec![(attachments(disk), Exclusive)]
-            }
-            Self::Unpublish(disk, from) => {
-                let mut locks = node(disk, from);
-                // The node may write until the volume is detached.
-                locks.push((writers(disk), Shared));
-                locks
-            }
-            Self::Publish(wanted) => {
-                let mut locks = node(&wanted.disk, &wanted.node);
-                locks.extend(publication_locks(wanted));
-                locks
-            }
-            Self::Expand(_)
-            | Self::Modify(_)
-            | Self::CreateVolume(_)
-            | Self::CreateSnapshot(_)
-            | Self::DeleteSnapshot(_)
-            | Self::CreateGroupSnapshot(_)
-            | Self::DeleteGroupSnapshot(_) => vec![(self.to_string(), Exclusive)],
-        }
+    pub(super) locks: Vec<(String, Mode)>,
+}
+
+impl LockedOperation {
+    /// An operation that excludes only others of the same subject.
+    pub(super) fn on(subject: String) -> Self {
+        let locks = vec![(subject.clone(), Exclusive)];
+        Self { subject, locks }
+    }
+
+    /// The deletion of a volume, or its detachment from all nodes.
+    pub(super) fn removal(disk: &DiskId) -> Self {
+        let locks = vec![(attachments(disk), Exclusive)];
+        let subject = format!("volume {disk}");
+        Self { subject, locks }
+    }
+
+    pub(super) fn publish(wanted: &PublishRequest) -> Self {
+        let mut operation = Self::attachment(&wanted.disk, &wanted.node);
+        operation.locks.extend(publication_locks(wanted));
+        operation
+    }
+
+    pub(super) fn unpublish(disk: &DiskId, node: &InstanceId) -> Self {
+        let mut operation = Self::attachment(disk, node);
+        // The node may write until the volume is detached.
+        operation.locks.push((writers(disk), Shared));
+        operation
+    }
+
+    fn attachment(disk: &DiskId, node: &InstanceId) -> Self {
+        let locks = vec![(attachments(disk), Shared), (format!("{disk} on {node}"), Exclusive)];
+        let subject = format!("volume {disk} on node {node}");
+        Self { subject, locks }
     }
 }
 
@@ -81,23 +72,6 @@ fn publication_locks(wanted: &PublishRequest) -> Vec<(String, Mode)> {
     }
 }
 
-impl fmt::Display for LockedOperation<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CreateVolume(name) => write!(f, "volume {name:?}"),
-            Self::DeleteVolume(disk) | Self::UnpublishAll(disk) => write!(f, "volume {disk}"),
-            Self::Publish(wanted) => write!(f, "volume {} on node {}", wanted.disk, wanted.node),
-            Self::Unpublish(disk, node) => write!(f, "volume {disk} on node {node}"),
-            Self::Expand(disk) => write!(f, "the size of volume {disk}"),
-            Self::Modify(disk) => write!(f, "the parameters of volume {disk}"),
-            Self::CreateSnapshot(name) => write!(f, "snapshot {name:?}"),
-            Self::DeleteSnapshot(snapshot) => write!(f, "snapshot {snapshot}"),
-            Self::CreateGroupSnapshot(name) => write!(f, "group snapshot {name:?}"),
-            Self::DeleteGroupSnapshot(group) => write!(f, "group snapshot {group}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,22 +91,21 @@ mod tests {
         }
     }
 
-    fn excludes(one: &LockedOperation<'_>, other: &LockedOperation<'_>) -> bool {
+    fn excludes(one: &LockedOperation, other: &LockedOperation) -> bool {
         let locks = KeyedLocks::default();
-        let held = locks.try_lock_all(one.locks());
+        let held = locks.try_lock_all(one.locks.clone());
         assert!(held.is_some());
-        let excluded = locks.try_lock_all(other.locks()).is_none();
+        let excluded = locks.try_lock_all(other.locks.clone()).is_none();
         drop(held);
-        let held = locks.try_lock_all(other.locks());
+        let held = locks.try_lock_all(other.locks.clone());
         assert!(held.is_some());
-        assert_eq!(locks.try_lock_all(one.locks()).is_none(), excluded);
+        assert_eq!(locks.try_lock_all(one.locks.clone()).is_none(), excluded);
         excluded
     }
 
     #[test]
     fn a_repeated_call_is_excluded_while_the_first_is_pending() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
-        let (snapshot, group) = ("s-1".parse().unwrap(), "ssg-1".parse().unwrap());
         for access in [
             NodeAccess::SingleNode,
             NodeAccess::MultiNodeSingleWriter,
@@ -140,24 +113,17 @@ mod tests {
         ] {
             for read_only in [false, true] {
                 let wanted = publish("i-1", access, read_only);
-                let operation = LockedOperation::Publish(&wanted);
+                let operation = LockedOperation::publish(&wanted);
                 assert!(excludes(&operation, &operation));
-                assert!(excludes(&operation, &LockedOperation::Unpublish(&disk, &node)));
+                assert!(excludes(&operation, &LockedOperation::unpublish(&disk, &node)));
             }
         }
         for operation in [
-            LockedOperation::CreateVolume("one"),
-            LockedOperation::DeleteVolume(&disk),
-            LockedOperation::Unpublish(&disk, &node),
-            LockedOperation::UnpublishAll(&disk),
-            LockedOperation::Expand(&disk),
-            LockedOperation::Modify(&disk),
-            LockedOperation::CreateSnapshot("one"),
-            LockedOperation::DeleteSnapshot(&snapshot),
-            LockedOperation::CreateGroupSnapshot("one"),
-            LockedOperation::DeleteGroupSnapshot(&group),
+            LockedOperation::on("volume \"one\"".to_owned()),
+            LockedOperation::removal(&disk),
+            LockedOperation::unpublish(&disk, &node),
         ] {
-            assert!(excludes(&operation, &operation), "{operation}");
+            assert!(excludes(&operation, &operation), "{operation:?}");
         }
     }
 
@@ -165,18 +131,13 @@ mod tests {
     fn deletion_and_detachment_from_all_nodes_exclude_every_attachment() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", NodeAccess::MultiNode, true);
-        for exclusive in [
-            LockedOperation::DeleteVolume(&disk),
-            LockedOperation::UnpublishAll(&disk),
+        let removal = LockedOperation::removal(&disk);
+        for attachment in [
+            LockedOperation::publish(&wanted),
+            LockedOperation::unpublish(&disk, &node),
+            LockedOperation::removal(&disk),
         ] {
-            for attachment in [
-                LockedOperation::Publish(&wanted),
-                LockedOperation::Unpublish(&disk, &node),
-                LockedOperation::DeleteVolume(&disk),
-                LockedOperation::UnpublishAll(&disk),
-            ] {
-                assert!(excludes(&exclusive, &attachment), "{exclusive}, {attachment}");
-            }
+            assert!(excludes(&removal, &attachment), "{attachment:?}");
         }
     }
 
@@ -184,21 +145,23 @@ mod tests {
     fn resizing_and_modification_exclude_no_other_operation() {
         let (disk, node) = (disk(), "i-1".parse().unwrap());
         let wanted = publish("i-1", NodeAccess::SingleNode, false);
-        for long in [LockedOperation::Modify(&disk), LockedOperation::Expand(&disk)] {
+        let [expand, modify, create] = [
+            "the size of volume d-1",
+            "the parameters of volume d-1",
+            "snapshot \"one\"",
+        ]
+        .map(|subject| LockedOperation::on(subject.to_owned()));
+        for long in [&expand, &modify] {
             for other in [
-                LockedOperation::Publish(&wanted),
-                LockedOperation::Unpublish(&disk, &node),
-                LockedOperation::UnpublishAll(&disk),
-                LockedOperation::DeleteVolume(&disk),
-                LockedOperation::CreateSnapshot("one"),
+                &LockedOperation::publish(&wanted),
+                &LockedOperation::unpublish(&disk, &node),
+                &LockedOperation::removal(&disk),
+                &create,
             ] {
-                assert!(!excludes(&long, &other), "{long}, {other}");
+                assert!(!excludes(long, other), "{long:?}, {other:?}");
             }
         }
-        assert!(!excludes(
-            &LockedOperation::Modify(&disk),
-            &LockedOperation::Expand(&disk)
-        ));
+        assert!(!excludes(&modify, &expand));
     }
 
     #[test]
@@ -216,18 +179,18 @@ mod tests {
             (one("i-1"), one("i-2"), true),
             (one("i-1"), many("i-2", true), true),
         ] {
-            let (first, second) = (LockedOperation::Publish(&first), LockedOperation::Publish(&second));
-            assert_eq!(excludes(&first, &second), excluded, "{first}, {second}");
+            let (first, second) = (LockedOperation::publish(&first), LockedOperation::publish(&second));
+            assert_eq!(excludes(&first, &second), excluded, "{first:?}, {second:?}");
         }
         let (disk, from) = (disk(), "i-1".parse().unwrap());
-        let unpublish = LockedOperation::Unpublish(&disk, &from);
+        let unpublish = LockedOperation::unpublish(&disk, &from);
         for (wanted, excluded) in [
             (many("i-2", false), false),
             (one_writer("i-2", true), false),
             (one_writer("i-2", false), true),
             (one("i-2"), true),
         ] {
-            assert_eq!(excludes(&LockedOperation::Publish(&wanted), &unpublish), excluded);
+            assert_eq!(excludes(&LockedOperation::publish(&wanted), &unpublish), excluded);
         }
     }
 }

@@ -14,7 +14,7 @@ use tonic::Status;
 
 use crate::base::Tasks;
 use crate::csi::request::page::{PageRequest, Token};
-use crate::disk::Cursor;
+use crate::disk::{self, Cursor};
 
 /// Maximum size of the entries of a page: with the token, less than 3 MiB. gRPC's default limit of a message is 4 MiB.
 const MAX_PAGE_BYTES: usize = (3 << 20) - (1 << 10);
@@ -22,7 +22,6 @@ const MAX_PAGE_BYTES: usize = (3 << 20) - (1 << 10);
 /// How long a listing is cached after the last request for one of its pages.
 const CACHE_TTL: Duration = Duration::from_mins(5);
 
-/// Maximum number and total size of cached listings.
 const MAX_LISTINGS: usize = 4;
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
@@ -48,13 +47,6 @@ impl Item {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Page<E> {
-    pub(super) entries: Vec<E>,
-    /// Empty on the last page.
-    pub(super) next_token: String,
-}
-
 /// The cache of listings in progress. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::csi) struct Listings(Arc<Mutex<Cache>>);
@@ -68,7 +60,6 @@ struct Cache {
 #[derive(Debug)]
 struct Listing {
     number: u64,
-    /// Kind and filters of the listing.
     subject: String,
     items: Arc<Vec<Item>>,
     /// IDs of items that this process has deleted since.
@@ -78,13 +69,14 @@ struct Listing {
 }
 
 impl Listings {
-    /// A page of the items that `read` returns, which are sorted by cursor.
+    /// The entries of a page of the items that `read` returns, which are sorted by cursor, and the token of the next
+    /// page, which is empty on the last one.
     pub(super) async fn page<E: Message + Default>(
         &self,
         subject: &str,
         request: PageRequest,
-        read: impl Future<Output = Result<Vec<Item>, Status>>,
-    ) -> Result<Page<E>, Status> {
+        read: impl Future<Output = disk::Result<Vec<Item>>>,
+    ) -> Result<(Vec<E>, String), Status> {
         let after = request.after;
         let number = after.as_ref().and_then(|token| token.listing);
         let cached = number.and_then(|number| self.find(number, subject));
@@ -114,7 +106,7 @@ impl Listings {
                 String::new()
             }
         };
-        Ok(Page { entries, next_token })
+        Ok((entries, next_token))
     }
 
     /// Removes a deleted volume or snapshot from all further pages.
@@ -229,12 +221,13 @@ mod tests {
                 reads += 1;
                 Ok(items())
             };
-            let page: Page<prost::bytes::Bytes> = listings.page("test", request.clone(), read).await.unwrap();
-            pages.push(page.entries.len());
-            if page.next_token.is_empty() {
+            let (entries, next_token) = listings.page("test", request.clone(), read).await.unwrap();
+            let entries: Vec<prost::bytes::Bytes> = entries;
+            pages.push(entries.len());
+            if next_token.is_empty() {
                 return (pages, reads);
             }
-            request.after = Some(page.next_token.parse().unwrap());
+            request.after = Some(next_token.parse().unwrap());
         }
     }
 

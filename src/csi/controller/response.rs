@@ -1,7 +1,6 @@
-//! Converts the model to CSI messages.
-
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use tonic::Status;
 
 use super::service::Service;
@@ -10,7 +9,7 @@ use crate::csi::proto::controller_service_capability::rpc::Type;
 use crate::csi::proto::controller_service_capability::{Rpc, Type as Capability};
 use crate::csi::request::ParsedCall;
 use crate::disk::{HealthIssue, Severity};
-use crate::model::{Disk, DiskId, Snapshot, SnapshotId, tag, topology};
+use crate::model::{Disk, DiskId, Snapshot, tag, topology};
 
 const CAPABILITIES: &[Type] = &[
     Type::CreateDeleteVolume,
@@ -97,10 +96,7 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default(),
-        creation_time: snapshot.created.map(|time| prost_types::Timestamp {
-            seconds: time.as_second(),
-            nanos: time.subsec_nanosecond(),
-        }),
+        creation_time: snapshot.created.map(timestamp),
         ready_to_use: snapshot.available,
         group_snapshot_id: tag::group_of(snapshot).map(|id| id.to_string()).unwrap_or_default(),
         // Empty: a snapshot is usable from every zone of the region.
@@ -108,24 +104,23 @@ pub(crate) fn snapshot(snapshot: &Snapshot) -> proto::Snapshot {
     }
 }
 
-/// The source of the disk. The source of a clone is its volume: the intermediate snapshot has been deleted.
-fn content_source(disk: &Disk) -> Option<proto::VolumeContentSource> {
-    use proto::volume_content_source::{Type, VolumeSource};
-    match disk.tags.get(tag::CLONE_OF) {
-        Some(volume) => Some(proto::VolumeContentSource {
-            r#type: Some(Type::Volume(VolumeSource {
-                volume_id: volume.clone(),
-            })),
-        }),
-        None => disk.source_snapshot.as_ref().map(source),
+pub(super) fn timestamp(time: Timestamp) -> prost_types::Timestamp {
+    prost_types::Timestamp {
+        seconds: time.as_second(),
+        nanos: time.subsec_nanosecond(),
     }
 }
 
-fn source(snapshot: &SnapshotId) -> proto::VolumeContentSource {
-    use proto::volume_content_source::{SnapshotSource, Type};
-    proto::VolumeContentSource {
-        r#type: Some(Type::Snapshot(SnapshotSource {
-            snapshot_id: snapshot.to_string(),
-        })),
-    }
+/// The source of the disk. The source of a clone is its volume: the intermediate snapshot has been deleted.
+fn content_source(disk: &Disk) -> Option<proto::VolumeContentSource> {
+    use proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
+    let source = match disk.tags.get(tag::CLONE_OF) {
+        Some(volume) => Type::Volume(VolumeSource {
+            volume_id: volume.clone(),
+        }),
+        None => Type::Snapshot(SnapshotSource {
+            snapshot_id: disk.source_snapshot.as_ref()?.to_string(),
+        }),
+    };
+    Some(proto::VolumeContentSource { r#type: Some(source) })
 }

@@ -4,10 +4,11 @@
 use tonic::{Request, Response, Status};
 
 use super::service::Service;
-use super::{change, create, group, health, list, publish, response, snapshot, validate};
+use super::{list, publish, response, snapshot, validate, volume};
+use crate::csi::proto;
 use crate::csi::proto::controller_server::Controller;
 use crate::csi::proto::group_controller_server::GroupController;
-use crate::csi::{proto, request};
+use crate::csi::request::{self, field};
 
 /// Each RPC: its messages, the parser of the request `=>` the handler. `$service` is the service in both.
 macro_rules! rpcs {
@@ -29,19 +30,19 @@ rpcs! {
     #[tonic::async_trait]
     impl Controller for Service as service {
         async fn create_volume(CreateVolumeRequest) -> CreateVolumeResponse {
-            |message| request::create_volume::create(message, &service.location) => create::create
+            |message| request::create_volume::create(message, &service.location) => volume::create
         }
 
         async fn delete_volume(DeleteVolumeRequest) -> DeleteVolumeResponse {
-            request::volume::delete => create::delete
+            |message| field::id_to_remove("volume_id", &message.volume_id) => volume::delete
         }
 
         async fn controller_publish_volume(ControllerPublishVolumeRequest) -> ControllerPublishVolumeResponse {
-            request::publish::publish => publish::publish
+            request::volume::publish => publish::publish
         }
 
         async fn controller_unpublish_volume(ControllerUnpublishVolumeRequest) -> ControllerUnpublishVolumeResponse {
-            request::publish::unpublish => publish::unpublish
+            request::volume::unpublish => publish::unpublish
         }
 
         async fn validate_volume_capabilities(
@@ -51,7 +52,7 @@ rpcs! {
         }
 
         async fn list_volumes(ListVolumesRequest) -> ListVolumesResponse {
-            request::page::volumes => list::volumes
+            |message| request::page::page(message.max_entries, &message.starting_token) => list::volumes
         }
 
         async fn controller_get_capabilities(ControllerGetCapabilitiesRequest) -> ControllerGetCapabilitiesResponse {
@@ -59,7 +60,7 @@ rpcs! {
         }
 
         async fn get_capacity(GetCapacityRequest) -> GetCapacityResponse {
-            |message| request::create_volume::capacity(message, &service.location) => create::capacity
+            |message| request::create_volume::capacity(message, &service.location) => volume::capacity
         }
 
         async fn create_snapshot(CreateSnapshotRequest) -> CreateSnapshotResponse {
@@ -67,7 +68,7 @@ rpcs! {
         }
 
         async fn delete_snapshot(DeleteSnapshotRequest) -> DeleteSnapshotResponse {
-            request::snapshot::delete => snapshot::delete
+            |message| field::id_to_remove("snapshot_id", &message.snapshot_id) => snapshot::delete
         }
 
         async fn list_snapshots(ListSnapshotsRequest) -> ListSnapshotsResponse {
@@ -75,29 +76,29 @@ rpcs! {
         }
 
         async fn controller_modify_volume(ControllerModifyVolumeRequest) -> ControllerModifyVolumeResponse {
-            request::volume::modify => change::modify
+            request::volume::modify => volume::modify
         }
 
         async fn controller_get_volume(ControllerGetVolumeRequest) -> ControllerGetVolumeResponse {
-            request::volume::get => health::volume
+            |message| field::id("volume_id", &message.volume_id) => volume::get
         }
 
         async fn controller_get_volume_health(ControllerGetVolumeHealthRequest) -> ControllerGetVolumeHealthResponse {
-            request::volume::health => health::health
+            |message| field::id("volume_id", &message.volume_id) => volume::health
         }
 
         async fn controller_list_volume_health(
             ControllerListVolumeHealthRequest
         ) -> ControllerListVolumeHealthResponse {
-            request::page::health => health::list
+            |message| request::page::page(message.max_entries, &message.starting_token) => list::health
         }
 
         async fn get_snapshot(GetSnapshotRequest) -> GetSnapshotResponse {
-            request::snapshot::get => snapshot::get
+            |message| field::id("snapshot_id", &message.snapshot_id) => snapshot::get
         }
 
         async fn controller_expand_volume(ControllerExpandVolumeRequest) -> ControllerExpandVolumeResponse {
-            request::volume::expand => change::expand
+            request::volume::expand => volume::expand
         }
     }
 
@@ -106,23 +107,23 @@ rpcs! {
         async fn group_controller_get_capabilities(
             GroupControllerGetCapabilitiesRequest
         ) -> GroupControllerGetCapabilitiesResponse {
-            |_| Ok(()) => group::capabilities
+            |_| Ok(()) => snapshot::group_capabilities
         }
 
         async fn create_volume_group_snapshot(
             CreateVolumeGroupSnapshotRequest
         ) -> CreateVolumeGroupSnapshotResponse {
-            request::snapshot::create_group => group::create
+            request::snapshot::create_group => snapshot::create_group
         }
 
         async fn delete_volume_group_snapshot(
             DeleteVolumeGroupSnapshotRequest
         ) -> DeleteVolumeGroupSnapshotResponse {
-            request::snapshot::delete_group => group::delete
+            request::snapshot::delete_group => snapshot::delete_group
         }
 
         async fn get_volume_group_snapshot(GetVolumeGroupSnapshotRequest) -> GetVolumeGroupSnapshotResponse {
-            request::snapshot::get_group => group::get
+            request::snapshot::get_group => snapshot::get_group
         }
     }
 }

@@ -1,5 +1,3 @@
-//! The state of the Controller service, and how its operations are locked and run.
-
 use std::future::Future;
 use std::sync::Arc;
 
@@ -9,12 +7,13 @@ use tonic::Status;
 use super::node_categories::NodeCategories;
 use super::operation::LockedOperation;
 use super::paging::Listings;
-use crate::base::{KeyedLocks, LockGuard, Tasks};
+use crate::base::{KeyedLocks, Tasks};
 use crate::cluster::events::EventRecorder;
 use crate::cluster::nodes::Nodes;
 use crate::csi::request::DriverLocation;
 use crate::csi::status;
-use crate::disk::{self, DiskServices};
+use crate::disk::DiskServices;
+use crate::model::Failure;
 
 #[derive(Debug, Clone)]
 pub struct Service {
@@ -29,8 +28,6 @@ pub struct Service {
 }
 
 impl Service {
-    /// Background work runs on `tasks`.
-    #[must_use]
     pub fn new(disks: Arc<DiskServices>, location: DriverLocation, tasks: Tasks) -> Self {
         Self {
             disks,
@@ -44,54 +41,43 @@ impl Service {
         }
     }
 
-    /// Uses the categories that the nodes of the cluster report.
-    #[must_use]
     pub fn with_nodes(mut self, nodes: Option<Nodes>) -> Self {
-        self.node_categories = nodes.map_or_else(NodeCategories::default, NodeCategories::of_cluster);
+        self.node_categories.nodes = nodes;
         self
     }
 
     /// Whether ListVolumes is to be compared with the attachments that csi-attacher expects
     /// (`LIST_VOLUMES_PUBLISHED_NODES`).
-    #[must_use]
     pub fn with_published_nodes(mut self, enabled: bool) -> Self {
         self.lists_published_nodes = enabled;
         self
     }
 
-    /// Writes Kubernetes events about failures.
-    #[must_use]
     pub fn with_events(mut self, events: EventRecorder) -> Self {
         self.events = events;
         self
     }
 
-    /// Locks an operation. `ABORTED` while a conflicting operation is pending.
-    pub(super) fn begin(&self, operation: &LockedOperation<'_>) -> Result<LockGuard, Status> {
-        let guard = self.locks.try_lock_all(operation.locks());
-        guard.ok_or_else(|| status::operation_pending(operation))
-    }
-
-    /// Runs a locked operation until it finishes or the caller cancels.
+    /// Locks and runs an operation until it finishes or the caller cancels. `ABORTED` while a conflicting operation is
+    /// pending.
     ///
     /// On cancellation the operation is dropped and makes no further cloud call. This is safe, like a crash: the
     /// repeated call finds the result of an earlier one by its token, its tags or its state.
-    pub(super) async fn run<T, F>(&self, guard: LockGuard, operation: F) -> Result<T, Status>
+    pub(super) async fn run<T, F>(
+        &self,
+        locked: LockedOperation,
+        operation: impl FnOnce(Arc<DiskServices>) -> F,
+    ) -> Result<T, Status>
     where
         T: Send + 'static,
-        F: Future<Output = disk::Result<T>> + Send + 'static,
+        F: Future<Output = T> + Send + 'static,
     {
-        Ok(self.try_run(guard, operation).await??)
-    }
-
-    /// Like [`Service::run`], with the error of the operation as such.
-    pub(super) async fn try_run<T, F>(&self, guard: LockGuard, operation: F) -> Result<disk::Result<T>, Status>
-    where
-        T: Send + 'static,
-        F: Future<Output = disk::Result<T>> + Send + 'static,
-    {
+        let LockedOperation { subject, locks } = locked;
+        let guard = self.locks.try_lock_all(locks);
+        let pending = || format!("another call for {subject} is still pending");
+        let guard = guard.ok_or_else(|| status::with_advice(Failure::OperationPending, &pending()))?;
         // On the heap: the future is large and would be part of every handler.
-        let operation = Box::pin(operation);
+        let operation = Box::pin(operation(Arc::clone(&self.disks)));
         let cancelled = CancellationToken::new();
         let _caller = cancelled.clone().drop_guard();
         let run = async move {

@@ -36,7 +36,6 @@ pub(super) async fn validate(
     })
 }
 
-/// The first requested property that the disk does not have.
 fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, String>) -> Option<String> {
     if let Err(error) = capability::fit(&requested.capabilities, disk.multi_attach) {
         return Some(error.to_string());
@@ -62,7 +61,7 @@ fn mismatch(disk: &Disk, requested: &Requested, parameters: &HashMap<String, Str
 /// The first parameter of the class that does not match. Parameters that are not set match any disk.
 fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> Option<String> {
     let mismatch = |key: &str, is: &str| format!("parameter {key:?} does not fit: disk {} is {is}", disk.id);
-    if given("type") && !class.categories.contains(&disk.category) {
+    if given("type") && !class.disk.categories.contains(&disk.category) {
         return Some(mismatch("type", disk.category.as_str()));
     }
     if let Some(zone) = &disk.zone
@@ -71,7 +70,7 @@ fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> O
     {
         return Some(mismatch("zoneId", &format!("in {zone}")));
     }
-    if given("multiAttach") && class.multi_attach != disk.multi_attach {
+    if given("multiAttach") && class.disk.multi_attach != disk.multi_attach {
         let is = if disk.multi_attach {
             "for several nodes"
         } else {
@@ -79,10 +78,10 @@ fn class_mismatch(disk: &Disk, class: &Class, given: impl Fn(&str) -> bool) -> O
         };
         return Some(mismatch("multiAttach", is));
     }
-    if class.encrypted && !disk.encrypted {
+    if class.disk.encrypted && !disk.encrypted {
         return Some(mismatch("encrypted", "not encrypted"));
     }
-    if class.kms_key.is_some() && class.kms_key != disk.kms_key {
+    if class.disk.kms_key.is_some() && class.disk.kms_key != disk.kms_key {
         return Some(mismatch("kmsKeyId", "encrypted by another key"));
     }
     None

@@ -1,7 +1,6 @@
 //! Parameters of the classes. Names are case-insensitive. Unknown names and invalid values are errors that name the
 //! parameter, its value and the allowed values.
 
-mod kind;
 pub mod mutable;
 pub mod snapshot;
 mod storage_class;

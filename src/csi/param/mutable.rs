@@ -1,9 +1,8 @@
 //! Mutable parameters, from a VolumeAttributesClass. In CreateVolume they override the StorageClass;
 //! ControllerModifyVolume applies them to an existing disk.
 
-use super::kind::{check_categories, names};
 use super::storage_class::TAGS;
-use super::value::{Map, Result, boolean, entries, invalid_value, iops, parse};
+use super::value::{Map, Result, boolean, check_categories, entries, invalid_value, iops, names, parse};
 use crate::csi::request::error::Error;
 use crate::model::{Category, Change};
 
@@ -40,7 +39,6 @@ fn category(field: &str, value: &str) -> Result<Category> {
     Ok(category)
 }
 
-/// Checks that do not need the disk.
 fn check_compatibility(change: &Change) -> Result<()> {
     let level = change.level.is_some();
     let bursting = change.bursting == Some(true);

@@ -1,5 +1,3 @@
-//! Parameters of a VolumeSnapshotClass and a VolumeGroupSnapshotClass.
-
 use super::value::{Map, Result, conflict, entries, identifier, invalid_value, number};
 
 use crate::model::{Tags, tag as rules};
@@ -23,14 +21,11 @@ const METADATA: [&str; 6] = [
 /// Maximum number of user tags: the limit of the cloud less three tags of the driver and three of the snapshotter.
 const MAX_USER_TAGS: usize = rules::MAX_TAGS - 6;
 
-/// The parsed parameters of a VolumeSnapshotClass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SnapshotClass {
     /// `retentionDays`: days until the cloud deletes the snapshot; `None` is never.
     pub retention_days: Option<u32>,
-    /// `resourceGroupId`: the resource group for billing.
     pub resource_group: Option<String>,
-    /// `snapshotTags/<key>` and the metadata of external-snapshotter.
     pub tags: Tags,
 }
 

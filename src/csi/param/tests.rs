@@ -23,7 +23,7 @@ fn a_storage_class_of_the_vendors_driver_is_accepted() {
         ("readOnly", "false"),
     ])
     .unwrap();
-    let names: Vec<_> = class.categories.iter().map(Category::as_str).collect();
+    let names: Vec<_> = class.disk.categories.iter().map(Category::as_str).collect();
     assert_eq!(names[..3], ["cloud_efficiency", "cloud_ssd", "cloud"]);
     assert_eq!(class.zones, ["cn-beijing-c".parse().unwrap()]);
     assert_eq!(class.region, Some("cn-beijing".parse().unwrap()));
@@ -37,7 +37,7 @@ fn names_are_case_insensitive_and_lists_keep_their_order() {
         ("zoneid", "cn-hangzhou-b,cn-hangzhou-a"),
     ]);
     let class = class.unwrap();
-    assert_eq!(class.categories, [Category::CloudEssd, Category::CloudSsd]);
+    assert_eq!(class.disk.categories, [Category::CloudEssd, Category::CloudSsd]);
     assert_eq!(class.zones[0].as_str(), "cn-hangzhou-b");
 }
 
@@ -89,7 +89,12 @@ fn a_kms_key_requires_encryption() {
             .unwrap_err()
             .contains("requires \"encrypted\"")
     );
-    assert!(read(&[("kmsKeyId", "k-1"), ("encrypted", "TRUE")]).unwrap().encrypted);
+    assert!(
+        read(&[("kmsKeyId", "k-1"), ("encrypted", "TRUE")])
+            .unwrap()
+            .disk
+            .encrypted
+    );
 }
 
 #[test]
@@ -102,9 +107,9 @@ fn performance_parameters_require_a_category_that_supports_them() {
         ("resourceGroupId", "rg-1"),
     ])
     .unwrap();
-    assert_eq!(class.levels, [PerformanceLevel::Pl2, PerformanceLevel::Pl1]);
-    assert_eq!((class.provisioned_iops, class.bursting), (1000, true));
-    assert_eq!(class.resource_group.as_deref(), Some("rg-1"));
+    assert_eq!(class.disk.levels, [PerformanceLevel::Pl2, PerformanceLevel::Pl1]);
+    assert_eq!((class.disk.provisioned_iops, class.disk.bursting), (1000, true));
+    assert_eq!(class.disk.resource_group.as_deref(), Some("rg-1"));
     for (key, value) in [
         ("performanceLevel", "PL1"),
         ("provisionedIops", "5"),
@@ -151,7 +156,7 @@ fn a_category_that_is_not_for_volumes_is_rejected_with_the_reason() {
 #[test]
 fn a_shared_disk_requires_a_category_with_multi_attach_and_cannot_burst() {
     let class = read(&[("multiAttach", "true")]).unwrap();
-    assert_eq!(class.categories, [Category::CloudEssd, Category::CloudAuto]);
+    assert_eq!(class.disk.categories, [Category::CloudEssd, Category::CloudAuto]);
     let mixed = read(&[("multiAttach", "true"), ("type", "cloud_essd,cloud_ssd")]);
     assert!(mixed.unwrap_err().contains("contains cloud_ssd"));
     let burst = read(&[("multiAttach", "true"), ("burstingEnabled", "true")]);
@@ -168,10 +173,10 @@ fn single_tags_take_precedence_over_the_tag_list() {
         ("csi.storage.k8s.io/fstype", "ext4"),
     ])
     .unwrap();
-    let tags: Vec<_> = class.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let tags: Vec<_> = class.disk.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
     assert_eq!(tags, ["Team=green", "url=a:b"]);
-    assert_eq!(class.origin["kubernetes.io/created-for/pvc/name"], "data");
-    assert_eq!(class.origin.len(), 2);
+    assert_eq!(class.disk.created_for["kubernetes.io/created-for/pvc/name"], "data");
+    assert_eq!(class.disk.created_for.len(), 2);
     for key in [
         "diskplugin.csi.example/cluster-id",
         "kubernetes.io/created-for/pv/name",
@@ -186,7 +191,7 @@ fn single_tags_take_precedence_over_the_tag_list() {
 fn the_limit_of_tags_includes_those_of_the_driver() {
     let own: Vec<_> = (0..19).map(|n| (format!("diskTags/k{n}"), "v")).collect();
     let own: Vec<_> = own.iter().map(|(key, value)| (key.as_str(), *value)).collect();
-    assert_eq!(read(&own[..18]).unwrap().tags.len(), 18);
+    assert_eq!(read(&own[..18]).unwrap().disk.tags.len(), 18);
     // A clone has an additional tag with its source.
     let full = read(&own[..18]).unwrap();
     assert!(full.count_tags(0).is_ok());
@@ -222,9 +227,9 @@ fn mutable_parameters_override_the_class_and_reset_unsupported_ones() {
         &[("type", "cloud_essd"), ("performanceLevel", "PL2"), ("diskTags/B", "3")],
     )
     .unwrap();
-    assert_eq!(class.categories, [Category::CloudEssd]);
-    assert_eq!((class.levels.len(), class.provisioned_iops), (1, 0));
-    assert_eq!(class.tags.values().collect::<Vec<_>>(), ["3", "1"]);
+    assert_eq!(class.disk.categories, [Category::CloudEssd]);
+    assert_eq!((class.disk.levels.len(), class.disk.provisioned_iops), (1, 0));
+    assert_eq!(class.disk.tags.values().collect::<Vec<_>>(), ["3", "1"]);
     let unfit = overridden(&[("type", "cloud_ssd")], &[("performanceLevel", "PL2")]);
     assert!(unfit.unwrap_err().contains("requires cloud_essd"));
 }

@@ -1,11 +1,9 @@
-//! Keys and values of parameters.
-
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 use crate::csi::request::error::Error;
 use crate::model::category::MOST_PROVISIONED_IOPS;
-use crate::model::{Tags, context, tag};
+use crate::model::{Category, Tags, context, tag};
 
 /// Prefix of parameters that the sidecars add. All are accepted, and some become tags.
 pub(in crate::csi) const SIDECARS: &str = "csi.storage.k8s.io/";
@@ -14,9 +12,7 @@ pub(super) type Result<T, E = Error> = std::result::Result<T, E>;
 pub(super) type Map = HashMap<String, String>;
 
 pub(super) struct Entry<'a> {
-    /// The key, in lower case.
     pub(super) name: String,
-    /// The key as given.
     pub(super) key: &'a str,
     /// For errors, such as `parameter "type"`.
     pub(super) field: String,
@@ -80,7 +76,6 @@ pub(super) fn list<T: FromStr + PartialEq>(field: &str, value: &str, allowed: &s
     Ok(items)
 }
 
-/// Provisioned IOPS, up to the maximum of any disk.
 pub(super) fn iops(field: &str, value: &str) -> Result<u32> {
     number(field, value, "IOPS", 0, MOST_PROVISIONED_IOPS)
 }
@@ -131,7 +126,57 @@ pub(super) fn invalid_value(field: &str, value: &str, allowed: &str) -> Error {
     Error::value(field.to_owned(), value, allowed)
 }
 
-/// The parameter conflicts with another one.
 pub(super) fn conflict(key: &str, why: &str) -> Error {
     Error::unsupported(format!("parameter {key:?}"), why)
+}
+
+/// Parses `type`: `available`, or categories in order of preference.
+pub(super) fn categories(field: &str, value: &str) -> Result<Vec<Category>> {
+    if value.eq_ignore_ascii_case("available") {
+        return Ok(Category::CREATABLE.to_vec());
+    }
+    let categories: Vec<Category> = list(field, &value.to_ascii_lowercase(), "")?;
+    for category in &categories {
+        if !Category::KNOWN.contains(category) {
+            let allowed = format!(
+                "available, or a comma-separated list of {}{}",
+                names(&Category::KNOWN),
+                unsupported_reason(category)
+            );
+            return Err(invalid_value(field, value, &allowed));
+        }
+    }
+    Ok(categories)
+}
+
+fn unsupported_reason(category: &Category) -> String {
+    let name = category.as_str();
+    if !name.starts_with("local_") && !name.starts_with("ephemeral") {
+        return String::new();
+    }
+    format!("; {name} is local to its instance and cannot be attached to another")
+}
+
+pub(super) fn check_categories(
+    entry: &str,
+    categories: &[Category],
+    levels: bool,
+    iops: bool,
+    bursting: bool,
+) -> Result<()> {
+    let check = |given: bool, key: &str, supports: fn(&Category) -> bool, category: &str| {
+        if !given || categories.iter().any(supports) {
+            return Ok(());
+        }
+        let why = format!("requires {category}, but \"type\" is {}", names(categories));
+        Err(Error::unsupported(format!("{entry} {key:?}"), why))
+    };
+    check(levels, "performanceLevel", Category::has_levels, "cloud_essd")?;
+    check(iops, "provisionedIops", Category::has_burst, "cloud_auto")?;
+    check(bursting, "burstingEnabled", Category::has_burst, "cloud_auto")
+}
+
+pub(super) fn names(categories: &[Category]) -> String {
+    let names: Vec<_> = categories.iter().map(Category::as_str).collect();
+    names.join(", ")
 }

@@ -21,14 +21,12 @@ use super::socket::{self, Endpoint, Socket, SocketError};
 use crate::base::error_chain;
 use crate::model::DriverName;
 
-/// Plugin type of CSI drivers.
 const PLUGIN_TYPE: &str = "CSIPlugin";
 
 /// The CSI version that node-driver-registrar reports for every CSI 1 driver. kubelet requires a complete version and
 /// evaluates its major part.
 const VERSION: &str = "1.0.0";
 
-/// First pause before the socket is created again after an error; it doubles with each further error.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
@@ -46,7 +44,6 @@ pub struct Registration(Arc<Inner>);
 struct Inner {
     socket: Endpoint,
     name: DriverName,
-    /// Path of the CSI socket on the host.
     csi_socket: PathBuf,
     state: watch::Sender<RegistrationState>,
     rejected: Notify,
@@ -55,10 +52,8 @@ struct Inner {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrationState {
-    /// kubelet has not reported a result yet.
     Pending,
     Registered,
-    /// kubelet has rejected the driver, with this error.
     Rejected(String),
 }
 
@@ -82,7 +77,6 @@ pub enum RegistrationError {
     TooLong(PathBuf),
 }
 
-/// A registration with a bound socket.
 #[derive(Debug)]
 pub(super) struct Listening {
     registration: Registration,
@@ -90,23 +84,17 @@ pub(super) struct Listening {
     socket: Socket,
 }
 
-/// Why serving a socket ended.
 #[derive(Debug)]
 enum End {
     /// kubelet rejected the registration. It retries only with a new socket.
     Rejected,
-    /// The socket has been removed.
     Removed,
-    /// A new registration was requested.
     Restarted,
     Failed(String),
 }
 
 impl Registration {
     /// `csi_socket` is the path of the CSI socket on the host.
-    ///
-    /// # Errors
-    /// The directory is missing, is not a directory, or its path is too long for a socket.
     pub fn new(directory: &Path, name: DriverName, csi_socket: PathBuf) -> Result<Self, RegistrationError> {
         match fs::metadata(directory) {
             Ok(found) if found.is_dir() => {}
@@ -134,7 +122,6 @@ impl Registration {
         })))
     }
 
-    #[must_use]
     pub fn state(&self) -> RegistrationState {
         self.0.state.borrow().clone()
     }
@@ -155,7 +142,6 @@ impl Registration {
     }
 
     /// Path of the CSI socket on the host, as reported to kubelet.
-    #[must_use]
     pub fn csi_socket(&self) -> &Path {
         &self.0.csi_socket
     }
@@ -182,14 +168,6 @@ impl Registration {
             self.set(RegistrationState::Pending);
         }
         before
-    }
-
-    /// Discards notifications about an earlier socket.
-    fn discard_notifications(&self) {
-        for notify in [&self.0.rejected, &self.0.restart] {
-            // Consumes a stored permit, if any.
-            pin!(notify.notified()).enable();
-        }
     }
 }
 
@@ -234,7 +212,10 @@ impl Listening {
             listener,
             socket,
         } = self;
-        registration.discard_notifications();
+        for notify in [&registration.0.rejected, &registration.0.restart] {
+            // Consumes a stored permit of an earlier socket, if any.
+            pin!(notify.notified()).enable();
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let incoming = authority::accept(listener);
         let server = Server::builder().add_service(RegistrationServer::new(registration.clone()));
@@ -261,7 +242,6 @@ impl Listening {
     }
 }
 
-/// Returns when the socket does not exist any more.
 async fn wait_removed(socket: &Socket) {
     let mut checks = tokio::time::interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -300,8 +280,6 @@ impl Rpcs for Registration {
 }
 
 impl Registration {
-    /// The error of a rejection, with advice.
-    #[must_use]
     pub fn rejection_message(&self, error: &str) -> String {
         format!(
             "kubelet has rejected the registration: {error}; the driver retries automatically. If kubelet does not find {}, \

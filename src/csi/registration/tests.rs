@@ -82,7 +82,7 @@ async fn a_rejected_registration_is_retried_with_a_new_socket() {
         RegistrationState::Rejected("no such node".to_owned())
     );
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
-    // The old socket accepts no more calls.
+    // The old socket accepts no further calls.
     while kubelet.get_info(InfoRequest {}).await.is_ok() {
         ticks.tick().await;
     }
@@ -167,7 +167,7 @@ async fn a_restart_is_fast_however_many_rejections_came_before() {
 async fn notifications_about_an_earlier_socket_do_not_end_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let registration = registration(directory.path());
-    // Both at once: one ends the socket, the other is left over.
+    // Both simultaneously: one ends the socket, the other is left over.
     registration.restart();
     registration.0.rejected.notify_one();
     let _tasks = serve(&registration).await;

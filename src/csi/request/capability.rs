@@ -1,5 +1,3 @@
-//! Parses `VolumeCapability` for controller and node.
-
 use super::error::{Error, Result};
 use super::field::filesystem;
 use crate::csi::proto::VolumeCapability;
@@ -8,10 +6,8 @@ use crate::csi::proto::volume_capability::{AccessType, MountVolume};
 use crate::disk::NodeAccess;
 use crate::model::{Filesystem, InvalidMountFlag, MountFlags};
 
-/// A capability that the driver supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Capability {
-    /// Path of the field in the request.
     field: String,
     pub(super) access: Access,
     /// Never `UNKNOWN`.
@@ -33,7 +29,6 @@ impl Capability {
         matches!(self.mode, Mode::SingleNodeReaderOnly | Mode::MultiNodeReaderOnly)
     }
 
-    /// How the volume is shared between nodes.
     pub(super) fn node_access(&self) -> NodeAccess {
         match self.mode {
             Mode::Unknown
@@ -55,27 +50,23 @@ impl Capability {
     }
 }
 
-/// The required capability of a request.
 pub(super) fn required(given: Option<&VolumeCapability>) -> Result<Capability> {
     const FIELD: &str = "volume_capability";
     let given = given.ok_or(Error::Missing(FIELD.into()))?;
     parse(FIELD.to_owned(), given)
 }
 
-/// Whether an optional capability is for block access.
 pub(super) fn is_block(given: Option<&VolumeCapability>) -> Result<bool> {
     let capability = given.map(|given| required(Some(given))).transpose()?;
     Ok(capability.is_some_and(|capability| capability.access == Access::Block))
 }
 
-/// The capabilities, all of which the volume must have.
 pub(super) fn all(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
     let given = given.iter().enumerate();
     let parse = |(n, capability)| parse(format!("volume_capabilities[{n}]"), capability);
     given.map(parse).collect()
 }
 
-/// Like [`all`], and at least one.
 pub(super) fn at_least_one(given: &[VolumeCapability]) -> Result<Vec<Capability>> {
     if given.is_empty() {
         return Err(Error::Missing("volume_capabilities".into()));

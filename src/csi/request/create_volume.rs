@@ -1,5 +1,3 @@
-//! CreateVolume and GetCapacity.
-
 use std::collections::HashMap;
 
 use super::capability::{self, Capability};
@@ -18,11 +16,9 @@ pub(crate) struct CreateVolume {
     pub(crate) new: NewDisk,
     /// The PersistentVolumeClaim, as named by external-provisioner with `--extra-create-metadata`.
     pub(crate) claim: Option<Claim>,
-    /// Whether the topology of nodes contains categories.
     pub(crate) nodes_report_categories: bool,
     /// CSI: the response repeats the requested source.
     pub(crate) content_source: Option<proto::VolumeContentSource>,
-    /// Parameters of the class that the node needs.
     pub(crate) volume_context: HashMap<String, String>,
 }
 
@@ -31,7 +27,7 @@ pub(crate) fn create(message: &proto::CreateVolumeRequest, location: &DriverLoca
     let capabilities = capability::at_least_one(&message.volume_capabilities)?;
     let change = mutable::read(&message.mutable_parameters)?;
     let class = Class::read_with(&message.parameters, &change)?;
-    capability::fit(&capabilities, class.multi_attach)?;
+    capability::fit(&capabilities, class.disk.multi_attach)?;
     check_mounts(&capabilities, &class)?;
     let (snapshot, clone_of) = source(message.volume_content_source.as_ref())?;
     // A clone has an additional tag with its source.
@@ -87,9 +83,9 @@ fn describe_disk(class: Class, terms: &Terms<'_>, location: &DriverLocation) -> 
         let allowed = format!("{}, the region of the driver", location.region);
         return Err(Error::value("parameter \"regionId\"", other.as_str(), allowed));
     }
-    let regional = class.categories.iter().any(Category::is_regional);
+    let regional = class.disk.categories.iter().any(Category::is_regional);
     let zones = terms.choose(&class.zones, location.zone.as_ref(), regional)?;
-    Ok(class.into_disk(zones))
+    Ok(NewDisk { zones, ..class.disk })
 }
 
 /// The source snapshot or volume; neither for a blank disk.
@@ -116,7 +112,7 @@ fn volume_context(class: &Class) -> HashMap<String, String> {
     let fs_type = class.fs_type.map(|name| (context::FS_TYPE, name.to_string()));
     let flags = [
         flag(context::READ_ONLY, class.read_only),
-        flag(context::MULTI_ATTACH, class.multi_attach),
+        flag(context::MULTI_ATTACH, class.disk.multi_attach),
     ];
     let entries = fs_type.into_iter().chain(flags.into_iter().flatten());
     let entries = entries.chain(class.tuning.entries());

@@ -11,18 +11,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An invalid field, with the reason. It never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The field is empty or absent.
     #[error("{0} is required")]
     Missing(Field),
-    /// The field is larger than CSI allows.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     #[error("{0} has value {1:?}; allowed: {2}")]
     Value(Field, String, String),
     #[error("unknown {0} with value {1:?}; allowed: {2}")]
     UnknownKey(Field, String, &'static str),
-    #[error("{0} {1} is negative")]
-    Negative(Field, i64),
     /// The second text is the syntax error, with the value.
     #[error("{0}: {1}")]
     Malformed(Field, String),
@@ -40,7 +36,6 @@ pub enum Error {
     NoZone(Field, String),
 }
 
-/// A field that is larger than CSI allows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} has {size} bytes; CSI allows at most {limit}")]
 pub struct TooLarge {

@@ -1,10 +1,11 @@
-//! Fields that are common to several requests.
-
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::error::{Error, Field, Result};
 use crate::csi::proto::CapacityRange;
-use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange};
+use crate::model::{Bytes, Filesystem, InvalidId, InvalidTuning, SizeRange, Tuning, context};
+
+type Map = HashMap<String, String>;
 
 pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a str> {
     if value.is_empty() {
@@ -13,7 +14,6 @@ pub(super) fn required<'a>(field: &'static str, value: &'a str) -> Result<&'a st
     Ok(value)
 }
 
-/// The name of the resource to create.
 pub(super) fn name(value: &str) -> Result<String> {
     let value = required("name", value)?;
     if value.chars().any(char::is_control) {
@@ -22,14 +22,13 @@ pub(super) fn name(value: &str) -> Result<String> {
     Ok(value.to_owned())
 }
 
-/// The ID in a required field.
-pub(super) fn id<T: FromStr<Err = InvalidId>>(field: &'static str, value: &str) -> Result<T> {
+pub(crate) fn id<T: FromStr<Err = InvalidId>>(field: &'static str, value: &str) -> Result<T> {
     let parsed = required(field, value)?.parse();
     parsed.map_err(|invalid: InvalidId| Error::NotFound(field.into(), invalid.to_string()))
 }
 
 /// The ID of a resource to delete, in a required field; `None` if no resource can have it.
-pub(super) fn id_to_remove<T: FromStr>(field: &'static str, value: &str) -> Result<Option<T>> {
+pub(crate) fn id_to_remove<T: FromStr>(field: &'static str, value: &str) -> Result<Option<T>> {
     Ok(required(field, value)?.parse().ok())
 }
 
@@ -45,7 +44,7 @@ pub(super) fn optional_id<T: FromStr>(value: &str) -> Option<Option<T>> {
 pub(super) fn size_range(range: Option<&CapacityRange>) -> Result<SizeRange> {
     let range = range.copied().unwrap_or_default();
     let bytes = |field: &'static str, value: i64| {
-        let bytes = u64::try_from(value).map_err(|_| Error::Negative(field.into(), value))?;
+        let bytes = u64::try_from(value).map_err(|_| Error::unsupported(field, format!("{value} is negative")))?;
         Ok::<_, Error>((bytes > 0).then_some(Bytes(bytes)))
     };
     let range = SizeRange {
@@ -66,10 +65,35 @@ pub(crate) fn filesystem(field: impl Into<Field>, name: &str) -> Result<Filesyst
     name.parse().map_err(|_| Error::value(field, name, names()))
 }
 
-/// An invalid filesystem parameter in an entry of a map.
 pub(crate) fn invalid_tuning(entry: &str, invalid: &InvalidTuning) -> Error {
     let field = format!("{entry} {:?}", invalid.key);
     Error::value(field, &invalid.value, &*invalid.allowed)
+}
+
+/// The filesystem for capabilities that name none.
+pub(super) fn context_filesystem(volume_context: &Map) -> Result<Option<Filesystem>> {
+    let name = context::get(volume_context, context::FS_TYPE);
+    let field = || entry("volume_context", context::FS_TYPE);
+    name.map(|name| filesystem(field(), name)).transpose()
+}
+
+pub(super) fn tuning(volume_context: &Map) -> Result<Tuning> {
+    let tuning = Tuning::of(volume_context);
+    tuning.map_err(|invalid| invalid_tuning("volume_context", &invalid))
+}
+
+/// The value of a boolean entry; `None` if absent.
+pub(super) fn flag(field: &str, map: &Map, key: &str) -> Result<Option<bool>> {
+    match context::get(map, key) {
+        None => Ok(None),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(text) => Err(Error::value(entry(field, key), text, "\"true\" or \"false\"")),
+    }
+}
+
+fn entry(field: &str, key: &str) -> String {
+    format!("{field} {key:?}")
 }
 
 #[cfg(test)]
@@ -98,6 +122,9 @@ mod tests {
         };
         let text = refused(10, 5).to_string();
         assert!(text.contains("5 is below required_bytes 10"), "{text}");
-        assert!(matches!(refused(-1, 0), Error::Negative(_, -1)));
+        assert_eq!(
+            refused(-1, 0).to_string(),
+            "capacity_range.required_bytes -1 is negative"
+        );
     }
 }

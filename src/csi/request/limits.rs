@@ -9,7 +9,6 @@ use crate::csi::proto::volume_capability::AccessType;
 use crate::csi::proto::volume_content_source::Type;
 use crate::csi::{layer, proto};
 
-/// Maximum bytes of a string.
 pub(super) const MAX_STRING: usize = 128;
 
 /// Maximum bytes of a map or a list of strings: keys and values together.
@@ -20,9 +19,7 @@ const PATH_MAX: usize = 4096;
 
 type Result = std::result::Result<(), TooLarge>;
 
-/// A message whose fields have limits.
 pub(crate) trait Limited {
-    /// Rejects the first field that is too large.
     fn check(&self) -> Result;
 }
 
@@ -72,33 +69,15 @@ fn inner(outer: impl std::fmt::Display, value: &impl Limited) -> Result {
     })
 }
 
-/// Fields that identify the resource, with the span field in which they are recorded.
-macro_rules! recorded {
-    ($($kind:ident $check:ident $span:literal)*) => { $(
-        fn $kind(field: &'static str, value: &str) -> Result {
-            $check(field, value)?;
-            layer::record($span, value);
-            Ok(())
-        }
-    )* };
-}
-
-recorded! {
-    volume_name text "volume.name"
-    snapshot_name text "snapshot.name"
-    group_name text "group.name"
-    volume text "disk.id"
-    snapshot text "snapshot.id"
-    group text "group.id"
-    node text "node.id"
-    recorded_path path "path"
-}
-
+/// Each field: its kind, and for one that identifies the resource, the span field in which it is recorded.
 macro_rules! limited {
-    ($($message:ident { $($kind:ident $field:ident),* $(,)? })*) => { $(
+    ($($message:ident { $($kind:ident $field:ident $(=> $span:literal)?),* $(,)? })*) => { $(
         impl Limited for proto::$message {
             fn check(&self) -> Result {
-                $($kind(stringify!($field), &self.$field)?;)*
+                $(
+                    $kind(stringify!($field), &self.$field)?;
+                    $(layer::record($span, &self.$field);)?
+                )*
                 Ok(())
             }
         }
@@ -108,7 +87,7 @@ macro_rules! limited {
 // `starting_token` is not limited here: a token that is too long is invalid, with its own code.
 limited! {
     CreateVolumeRequest {
-        volume_name name,
+        text name => "volume.name",
         each volume_capabilities,
         map parameters,
         map secrets,
@@ -116,17 +95,17 @@ limited! {
         within accessibility_requirements,
         map mutable_parameters,
     }
-    DeleteVolumeRequest { volume volume_id, map secrets }
+    DeleteVolumeRequest { text volume_id => "disk.id", map secrets }
     ControllerPublishVolumeRequest {
-        volume volume_id,
-        node node_id,
+        text volume_id => "disk.id",
+        text node_id => "node.id",
         within volume_capability,
         map secrets,
         map volume_context,
     }
-    ControllerUnpublishVolumeRequest { volume volume_id, node node_id, map secrets }
+    ControllerUnpublishVolumeRequest { text volume_id => "disk.id", text node_id => "node.id", map secrets }
     ValidateVolumeCapabilitiesRequest {
-        volume volume_id,
+        text volume_id => "disk.id",
         map volume_context,
         each volume_capabilities,
         map parameters,
@@ -142,56 +121,56 @@ limited! {
         within accessible_topology,
     }
     CreateSnapshotRequest {
-        volume source_volume_id,
-        snapshot_name name,
+        text source_volume_id => "disk.id",
+        text name => "snapshot.name",
         map secrets,
         map parameters,
         within accessibility_requirements,
     }
-    DeleteSnapshotRequest { snapshot snapshot_id, map secrets }
+    DeleteSnapshotRequest { text snapshot_id => "snapshot.id", map secrets }
     ListSnapshotsRequest { text source_volume_id, text snapshot_id, map secrets }
-    GetSnapshotRequest { snapshot snapshot_id, map secrets }
-    ControllerExpandVolumeRequest { volume volume_id, map secrets, within volume_capability }
-    ControllerGetVolumeRequest { volume volume_id }
-    ControllerGetVolumeHealthRequest { volume volume_id, map secrets }
+    GetSnapshotRequest { text snapshot_id => "snapshot.id", map secrets }
+    ControllerExpandVolumeRequest { text volume_id => "disk.id", map secrets, within volume_capability }
+    ControllerGetVolumeRequest { text volume_id => "disk.id" }
+    ControllerGetVolumeHealthRequest { text volume_id => "disk.id", map secrets }
     ControllerListVolumeHealthRequest { map secrets }
-    ControllerModifyVolumeRequest { volume volume_id, map secrets, map mutable_parameters }
+    ControllerModifyVolumeRequest { text volume_id => "disk.id", map secrets, map mutable_parameters }
     CreateVolumeGroupSnapshotRequest {
-        group_name name,
+        text name => "group.name",
         texts source_volume_ids,
         map secrets,
         map parameters,
     }
-    DeleteVolumeGroupSnapshotRequest { group group_snapshot_id, texts snapshot_ids, map secrets }
-    GetVolumeGroupSnapshotRequest { group group_snapshot_id, texts snapshot_ids, map secrets }
+    DeleteVolumeGroupSnapshotRequest { text group_snapshot_id => "group.id", texts snapshot_ids, map secrets }
+    GetVolumeGroupSnapshotRequest { text group_snapshot_id => "group.id", texts snapshot_ids, map secrets }
     NodeStageVolumeRequest {
-        volume volume_id,
+        text volume_id => "disk.id",
         map publish_context,
-        recorded_path staging_target_path,
+        path staging_target_path => "path",
         within volume_capability,
         map secrets,
         map volume_context,
     }
-    NodeUnstageVolumeRequest { volume volume_id, recorded_path staging_target_path }
+    NodeUnstageVolumeRequest { text volume_id => "disk.id", path staging_target_path => "path" }
     NodePublishVolumeRequest {
-        volume volume_id,
+        text volume_id => "disk.id",
         map publish_context,
         path staging_target_path,
-        recorded_path target_path,
+        path target_path => "path",
         within volume_capability,
         map secrets,
         map volume_context,
     }
-    NodeUnpublishVolumeRequest { volume volume_id, recorded_path target_path }
-    NodeGetVolumeStatsRequest { volume volume_id, recorded_path volume_path, path staging_target_path }
+    NodeUnpublishVolumeRequest { text volume_id => "disk.id", path target_path => "path" }
+    NodeGetVolumeStatsRequest { text volume_id => "disk.id", path volume_path => "path", path staging_target_path }
     NodeGetVolumeHealthRequest {
-        volume volume_id,
-        recorded_path volume_publish_path,
+        text volume_id => "disk.id",
+        path volume_publish_path => "path",
         path staging_target_path,
     }
     NodeExpandVolumeRequest {
-        volume volume_id,
-        recorded_path volume_path,
+        text volume_id => "disk.id",
+        path volume_path => "path",
         path staging_target_path,
         within volume_capability,
         map secrets,

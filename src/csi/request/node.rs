@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::capability::{self, Access as Kind};
 use super::error::{Error, Result};
-use super::{context, field};
+use super::field;
 use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{DiskId, Serial, Tuning, context as keys};
@@ -22,9 +22,8 @@ fn volume(id: &str, publish_context: Option<&Map>) -> Result<Volume> {
     Ok(Volume::new(id, serial.and_then(Serial::new)))
 }
 
-/// Whether the controller attached the disk read-only.
 fn attached_read_only(publish_context: &Map) -> Result<bool> {
-    let flag = context::flag("publish_context", publish_context, keys::ATTACHED_READ_ONLY);
+    let flag = field::flag("publish_context", publish_context, keys::ATTACHED_READ_ONLY);
     Ok(flag?.unwrap_or(false))
 }
 
@@ -42,7 +41,6 @@ fn volume_path(text: &str) -> Result<VolumePath> {
     Ok(path.with_field(FIELD))
 }
 
-/// Access type, mode and options of a volume.
 struct VolumeUse {
     access: Access,
     read_only: bool,
@@ -53,16 +51,16 @@ struct VolumeUse {
 impl VolumeUse {
     fn parse(capability: Option<&proto::VolumeCapability>, volume_context: &Map) -> Result<Self> {
         let capability = capability::required(capability)?;
-        let flagged = context::flag("volume_context", volume_context, keys::READ_ONLY)?;
+        let flagged = field::flag("volume_context", volume_context, keys::READ_ONLY)?;
         let mut read_only = capability.is_read_only() || flagged == Some(true);
-        let tuning = context::tuning(volume_context)?;
+        let tuning = field::tuning(volume_context)?;
         let access = match capability.access {
             Kind::Block => Access::Block,
             Kind::Mount { filesystem, flags } => {
                 read_only |= flags.read_only();
                 let filesystem = match filesystem {
                     Some(filesystem) => filesystem,
-                    None => context::filesystem(volume_context)?.unwrap_or_default(),
+                    None => field::context_filesystem(volume_context)?.unwrap_or_default(),
                 };
                 let made = tuning.mkfs_arguments(filesystem, "");
                 made.map_err(|invalid| field::invalid_tuning("volume_context", &invalid))?;
@@ -306,57 +304,30 @@ mod tests {
 
     #[test]
     fn every_rpc_reports_its_missing_field() {
-        let id = || "d-bp1".to_owned();
-        let texts = [
-            stage(&proto::NodeStageVolumeRequest::default()).err(),
-            stage(&proto::NodeStageVolumeRequest {
-                volume_id: id(),
-                ..Default::default()
-            })
-            .err(),
-            publish(&proto::NodePublishVolumeRequest {
-                volume_id: id(),
-                ..Default::default()
-            })
-            .err(),
-            publish(&proto::NodePublishVolumeRequest {
-                volume_id: id(),
-                target_path: "/t".to_owned(),
-                ..Default::default()
-            })
-            .err(),
-            unstage(&proto::NodeUnstageVolumeRequest::default()).err(),
-            unpublish(&proto::NodeUnpublishVolumeRequest {
-                volume_id: id(),
-                ..Default::default()
-            })
-            .err(),
-            stats(&proto::NodeGetVolumeStatsRequest::default()).err(),
-            expand(&proto::NodeExpandVolumeRequest {
-                volume_id: id(),
-                ..Default::default()
-            })
-            .err(),
-        ]
-        .map(|error| {
-            let Error::Missing(field) = error.unwrap() else {
-                panic!("not a missing field");
-            };
-            field
-        });
-        assert_eq!(
-            texts,
-            [
-                "volume_id",
-                "staging_target_path",
-                "target_path",
-                "volume_capability",
-                "volume_id",
-                "target_path",
-                "volume_id",
-                "volume_path",
-            ]
-        );
+        fn with<T: Default>(set: impl FnOnce(&mut T)) -> T {
+            let mut request = T::default();
+            set(&mut request);
+            request
+        }
+        let id = "d-bp1".to_owned();
+        let staged = with(|request: &mut proto::NodeStageVolumeRequest| request.volume_id.clone_from(&id));
+        let mut published = with(|request: &mut proto::NodePublishVolumeRequest| request.volume_id.clone_from(&id));
+        let untargeted = publish(&published).err();
+        published.target_path = "/t".to_owned();
+        let unpublished = with(|request: &mut proto::NodeUnpublishVolumeRequest| request.volume_id.clone_from(&id));
+        let expanded = with(|request: &mut proto::NodeExpandVolumeRequest| request.volume_id.clone_from(&id));
+        for (error, missing) in [
+            (stage(&Default::default()).err(), "volume_id"),
+            (stage(&staged).err(), "staging_target_path"),
+            (untargeted, "target_path"),
+            (publish(&published).err(), "volume_capability"),
+            (unstage(&Default::default()).err(), "volume_id"),
+            (unpublish(&unpublished).err(), "target_path"),
+            (stats(&Default::default()).err(), "volume_id"),
+            (expand(&expanded).err(), "volume_path"),
+        ] {
+            assert_eq!(error, Some(Error::Missing(missing.into())));
+        }
     }
 
     #[test]

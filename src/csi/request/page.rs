@@ -1,11 +1,8 @@
-//! Pagination of list requests.
-
 use std::fmt;
 use std::str::FromStr;
 
 use super::error::{Error, Result};
 use super::limits;
-use crate::csi::proto::{ControllerListVolumeHealthRequest, ListVolumesRequest};
 use crate::disk::{Cursor, InvalidCursor};
 
 #[derive(Debug, Clone, Default)]
@@ -50,8 +47,8 @@ impl fmt::Display for Token {
 }
 
 /// CSI: `max_entries` 0 means no limit.
-pub(super) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
-    let negative = |_| Error::Negative("max_entries".into(), max_entries.into());
+pub(crate) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
+    let negative = |_| Error::unsupported("max_entries", format!("{max_entries} is negative"));
     let max_entries = usize::try_from(max_entries).map_err(negative)?;
     let after = match token {
         "" => None,
@@ -64,14 +61,6 @@ pub(super) fn page(max_entries: i32, token: &str) -> Result<PageRequest> {
         after,
         max_entries: (max_entries > 0).then_some(max_entries),
     })
-}
-
-pub(crate) fn volumes(message: &ListVolumesRequest) -> Result<PageRequest> {
-    page(message.max_entries, &message.starting_token)
-}
-
-pub(crate) fn health(message: &ControllerListVolumeHealthRequest) -> Result<PageRequest> {
-    page(message.max_entries, &message.starting_token)
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-//! Requests about snapshots and group snapshots.
-
 use std::collections::BTreeSet;
 
 use super::error::{Error, Result};
@@ -8,8 +6,8 @@ use super::page::{PageRequest, page};
 use super::topology::{DriverLocation, Terms};
 use crate::csi::param::snapshot::SnapshotClass;
 use crate::csi::proto::{
-    CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteSnapshotRequest, DeleteVolumeGroupSnapshotRequest,
-    GetSnapshotRequest, GetVolumeGroupSnapshotRequest, ListSnapshotsRequest,
+    CreateSnapshotRequest, CreateVolumeGroupSnapshotRequest, DeleteVolumeGroupSnapshotRequest,
+    GetVolumeGroupSnapshotRequest, ListSnapshotsRequest,
 };
 use crate::disk::{NewGroupSnapshot, NewSnapshot, SnapshotPurpose};
 use crate::model::{DiskId, InvalidId, SnapshotGroupId, SnapshotId};
@@ -27,15 +25,6 @@ pub(crate) fn create(message: &CreateSnapshotRequest, location: &DriverLocation)
         tags: class.tags,
         purpose: SnapshotPurpose::Snapshot,
     })
-}
-
-pub(crate) fn get(message: &GetSnapshotRequest) -> Result<SnapshotId> {
-    field::id("snapshot_id", &message.snapshot_id)
-}
-
-/// `None` if no snapshot can have the ID.
-pub(crate) fn delete(message: &DeleteSnapshotRequest) -> Result<Option<SnapshotId>> {
-    field::id_to_remove("snapshot_id", &message.snapshot_id)
 }
 
 #[derive(Debug)]
@@ -87,7 +76,6 @@ pub(crate) fn get_group(message: &GetVolumeGroupSnapshotRequest) -> Result<(Snap
     Ok((group, members(&message.snapshot_ids)?))
 }
 
-/// The expected members of a group.
 fn members(ids: &[String]) -> Result<BTreeSet<SnapshotId>> {
     let parse = |id: &String| {
         let id = id.parse();

@@ -7,16 +7,14 @@ use crate::csi::proto::{Topology, TopologyRequirement};
 use crate::disk::AllowedZone;
 use crate::model::{Category, InvalidId, RegionId, ZoneId, topology};
 
-/// Location of the Controller service.
 #[derive(Debug, Clone)]
 pub struct DriverLocation {
-    /// Region of the disks.
     pub region: RegionId,
     /// Default zone of disks, if neither topology nor class names one.
     pub zone: Option<ZoneId>,
 }
 
-/// The topologies of a request, preferred ones first, and their field.
+/// The topologies of a request, preferred ones first.
 #[derive(Debug)]
 pub(super) struct Terms<'a> {
     field: &'static str,
@@ -95,7 +93,6 @@ impl<'a> Terms<'a> {
         Err(Error::NoZone(self.field.into(), why))
     }
 
-    /// Whether the topologies contain categories.
     pub(super) fn nodes_report_categories(&self) -> bool {
         self.terms.iter().any(|term| supported_categories(term).is_some())
     }
@@ -150,6 +147,13 @@ mod tests {
         zones.iter().map(topology).collect()
     }
 
+    fn requirement(requisite: &[&str], preferred: &[&str]) -> TopologyRequirement {
+        TopologyRequirement {
+            requisite: topologies(requisite),
+            preferred: topologies(preferred),
+        }
+    }
+
     fn ids(zones: &[&str]) -> Vec<ZoneId> {
         zones.iter().map(|zone| zone.parse().unwrap()).collect()
     }
@@ -160,47 +164,29 @@ mod tests {
 
     #[test]
     fn preferred_zones_come_first_restricted_to_the_class() {
-        let requirement = TopologyRequirement {
-            requisite: topologies(&["a", "b", "c"]),
-            preferred: topologies(&["c", "a"]),
-        };
-        assert_eq!(
-            Terms::of(Some(&requirement)).choose(&[], None, false).unwrap(),
-            places(&["c", "a", "b"])
-        );
-        assert_eq!(
-            Terms::of(Some(&requirement))
-                .choose(&ids(&["b", "a"]), None, false)
-                .unwrap(),
-            places(&["a", "b"])
-        );
+        let requirement = requirement(&["a", "b", "c"], &["c", "a"]);
+        for (class, chosen) in [(&[][..], &["c", "a", "b"][..]), (&["b", "a"], &["a", "b"])] {
+            let found = Terms::of(Some(&requirement)).choose(&ids(class), None, false);
+            assert_eq!(found.unwrap(), places(chosen));
+        }
     }
 
     #[test]
     fn without_topology_the_zones_are_those_of_class_or_driver() {
         let own = "own".parse().unwrap();
-        assert_eq!(
-            Terms::of(None).choose(&ids(&["z"]), Some(&own), false).unwrap(),
-            places(&["z"])
-        );
-        assert_eq!(
-            Terms::of(None).choose(&[], Some(&own), false).unwrap(),
-            places(&["own"])
-        );
+        for (class, chosen) in [(&["z"][..], "z"), (&[], "own")] {
+            let found = Terms::of(None).choose(&ids(class), Some(&own), false);
+            assert_eq!(found.unwrap(), places(&[chosen]));
+        }
         let nowhere = Terms::of(None).choose(&[], None, false);
         assert!(matches!(nowhere, Err(Error::Unsupported(..))));
     }
 
     #[test]
     fn no_common_zone_is_an_error_of_its_own() {
-        let requirement = TopologyRequirement {
-            requisite: topologies(&["a"]),
-            preferred: vec![],
-        };
-        let refused = Terms::of(Some(&requirement))
-            .choose(&ids(&["b"]), None, false)
-            .unwrap_err();
-        assert!(matches!(refused, Error::NoZone(..)), "{refused:?}");
+        let requirement = requirement(&["a"], &[]);
+        let refused = Terms::of(Some(&requirement)).choose(&ids(&["b"]), None, false);
+        assert!(matches!(refused, Err(Error::NoZone(..))), "{refused:?}");
     }
 
     #[test]
@@ -221,10 +207,7 @@ mod tests {
 
     #[test]
     fn a_regional_disk_is_accessible_from_any_zone() {
-        let requirement = TopologyRequirement {
-            requisite: topologies(&["a"]),
-            preferred: vec![],
-        };
+        let requirement = requirement(&["a"], &[]);
         let outside = Terms::of(Some(&requirement)).choose(&ids(&["b"]), None, true).unwrap();
         assert_eq!(outside[0].to_string(), "a with cloud_regional_disk_auto");
         assert_eq!(Terms::of(None).choose(&[], None, true).unwrap(), []);

@@ -3,7 +3,7 @@
 use super::capability::{self, Capability};
 use super::create_volume::check_mounts;
 use super::error::{Error, Result};
-use super::{context, field};
+use super::field;
 use crate::csi::param::{Class, mutable};
 use crate::csi::proto::ValidateVolumeCapabilitiesRequest;
 use crate::csi::proto::validate_volume_capabilities_response::Confirmed;
@@ -17,12 +17,10 @@ pub(crate) struct Validate {
     pub(crate) confirmed: Confirmed,
 }
 
-/// The requested properties of the disk.
 #[derive(Debug)]
 pub(crate) struct Requested {
     pub(crate) capabilities: Vec<Capability>,
     pub(crate) class: Class,
-    /// `multiAttach` in `volume_context`.
     pub(crate) multi_attach: Option<bool>,
 }
 
@@ -48,11 +46,11 @@ fn requested(message: &ValidateVolumeCapabilitiesRequest) -> Result<Requested> {
     let change = mutable::read(&message.mutable_parameters)?;
     let mut class = Class::read_with(&message.parameters, &change)?;
     let volume_context = &message.volume_context;
-    class.fs_type = context::filesystem(volume_context)?.or(class.fs_type);
+    class.fs_type = field::context_filesystem(volume_context)?.or(class.fs_type);
     check_mounts(&capabilities, &class)?;
-    let flag = |key| context::flag("volume_context", volume_context, key);
+    let flag = |key| field::flag("volume_context", volume_context, key);
     flag(keys::READ_ONLY)?;
-    context::tuning(volume_context)?;
+    field::tuning(volume_context)?;
     Ok(Requested {
         capabilities,
         class,

@@ -1,26 +1,12 @@
-//! Requests about an existing volume.
-
 use super::error::{Error, Result};
 use super::{capability, field};
 use crate::csi::param::mutable;
 use crate::csi::proto::{
-    ControllerExpandVolumeRequest, ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest,
-    ControllerModifyVolumeRequest, DeleteVolumeRequest,
+    ControllerExpandVolumeRequest, ControllerModifyVolumeRequest, ControllerPublishVolumeRequest,
+    ControllerUnpublishVolumeRequest,
 };
-use crate::model::{Change, DiskId, SizeRange};
-
-/// `None` if no disk can have the ID.
-pub(crate) fn delete(message: &DeleteVolumeRequest) -> Result<Option<DiskId>> {
-    field::id_to_remove("volume_id", &message.volume_id)
-}
-
-pub(crate) fn get(message: &ControllerGetVolumeRequest) -> Result<DiskId> {
-    field::id("volume_id", &message.volume_id)
-}
-
-pub(crate) fn health(message: &ControllerGetVolumeHealthRequest) -> Result<DiskId> {
-    field::id("volume_id", &message.volume_id)
-}
+use crate::disk::PublishRequest;
+use crate::model::{Change, DiskId, InstanceId, SizeRange, context};
 
 #[derive(Debug)]
 pub(crate) struct Expand {
@@ -47,17 +33,30 @@ pub(crate) fn expand(message: &ControllerExpandVolumeRequest) -> Result<Expand> 
     })
 }
 
-#[derive(Debug)]
-pub(crate) struct Modify {
-    pub(crate) disk: DiskId,
-    pub(crate) change: Change,
-}
-
-pub(crate) fn modify(message: &ControllerModifyVolumeRequest) -> Result<Modify> {
+pub(crate) fn modify(message: &ControllerModifyVolumeRequest) -> Result<(DiskId, Change)> {
     field::required("volume_id", &message.volume_id)?;
     let change = mutable::read(&message.mutable_parameters)?;
-    Ok(Modify {
+    Ok((field::id("volume_id", &message.volume_id)?, change))
+}
+
+pub(crate) fn publish(message: &ControllerPublishVolumeRequest) -> Result<PublishRequest> {
+    // Before the IDs are parsed: a missing field is INVALID_ARGUMENT even if an ID is invalid.
+    field::required("volume_id", &message.volume_id)?;
+    field::required("node_id", &message.node_id)?;
+    let capability = capability::required(message.volume_capability.as_ref())?;
+    // Only an optimization, so an invalid value is ignored.
+    let multi_attach = field::flag("volume_context", &message.volume_context, context::MULTI_ATTACH);
+    Ok(PublishRequest {
         disk: field::id("volume_id", &message.volume_id)?,
-        change,
+        node: field::id("node_id", &message.node_id)?,
+        read_only: message.readonly || capability.is_read_only(),
+        access: capability.node_access(),
+        multi_attach: multi_attach.is_ok_and(|flag| flag == Some(true)),
     })
+}
+
+/// Without a node, the disk is detached from all. `None` if no disk or instance can have the IDs: nothing is attached.
+pub(crate) fn unpublish(message: &ControllerUnpublishVolumeRequest) -> Result<Option<(DiskId, Option<InstanceId>)>> {
+    let disk = field::id_to_remove("volume_id", &message.volume_id)?;
+    Ok(disk.zip(field::optional_id(&message.node_id)))
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ecs::poll::{self, Observation, WaitError};
-use ecs::{AttachDisk, Client, Condition, Kind};
+use ecs::{AttachDisk, Condition, Kind};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
-use super::explain::RejectionDetails;
+use super::attachments::Attachments;
+use super::explain;
 use super::force::{ForceAttach, is_force_unsupported};
 use super::queue::QueueReport;
-use super::reader::AttachmentReader;
 use super::retry::RetryState;
-use super::scheduler::AttachScheduler;
-use super::target::{AttachOperation, Target};
+use super::target::AttachOperation::{Attach, Detach};
+use super::target::Target;
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::error::{Error, wait};
@@ -26,28 +26,12 @@ use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 const FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub struct Attacher {
-    ecs: Arc<Client>,
-    reader: Arc<AttachmentReader>,
-    scheduler: Arc<AttachScheduler>,
-    details: RejectionDetails,
-}
+pub struct Attacher(pub(super) Arc<Attachments>);
 
 impl Attacher {
-    pub(super) fn new(ecs: Arc<Client>, scheduler: Arc<AttachScheduler>) -> Self {
-        let reader = Arc::clone(&scheduler.reader);
-        Self {
-            details: RejectionDetails::new(Arc::clone(&ecs), Arc::clone(&reader)),
-            ecs,
-            reader,
-            scheduler,
-        }
-    }
-
     /// The attach and detach requests that wait for an instance, for metrics.
-    #[must_use]
     pub fn queues(&self) -> Vec<QueueReport> {
-        self.scheduler.queues.report()
+        self.0.queues.report()
     }
 
     /// Attaches the disk to the node; succeeds if it is already attached there.
@@ -55,16 +39,16 @@ impl Attacher {
     /// # Errors
     /// [`Error::InUseElsewhere`] if another node holds the disk. At the deadline, the last error of the cloud.
     pub async fn attach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<Disk> {
-        let target = self.reader.target(deadline, disk, node);
+        let target = self.0.target(deadline, disk, node);
         let (row, _) = self.attach_target(target).await?;
         Ok(row)
     }
 
     /// As [`Attacher::attach`]; also returns whether this call certainly attached the disk.
     pub(super) async fn attach_target(&self, target: Target<'_>) -> Result<(Disk, bool)> {
-        let mut retry = RetryState::new(&self.scheduler, target, AttachOperation::Attach);
+        let mut retry = RetryState::new(&self.0, target, Attach);
         let mut force = ForceAttach::default();
-        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Attach)) {
+        if let Some(since) = self.0.running.since(&target.order(Attach)) {
             let resumed = retry.resume(self.wait_attached(target, since, true)).await?;
             if let Some(row) = resumed {
                 return Ok((row, false));
@@ -72,9 +56,9 @@ impl Attacher {
         }
         if let Err(rejection) = retry.admit().await {
             // An earlier request whose response was lost may have attached it meanwhile.
-            return match self.reader.observe(target).await {
+            return match self.0.observe(target).await {
                 Ok(Observation::Row(row)) if self.shows_attached(target, &row) => Ok((Disk::clone(&row), false)),
-                Ok(Observation::Row(row)) => Err(self.reader.in_use_elsewhere(target, &row).unwrap_or(rejection)),
+                Ok(Observation::Row(row)) => Err(self.0.in_use_elsewhere(target, &row).unwrap_or(rejection)),
                 _ => Err(rejection),
             };
         }
@@ -84,13 +68,13 @@ impl Attacher {
                 deadline: target.deadline.at_most(FORCE_TIMEOUT),
                 ..target
             };
-            force.forced = force.may_force(&self.scheduler, soon).await;
+            force.forced = force.may_force(&self.0, soon).await;
             let attempt = if force.forced { soon } else { target };
             let outcome = self.send_attach(attempt, force.forced, retry.is_ephemeral).await;
             let Err(error) = outcome else {
-                // What earlier calls have waited for is complete.
-                self.scheduler.running.end(&target.order(AttachOperation::Attach));
-                self.scheduler.running.end(&target.order(AttachOperation::Detach));
+                // The operations for which earlier calls have waited are complete.
+                self.0.end(target, Attach);
+                self.0.end(target, Detach);
                 if let Some(row) = self.complete_attach(target, &mut retry).await? {
                     return Ok((row, true));
                 }
@@ -109,7 +93,7 @@ impl Attacher {
     /// Calls `AttachDisk`. The journal records the attachment before the call, in case this future is dropped, and
     /// forgets it once the call certainly had no effect.
     async fn send_attach(&self, target: Target<'_>, force: bool, is_ephemeral: bool) -> ecs::Result<()> {
-        let journal = &self.reader.journal;
+        let journal = &self.0.journal;
         let (disk, instance) = target.ids();
         drop(journal.take_free(&disk));
         let is_known = journal.attached.is_recent(&disk, &instance);
@@ -125,7 +109,7 @@ impl Attacher {
         let on_drop = scopeguard::guard((), |()| {
             journal.attached.record_unresolved(target.disk, target.node);
         });
-        let outcome = self.ecs.attach_disk(target.deadline, &request).await;
+        let outcome = self.0.ecs.attach_disk(target.deadline, &request).await;
         match &outcome {
             Ok(()) => {
                 journal.attached.record_pending(target.disk, target.node);
@@ -139,8 +123,7 @@ impl Attacher {
         outcome
     }
 
-    /// Handles an error of `AttachDisk`. Returns the row if the disk is attached to the node, and `None` once the
-    /// request should be retried.
+    /// Returns the row if the disk is attached to the node, and `None` once the request should be retried.
     async fn handle_error(
         &self,
         target: Target<'_>,
@@ -165,7 +148,7 @@ impl Attacher {
             Kind::NotFound => return Err(Error::NoSuchDisk { disk }),
             _ => {
                 retry.release();
-                let explained = self.details.incompatible_error(target, rejection).await;
+                let explained = explain::incompatible_error(&self.0, target, rejection).await;
                 return Err(explained.unwrap_or_else(|rejection| retry.final_error(rejection)));
             }
         }
@@ -176,7 +159,7 @@ impl Attacher {
             cloud.request_id = rejection.request_id(),
             "AttachDisk failed, reading the disk"
         );
-        let row = match self.reader.observe(target).await {
+        let row = match self.0.observe(target).await {
             Ok(Observation::Row(row)) => row,
             // A missing row does not prove absence. If the disk does not exist, the next attempt returns that.
             Ok(Observation::Missing { .. }) => {
@@ -186,7 +169,7 @@ impl Attacher {
         };
         if self.shows_attached(target, &row) {
             // An attempt whose response was lost may have attached it a moment ago.
-            self.reader.journal.record_attached(&row, &node);
+            self.0.journal.record_attached(&row, &node);
             return Ok(Some(Disk::clone(&row)));
         }
         if row.is_in_use_on(&node) {
@@ -195,9 +178,9 @@ impl Attacher {
         }
         if rejection.kind() == Kind::Quota && row.status != DiskStatus::Attaching {
             retry.release();
-            return Err(self.details.attach_limit_error(target, &row, rejection).await);
+            return Err(explain::attach_limit_error(&self.0, target, &row, rejection).await);
         }
-        if let Some(error) = self.reader.in_use_elsewhere(target, &row) {
+        if let Some(error) = self.0.in_use_elsewhere(target, &row) {
             return Err(error);
         }
         match &row.status {
@@ -217,14 +200,14 @@ impl Attacher {
 
     /// Whether the row shows the disk attached to the node, and is certainly not older than a detach from there.
     fn shows_attached(&self, target: Target<'_>, row: &Disk) -> bool {
-        let journal = &self.reader.journal;
+        let journal = &self.0.journal;
         let is_ours = journal.attached.is_recent(target.disk, target.node)
             && !journal.attached.may_take_effect(target.disk, target.node);
-        self.reader.is_attached(target, row) && (is_ours || !journal.is_new_leader())
+        self.0.is_attached(target, row) && (is_ours || !journal.is_new_leader())
     }
 
     async fn complete_attach(&self, target: Target<'_>, retry: &mut RetryState<'_>) -> Result<Option<Disk>> {
-        let since = self.scheduler.running.start(&target.order(AttachOperation::Attach));
+        let since = self.0.start(target, Attach);
         retry.complete(self.wait_attached(target, since, false)).await
     }
 
@@ -241,8 +224,8 @@ impl Attacher {
         // Other disks of the node can proceed.
         retry.release();
         let is_detaching = row.status == DiskStatus::Detaching;
-        let stuck = force.observe(&self.scheduler, target, row);
-        let stopped = stuck && self.reader.are_stopped(target.deadline, &row.attachments).await;
+        let stuck = force.observe(&self.0, target, row);
+        let stopped = stuck && self.0.are_stopped(target.deadline, &row.attachments).await;
         if stopped && !force.forced {
             force.due = true;
             return Ok(());
@@ -253,20 +236,17 @@ impl Attacher {
             };
             if now.status == DiskStatus::Detaching {
                 let stopped = stopped && now.attachments == row.attachments;
-                let due = force.observe(&self.scheduler, target, &now) && (stopped || force.is_stuck());
+                let due = force.observe(&self.0, target, &now) && (stopped || force.is_stuck());
                 return due.then_some(true);
             }
             matches!(now.status, DiskStatus::Available | DiskStatus::InUse).then_some(false)
         };
         let holder = row.attachments.first().filter(|_| is_detaching);
         let since = match holder {
-            Some(node) => self
-                .scheduler
-                .running
-                .start(&Target { node, ..target }.order(AttachOperation::Detach)),
-            None => self.scheduler.running.start(&target.order(AttachOperation::Attach)),
+            Some(node) => self.0.start(Target { node, ..target }, Detach),
+            None => self.0.start(target, Attach),
         };
-        let disks = &self.reader.disks;
+        let disks = &self.0.disks;
         let waited = disks.wait_until_since(target.disk, target.deadline, since, decide);
         match (waited.await, holder) {
             (Ok(due), _) => force.due = due,
@@ -280,9 +260,7 @@ impl Attacher {
             (Err(error), _) => return Err(retry.wait_error(rejection, error)),
         }
         if let Some(node) = holder.filter(|_| !force.due) {
-            self.scheduler
-                .running
-                .end(&Target { node, ..target }.order(AttachOperation::Detach));
+            self.0.end(Target { node, ..target }, Detach);
         }
         retry.pause(start, rejection).await
     }
@@ -303,11 +281,11 @@ impl Attacher {
             let Some(row) = observation.row() else {
                 return is_resumed.then_some(Ok(None));
             };
-            if self.reader.is_attached(target, &row) {
-                self.reader.journal.record_attached(&row, target.node);
+            if self.0.is_attached(target, &row) {
+                self.0.journal.record_attached(&row, target.node);
                 return Some(Ok(Some(Disk::clone(&row))));
             }
-            if let Some(error) = self.reader.in_use_elsewhere(target, &row) {
+            if let Some(error) = self.0.in_use_elsewhere(target, &row) {
                 return Some(Err(error));
             }
             let started = last_read.replace(Instant::now());
@@ -325,12 +303,12 @@ impl Attacher {
             let why = ": the cloud aborted the attach, and the disk is Available again";
             is_proven.then(|| Err(target.cannot_attach(Failure::AttachFailed, why, None)))
         };
-        let (disks, operation) = (&self.reader.disks, poll::Operation::Attach);
+        let (disks, operation) = (&self.0.disks, poll::Operation::Attach);
         let waited = disks.wait_until_done_since(target.disk, target.deadline, operation, accepted, decide);
-        let waited = waited.await.map_err(wait(target.step(AttachOperation::Attach)));
+        let waited = waited.await.map_err(wait(target.step(Attach)));
         // A wait that fails does not end the operation.
         if waited.is_ok() {
-            self.scheduler.running.end(&target.order(AttachOperation::Attach));
+            self.0.end(target, Attach);
         }
         waited?
     }

@@ -5,7 +5,7 @@
 //! not been rejected yet does not wait.
 //!
 //! An instance is stalled if it has completed no operation of a kind for [`OVERDUE`], although one was accepted or
-//! requested. No call waits for a stalled instance: a call sends its request if it can do so at once, and returns.
+//! requested. No call waits for a stalled instance: a call sends its request if it can do so immediately, and returns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,7 @@ struct State {
     pending: Option<Pending>,
 }
 
-/// Since when the instance has completed nothing, and what it was last known to do instead.
+/// Since when the instance has completed nothing, and its last known activity.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) since: Instant,
@@ -108,7 +108,6 @@ impl InstanceBackoff {
         });
     }
 
-    /// The instance has completed an operation.
     pub(super) fn record_completed(&self) {
         self.state.send_replace(State::default());
     }
@@ -120,7 +119,6 @@ impl InstanceBackoff {
         is_recent || state.is_stalled() && state.due > Some(Instant::now() + SOON)
     }
 
-    /// Resolves when the instance is stalled.
     pub(super) async fn stalled(&self) -> Pending {
         let mut state = self.state.subscribe();
         loop {
@@ -136,7 +134,6 @@ impl InstanceBackoff {
         }
     }
 
-    /// Waits until a rejected request may be retried.
     pub(super) async fn acquire(&self, deadline: Deadline) -> Result<RetryPermit, Elapsed> {
         let permit = deadline.bound(Arc::clone(&self.permit).lock_owned()).await?;
         let mut state = self.state.subscribe();

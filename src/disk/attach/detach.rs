@@ -6,47 +6,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ecs::poll::{self, Observation, WaitError};
-use ecs::{Client, Condition, DetachDisk, Kind};
+use ecs::{Condition, DetachDisk, Kind};
 use tokio::time::Instant;
 
-use super::read_only::{ReadOnlyTags, is_read_only};
-use super::reader::AttachmentReader;
+use super::attachments::Attachments;
+use super::read_only::{self, is_read_only};
 use super::retry::RetryState;
-use super::scheduler::AttachScheduler;
-use super::target::{AttachOperation, Target};
+use super::target::AttachOperation::{Attach, Detach};
+use super::target::Target;
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
-use crate::disk::error::{Error, rejected, wait};
-use crate::disk::evidence::Presence;
+use crate::disk::error::{rejected, wait};
 use crate::disk::stale_read::{READ_LAG, StaleReadGuard};
 use crate::model::{Disk, DiskId, DiskStatus, Failure, InstanceId};
 
 #[derive(Debug)]
-pub struct Detacher {
-    ecs: Arc<Client>,
-    reader: Arc<AttachmentReader>,
-    scheduler: Arc<AttachScheduler>,
-    tags: Arc<ReadOnlyTags>,
-}
+pub struct Detacher(pub(super) Arc<Attachments>);
 
 impl Detacher {
-    pub(super) fn new(ecs: Arc<Client>, scheduler: Arc<AttachScheduler>, tags: Arc<ReadOnlyTags>) -> Self {
-        Self {
-            ecs,
-            reader: Arc::clone(&scheduler.reader),
-            scheduler,
-            tags,
-        }
-    }
-
     /// Detaches the disk from the node; succeeds if the node does not hold the disk or the disk does not exist.
     ///
     /// # Errors
     /// If the cloud rejects the request, if the detach is not proven by the deadline, or if the tag that marks the disk
     /// read-only on the node cannot be removed. A retry removes it.
     pub async fn detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<()> {
-        let target = self.reader.target(deadline, disk, node);
+        let target = self.0.target(deadline, disk, node);
         self.detach_target(target).await.map(drop)
     }
 
@@ -56,7 +41,7 @@ impl Detacher {
             let (nodes, is_shared) = self.holders(deadline, disk).await?;
             let mut is_proven = !is_shared;
             for node in &nodes {
-                is_proven &= self.detach_target(self.reader.target(deadline, disk, node)).await?;
+                is_proven &= self.detach_target(self.0.target(deadline, disk, node)).await?;
             }
             // The disk was attached to this node only, and no other call attaches it meanwhile. Otherwise reads that
             // are not stale are required.
@@ -70,7 +55,7 @@ impl Detacher {
     /// exist. While the disk is attaching, its row does not name the node.
     async fn holders(&self, deadline: Deadline, disk: &DiskId) -> Result<(Vec<InstanceId>, bool)> {
         let step = || format!("detach disk {disk} from every node");
-        let mut nobody = StaleReadGuard::default();
+        let mut unheld = StaleReadGuard::default();
         loop {
             let decide = |observation: Observation<Disk>| {
                 let Some(row) = observation.row() else {
@@ -79,32 +64,32 @@ impl Detacher {
                 use DiskStatus::{Attaching, Detaching, InUse};
                 let is_held = matches!(row.status, Attaching | InUse | Detaching);
                 if is_held && row.attachments.is_empty() {
-                    nobody.reset();
+                    unheld.reset();
                     return None;
                 }
-                let nodes: Vec<_> = self.reader.holders(&row).cloned().collect();
-                let is_proven = !nodes.is_empty() || nobody.confirmed_after(READ_LAG);
+                let nodes: Vec<_> = self.0.holders(&row).cloned().collect();
+                let is_proven = !nodes.is_empty() || unheld.confirmed_after(READ_LAG);
                 is_proven.then_some(Some((nodes, row.multi_attach)))
             };
-            let holders = self.reader.disks.wait_until(disk, deadline, decide).await;
+            let holders = self.0.disks.wait_until(disk, deadline, decide).await;
             if let Some(holders) = holders.map_err(wait(step()))? {
                 return Ok(holders);
             }
-            let found = self.reader.disks.confirm(deadline, disk).await;
+            let found = self.0.disks.confirm(deadline, disk).await;
             match found.map_err(wait(step()))? {
-                Presence::Absent => return Ok((Vec::new(), false)),
-                Presence::Row(_) => nobody.reset(),
+                None => return Ok((Vec::new(), false)),
+                Some(_) => unheld.reset(),
             }
         }
     }
 
     /// As [`Self::detach`]; also returns whether the node certainly held the disk.
     pub(super) async fn detach_target(&self, target: Target<'_>) -> Result<bool> {
-        self.reader.journal.published.remove(target.disk, target.node);
+        self.0.journal.published.remove(target.disk, target.node);
         let (row, was_held) = self.detach_disk(target).await?;
         if row.is_some_and(|row| is_read_only(&row, target.node)) {
             // With the tag, the next writer on the node would be treated as a reader.
-            self.tags.set(target, false).await?;
+            read_only::set(&self.0, target, false).await?;
         }
         Ok(was_held)
     }
@@ -112,11 +97,11 @@ impl Detacher {
     /// The row once the node does not hold the disk, `None` if the disk is not visible; and whether the node held it.
     async fn detach_disk(&self, target: Target<'_>) -> Result<(Option<Disk>, bool)> {
         let node = target.node;
-        let mut retry = RetryState::new(&self.scheduler, target, AttachOperation::Detach);
+        let mut retry = RetryState::new(&self.0, target, Detach);
         let mut hidden = Backoff::default();
         let (mut free, mut was_held) = (StaleReadGuard::default(), false);
         let mut is_ended = false;
-        if let Some(since) = self.scheduler.running.since(&target.order(AttachOperation::Detach)) {
+        if let Some(since) = self.0.running.since(&target.order(Detach)) {
             let wait = self.wait_detached(target, &mut hidden, since, true);
             let detached = retry.resume(wait).await?;
             if detached.is_some() {
@@ -133,11 +118,11 @@ impl Detacher {
                 instance,
                 delete_with_instance: retry.is_ephemeral,
             };
-            let Err(rejection) = self.ecs.detach_disk(target.deadline, &request).await else {
-                self.reader.journal.attached.record_resolved(target.disk, node);
-                self.scheduler.running.end(&target.order(AttachOperation::Attach));
+            let Err(rejection) = self.0.ecs.detach_disk(target.deadline, &request).await else {
+                self.0.journal.attached.record_resolved(target.disk, node);
+                self.0.end(target, Attach);
                 if std::mem::take(&mut is_ended) {
-                    self.scheduler.running.end(&target.order(AttachOperation::Detach));
+                    self.0.end(target, Detach);
                 }
                 was_held = true;
                 let detached = self.complete_detach(target, &mut retry, &mut hidden).await?;
@@ -149,7 +134,7 @@ impl Detacher {
             };
             use Condition::{AlreadyDetached, NoSuchDisk, NotAttached};
             let is_not_held = [NoSuchDisk, AlreadyDetached, NotAttached].contains(&rejection.condition());
-            let may_take_effect = self.reader.journal.attached.may_take_effect(target.disk, node);
+            let may_take_effect = self.0.journal.attached.may_take_effect(target.disk, node);
             if is_not_held && !may_take_effect {
                 retry.release();
                 return Ok((self.read_detached(target, &rejection).await?, was_held));
@@ -161,7 +146,7 @@ impl Detacher {
             if !is_not_held && !is_unclear {
                 return Err(retry.final_error(rejection));
             }
-            match self.reader.observe(target).await {
+            match self.0.observe(target).await {
                 Ok(Observation::Row(row)) if row.is_attached_to(node) => {
                     free.reset();
                     let is_detaching = row.status == DiskStatus::Detaching;
@@ -169,7 +154,7 @@ impl Detacher {
                     if rejection.condition() == Condition::NoSuchNode {
                         // Requests are useless; the cloud releases the disk.
                         retry.release();
-                        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+                        let since = self.0.start(target, Detach);
                         let wait = self.wait_detached(target, &mut hidden, since, false);
                         match retry.resume(wait).await {
                             Ok(None) => {}
@@ -191,18 +176,18 @@ impl Detacher {
                 Ok(Observation::Row(row))
                     if free.confirmed_after(READ_LAG) && shows_detached(&row, node) && !may_take_effect =>
                 {
-                    self.note_detached(target);
+                    self.0.journal.detached.record(target.disk, target.node, None);
                     return Ok((Some(Disk::clone(&row)), was_held));
                 }
                 // The disk may have been released with the node.
                 Ok(Observation::Missing { .. })
                     if rejection.condition() == Condition::NoSuchNode && !may_take_effect =>
                 {
-                    match self.reader.disks.confirm(target.deadline, target.disk).await {
-                        Ok(Presence::Absent) => return Ok((None, was_held)),
-                        Ok(Presence::Row(_)) => {}
+                    match self.0.disks.confirm(target.deadline, target.disk).await {
+                        Ok(None) => return Ok((None, was_held)),
+                        Ok(Some(_)) => {}
                         Err(error @ WaitError::Unproven { .. }) => {
-                            let text = format!("cannot {}: {error}", target.step(AttachOperation::Detach));
+                            let text = format!("cannot {}: {error}", target.step(Detach));
                             return Err(rejected(Failure::AbsenceUnproven, text, rejection));
                         }
                         Err(error) => return Err(retry.wait_error(rejection, error)),
@@ -218,22 +203,19 @@ impl Detacher {
     /// The row once it agrees with the error code that the node does not hold the disk; `None` if the disk does not
     /// exist.
     async fn read_detached(&self, target: Target<'_>, rejection: &ecs::Error) -> Result<Option<Disk>> {
-        self.note_detached(target);
-        let disks = &self.reader.disks;
+        self.0.journal.detached.record(target.disk, target.node, None);
+        let disks = &self.0.disks;
         let Target { deadline, disk, .. } = target;
         let found = match rejection.condition() {
-            Condition::NoSuchDisk => {
-                let presence = disks.confirm_named_missing(deadline, disk).await;
-                presence.map(Presence::row)
-            }
+            Condition::NoSuchDisk => disks.confirm_named_missing(deadline, disk).await,
             // The code says so, and no read with a canary contradicts it.
             _ => disks.find(deadline, disk).await,
         };
-        match found.map_err(wait(target.step(AttachOperation::Detach)))? {
+        match found.map_err(wait(target.step(Detach)))? {
             None => Ok(None),
             Some(row) if shows_detached(&row, target.node) => Ok(Some(Disk::clone(&row))),
             Some(_) => {
-                let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+                let since = self.0.start(target, Detach);
                 self.wait_detached(target, &mut Backoff::default(), since, false).await
             }
         }
@@ -245,7 +227,7 @@ impl Detacher {
         retry: &mut RetryState<'_>,
         hidden: &mut Backoff,
     ) -> Result<Option<Disk>> {
-        let since = self.scheduler.running.start(&target.order(AttachOperation::Detach));
+        let since = self.0.start(target, Detach);
         retry.complete(self.wait_detached(target, hidden, since, false)).await
     }
 
@@ -260,8 +242,8 @@ impl Detacher {
         is_resumed: bool,
     ) -> Result<Option<Disk>> {
         let Target { deadline, disk, node } = target;
-        let (disks, journal) = (&self.reader.disks, &self.reader.journal);
-        self.note_detached(target);
+        let (disks, journal) = (&self.0.disks, &self.0.journal);
+        self.0.journal.detached.record(target.disk, target.node, None);
         let is_hidden = AtomicBool::new(false);
         let is_new_leader = journal.is_new_leader();
         let decide = |observation: Observation<Disk>| {
@@ -287,29 +269,21 @@ impl Detacher {
         };
         let row = row.map_err(|error| match error {
             WaitError::Deadline { last } | WaitError::Overdue { last, .. } if !is_hidden.load(Ordering::Relaxed) => {
-                still_detaching(target, accepted, &last)
+                let (step, seconds) = (target.step(Detach), accepted.elapsed().as_secs());
+                let text =
+                    format!("cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}");
+                rejected(Failure::DetachStuck, text, None)
             }
-            error => wait(target.step(AttachOperation::Detach))(error),
+            error => wait(target.step(Detach))(error),
         })?;
         if let Some(row) = &row {
-            self.scheduler.running.end(&target.order(AttachOperation::Detach));
+            self.0.end(target, Detach);
             journal.attached.remove(disk, node);
             journal.detached.record(disk, node, row.detached);
             journal.record_observed(row);
         }
         Ok(row)
     }
-
-    fn note_detached(&self, target: Target<'_>) {
-        let detached = &self.reader.journal.detached;
-        detached.record(target.disk, target.node, None);
-    }
-}
-
-fn still_detaching(target: Target<'_>, accepted: Instant, last: &str) -> Error {
-    let (step, seconds) = (target.step(AttachOperation::Detach), accepted.elapsed().as_secs());
-    let text = format!("cannot {step}: the cloud has been processing it for {seconds} s; last observed: {last}");
-    rejected(Failure::DetachStuck, text, None)
 }
 
 async fn resend_due(is_hidden: &AtomicBool, backoff: &mut Backoff) {

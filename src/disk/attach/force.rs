@@ -7,29 +7,26 @@ use ecs::Condition;
 use ecs::poll::Observation;
 use tokio::time::Instant;
 
-use super::scheduler::AttachScheduler;
+use super::attachments::Attachments;
 use super::target::{AttachOperation, Target};
 use crate::model::{Disk, DiskStatus, InstanceId};
 
 /// How long a detach may last before the disk is force-attached. It lasts a minute at most (ECS, `DetachDisk`).
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether and when a disk may be force-attached.
 #[derive(Debug, Default)]
 pub(super) struct ForceAttach {
     /// The other nodes from which the disk is detaching, and since when.
     detaching: Option<(Vec<InstanceId>, Instant)>,
     /// The next attempt uses force if the detach is still stuck.
     pub(super) due: bool,
-    /// The last attempt used force.
     pub(super) forced: bool,
-    /// The cloud does not support force for this disk and node.
     pub(super) unsupported: bool,
 }
 
 impl ForceAttach {
     /// Records a row. True while the disk is detaching from other nodes.
-    pub(super) fn observe(&mut self, scheduler: &AttachScheduler, target: Target<'_>, row: &Disk) -> bool {
+    pub(super) fn observe(&mut self, shared: &Attachments, target: Target<'_>, row: &Disk) -> bool {
         let is_detaching_elsewhere = row.category.is_regional()
             && !row.multi_attach
             && row.status == DiskStatus::Detaching
@@ -40,26 +37,22 @@ impl ForceAttach {
             return false;
         }
         // Earlier calls may have observed it already.
-        let since = |node| {
-            scheduler
-                .running
-                .start(&Target { node, ..target }.order(AttachOperation::Detach))
-        };
+        let since = |node| shared.start(Target { node, ..target }, AttachOperation::Detach);
         let since = row.attachments.iter().map(since).max();
         self.detaching = since.map(|since| (row.attachments.clone(), since));
         true
     }
 
     /// Whether the next attempt may use force. The disk is read again, because the wait for a permit took time.
-    pub(super) async fn may_force(&mut self, scheduler: &AttachScheduler, target: Target<'_>) -> bool {
+    pub(super) async fn may_force(&mut self, shared: &Attachments, target: Target<'_>) -> bool {
         let due = std::mem::take(&mut self.due);
         let Some(before) = self.detaching.take_if(|_| due) else {
             return false;
         };
-        match scheduler.reader.observe(target).await {
+        match shared.observe(target).await {
             Ok(Observation::Row(row)) if row.attachments == before.0 => {
                 self.detaching = Some(before);
-                self.observe(scheduler, target, &row)
+                self.observe(shared, target, &row)
             }
             Ok(_) | Err(_) => false,
         }

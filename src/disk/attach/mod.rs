@@ -2,7 +2,7 @@
 //!
 //! Promise: a disk is never taken from a node that uses it, and no call reports an attachment or its end that is not
 //! proven: by a row read after the request, or by an error code that no read contradicts. A repeated call continues
-//! with what an earlier one has requested.
+//! the request of an earlier one.
 //!
 //! A request for an instance passes these states:
 //!
@@ -16,7 +16,7 @@
 //!  └── pause: of the instance ([`backoff`]) or of the disk (disk::refusals) ◄──────────────────────────┘
 //! ```
 //!
-//! An instance that completes nothing is stalled: calls for it are answered without waiting in its queue.
+//! An instance that completes nothing is stalled: calls for it return without waiting in its queue.
 
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use crate::model::{Instance, InstanceId};
 
 #[expect(clippy::module_inception, reason = "the operation that the service is named after")]
 mod attach;
+mod attachments;
 mod backoff;
 mod detach;
 mod explain;
@@ -34,9 +35,7 @@ mod force;
 mod publish;
 mod queue;
 mod read_only;
-mod reader;
 mod retry;
-mod scheduler;
 mod target;
 
 pub use attach::Attacher;
@@ -44,21 +43,19 @@ pub use detach::Detacher;
 pub use publish::{NodeAccess, PublishRequest, Publisher};
 pub use queue::QueueReport;
 
-use read_only::ReadOnlyTags;
-use reader::AttachmentReader;
-use scheduler::AttachScheduler;
+use attachments::Attachments;
 
-/// The services of attachments, which share their queues.
 pub(super) fn services(
     shared: &Dependencies,
     instances: Poller<InstanceId, Instance>,
 ) -> (Arc<Attacher>, Arc<Detacher>, Publisher) {
-    let ecs = || Arc::clone(&shared.ecs);
-    let reader = Arc::new(AttachmentReader::new(shared, instances));
-    let scheduler = Arc::new(AttachScheduler::new(Arc::clone(&reader)));
-    let tags = Arc::new(ReadOnlyTags::new(ecs(), Arc::clone(&reader)));
-    let attacher = Arc::new(Attacher::new(ecs(), Arc::clone(&scheduler)));
-    let detacher = Arc::new(Detacher::new(ecs(), scheduler, Arc::clone(&tags)));
-    let publisher = Publisher::new(ecs(), reader, tags, Arc::clone(&attacher), Arc::clone(&detacher));
+    let shared = Arc::new(Attachments::new(shared, instances));
+    let attacher = Arc::new(Attacher(Arc::clone(&shared)));
+    let detacher = Arc::new(Detacher(Arc::clone(&shared)));
+    let publisher = Publisher {
+        shared,
+        attacher: Arc::clone(&attacher),
+        detacher: Arc::clone(&detacher),
+    };
     (attacher, detacher, publisher)
 }

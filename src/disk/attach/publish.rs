@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use ecs::{Client, DiskAttribute, Kind, ModifyDiskAttribute};
+use ecs::{DiskAttribute, Kind, ModifyDiskAttribute};
 
 use super::attach::Attacher;
+use super::attachments::Attachments;
 use super::detach::Detacher;
-use super::read_only::{ReadOnlyTags, is_read_only};
-use super::reader::AttachmentReader;
+use super::read_only::{self, is_read_only};
 use super::target::Target;
 use crate::base::Deadline;
 use crate::disk::Result;
@@ -38,48 +38,30 @@ pub struct PublishRequest {
 
 #[derive(Debug)]
 pub struct Publisher {
-    ecs: Arc<Client>,
-    reader: Arc<AttachmentReader>,
-    tags: Arc<ReadOnlyTags>,
-    attacher: Arc<Attacher>,
-    detacher: Arc<Detacher>,
+    pub(super) shared: Arc<Attachments>,
+    pub(super) attacher: Arc<Attacher>,
+    pub(super) detacher: Arc<Detacher>,
 }
 
 impl Publisher {
-    pub(super) fn new(
-        ecs: Arc<Client>,
-        reader: Arc<AttachmentReader>,
-        tags: Arc<ReadOnlyTags>,
-        attacher: Arc<Attacher>,
-        detacher: Arc<Detacher>,
-    ) -> Self {
-        Self {
-            ecs,
-            reader,
-            tags,
-            attacher,
-            detacher,
-        }
-    }
-
     /// As [`Attacher::attach`], with an access mode. Fails if the disk does not support it, or is attached with another
     /// one.
     pub async fn publish(&self, deadline: Deadline, wanted: &PublishRequest) -> Result<Disk> {
         let PublishRequest { disk, node, .. } = wanted;
-        let target = self.reader.target(deadline, disk, node);
-        let journal = &self.reader.journal;
+        let target = self.shared.target(deadline, disk, node);
+        let journal = &self.shared.journal;
         if let Some(row) = self.published(target, wanted).await? {
             return Ok(row);
         }
         let (mut is_tagged, mut was_cleared) = (false, false);
         if wanted.read_only || wanted.multi_attach || wanted.access != NodeAccess::SingleNode {
-            let row = read_disk(&self.reader.disks, deadline, disk).await?;
+            let row = read_disk(&self.shared.disks, deadline, disk).await?;
             self.check_access(target, &row, wanted)?;
-            let is_attached = self.reader.is_attached(target, &row) || journal.attached.is_recent(disk, node);
+            let is_attached = self.shared.is_attached(target, &row) || journal.attached.is_recent(disk, node);
             is_tagged = is_read_only(&row, node);
             // A leftover tag is removed before the attach, so that it cannot remain after a crash.
             if !is_attached && is_tagged != wanted.read_only {
-                self.tags.set(target, wanted.read_only).await?;
+                read_only::set(&self.shared, target, wanted.read_only).await?;
                 (is_tagged, was_cleared) = (wanted.read_only, !wanted.read_only);
             }
         }
@@ -95,9 +77,9 @@ impl Publisher {
         }
         let is_tagged = is_tagged || !was_cleared && is_read_only(&row, node);
         if is_tagged != wanted.read_only && is_by_this_call {
-            self.tags.set(target, wanted.read_only).await?;
+            read_only::set(&self.shared, target, wanted.read_only).await?;
         } else if is_tagged != wanted.read_only {
-            self.tags.check(target, wanted.read_only).await?;
+            read_only::check(&self.shared, target, wanted.read_only).await?;
         }
         journal.published.record(disk, node);
         Ok(row)
@@ -106,11 +88,11 @@ impl Publisher {
     /// The row of a disk that this process has already published, if it shows the requested attachment. csi-attacher
     /// publishes again what it does not find in ListVolumes, and `AttachDisk` would only be rejected.
     async fn published(&self, target: Target<'_>, wanted: &PublishRequest) -> Result<Option<Disk>> {
-        if !self.reader.journal.published.contains(target.disk, target.node) {
+        if !self.shared.journal.published.contains(target.disk, target.node) {
             return Ok(None);
         }
-        let row = read_disk(&self.reader.disks, target.deadline, target.disk).await?;
-        let is_published = self.reader.is_attached(target, &row)
+        let row = read_disk(&self.shared.disks, target.deadline, target.disk).await?;
+        let is_published = self.shared.is_attached(target, &row)
             && !row.is_lost_with_instance()
             && is_read_only(&row, target.node) == wanted.read_only
             && self.check_attached(target, &row, wanted).is_ok();
@@ -127,7 +109,7 @@ impl Publisher {
                        be changed";
             return Err(target.cannot_attach(Failure::MultiAttachDisabled, why, None));
         }
-        let mut holders = self.reader.other_holders(target, row);
+        let mut holders = self.shared.other_holders(target, row);
         let writer = holders.find(|holder| !is_read_only(row, holder));
         match writer {
             Some(holder) if wanted.access == NodeAccess::MultiNodeSingleWriter && !wanted.read_only => {
@@ -138,14 +120,13 @@ impl Publisher {
         }
     }
 
-    /// Rejects access that the cloud would accept.
     fn check_attached(&self, target: Target<'_>, row: &Disk, wanted: &PublishRequest) -> Result<()> {
         if row.kind == DiskKind::System {
             let why = ": it is a system disk, and only data disks are volumes";
             return Err(target.cannot_attach(Failure::SystemDisk, why, None));
         }
         let is_exclusive = wanted.access == NodeAccess::SingleNode && row.multi_attach;
-        match self.reader.other_holder_error(target, row) {
+        match self.shared.other_holder_error(target, row) {
             Some(error) if is_exclusive => Err(error),
             _ => Ok(()),
         }
@@ -158,7 +139,7 @@ impl Publisher {
             disk: disk.clone(),
             attribute: DiskAttribute::DeleteWithInstance(false),
         };
-        match self.ecs.modify_disk_attribute(deadline, &request).await {
+        match self.shared.ecs.modify_disk_attribute(deadline, &request).await {
             Ok(()) => {
                 tracing::warn!(
                     disk.id = %disk,

@@ -1,11 +1,7 @@
-//! The tag on a disk that marks a node which uses it read-only.
-
-use std::sync::Arc;
-
 use ecs::poll::Observation;
-use ecs::{Client, TagResources, TagTarget, UntagResources};
+use ecs::{TagResources, TagTarget, UntagResources};
 
-use super::reader::AttachmentReader;
+use super::attachments::Attachments;
 use super::target::Target;
 use crate::disk::Result;
 use crate::disk::error::{cloud, rejected, wait};
@@ -23,58 +19,46 @@ pub(super) fn is_read_only(row: &Disk, node: &InstanceId) -> bool {
 
 const SET: &str = "true";
 
-#[derive(Debug)]
-pub(super) struct ReadOnlyTags {
-    ecs: Arc<Client>,
-    reader: Arc<AttachmentReader>,
+/// Rejects an access mode other than that of the existing attachment. Tags are as stale as rows.
+pub(super) async fn check(shared: &Attachments, target: Target<'_>, wanted: bool) -> Result<()> {
+    let Target { deadline, disk, node } = target;
+    let mut differs = StaleReadGuard::default();
+    let decide = |observation: Observation<Disk>| {
+        let agrees = is_read_only(&*observation.row()?, node) == wanted;
+        (agrees || differs.confirmed_after(READ_LAG)).then_some(agrees)
+    };
+    let agrees = shared.disks.wait_until(disk, deadline, decide);
+    let step = format!("read whether disk {disk} is attached to node {node} read-only");
+    if agrees.await.map_err(wait(step))? {
+        return Ok(());
+    }
+    let (found, wanted) = if wanted {
+        ("writable", "read-only")
+    } else {
+        ("read-only", "writable")
+    };
+    let tag = read_only_tag(node);
+    let text = format!(
+        "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
+         read-only on that node)"
+    );
+    Err(rejected(Failure::AttachModeConflict, text, None))
 }
 
-impl ReadOnlyTags {
-    pub(super) fn new(ecs: Arc<Client>, reader: Arc<AttachmentReader>) -> Self {
-        Self { ecs, reader }
-    }
-
-    /// Rejects an access mode other than that of the existing attachment. Tags are as stale as rows.
-    pub(super) async fn check(&self, target: Target<'_>, wanted: bool) -> Result<()> {
-        let Target { deadline, disk, node } = target;
-        let mut differs = StaleReadGuard::default();
-        let decide = |observation: Observation<Disk>| {
-            let agrees = is_read_only(&*observation.row()?, node) == wanted;
-            (agrees || differs.confirmed_after(READ_LAG)).then_some(agrees)
-        };
-        let agrees = self.reader.disks.wait_until(disk, deadline, decide);
-        let step = format!("read whether disk {disk} is attached to node {node} read-only");
-        if agrees.await.map_err(wait(step))? {
-            return Ok(());
-        }
-        let (found, wanted) = if wanted {
-            ("writable", "read-only")
-        } else {
-            ("read-only", "writable")
-        };
-        let tag = read_only_tag(node);
-        let text = format!(
-            "disk {disk} is attached to node {node} {found}, not {wanted} as requested (the disk's tag {tag} marks it \
-             read-only on that node)"
-        );
-        Err(rejected(Failure::AttachModeConflict, text, None))
-    }
-
-    pub(super) async fn set(&self, target: Target<'_>, set: bool) -> Result<()> {
-        let Target { deadline, disk, node } = target;
-        let targets = TagTarget::Disks(vec![disk.clone()]);
-        let key = read_only_tag(node);
-        let tagged = if set {
-            let tags = [(key, SET.to_owned())].into();
-            let request = TagResources { targets, tags };
-            self.ecs.tag_resources(deadline, &request).await
-        } else {
-            let keys = vec![key];
-            let request = UntagResources { targets, keys };
-            self.ecs.untag_resources(deadline, &request).await
-        };
-        tagged.map_err(cloud(format!(
-            "tag disk {disk} as read-only or writable on node {node}"
-        )))
-    }
+pub(super) async fn set(shared: &Attachments, target: Target<'_>, set: bool) -> Result<()> {
+    let Target { deadline, disk, node } = target;
+    let targets = TagTarget::Disks(vec![disk.clone()]);
+    let key = read_only_tag(node);
+    let tagged = if set {
+        let tags = [(key, SET.to_owned())].into();
+        let request = TagResources { targets, tags };
+        shared.ecs.tag_resources(deadline, &request).await
+    } else {
+        let keys = vec![key];
+        let request = UntagResources { targets, keys };
+        shared.ecs.untag_resources(deadline, &request).await
+    };
+    tagged.map_err(cloud(format!(
+        "tag disk {disk} as read-only or writable on node {node}"
+    )))
 }

@@ -7,9 +7,9 @@ use ecs::poll::{Observation, WaitError};
 use ecs::{Condition, Kind};
 use tokio::time::Instant;
 
+use super::attachments::Attachments;
 use super::backoff::{InstanceBackoff, Pending, RetryPermit};
 use super::queue::Permit;
-use super::scheduler::AttachScheduler;
 use super::target::{AttachOperation, Order, Target};
 use crate::base::{Deadline, Elapsed, error_chain};
 use crate::disk::backoff::Backoff;
@@ -18,10 +18,9 @@ use crate::disk::refusals::MAX_REPEAT;
 use crate::disk::{Result, error};
 use crate::model::{Disk, Failure};
 
-/// The retries of one attach or detach call.
 #[derive(Debug)]
 pub(super) struct RetryState<'a> {
-    scheduler: &'a AttachScheduler,
+    shared: &'a Attachments,
     target: Target<'a>,
     operation: AttachOperation,
     instance_backoff: Arc<InstanceBackoff>,
@@ -37,13 +36,13 @@ pub(super) struct RetryState<'a> {
 }
 
 impl<'a> RetryState<'a> {
-    pub(super) fn new(scheduler: &'a AttachScheduler, target: Target<'a>, operation: AttachOperation) -> Self {
+    pub(super) fn new(shared: &'a Attachments, target: Target<'a>, operation: AttachOperation) -> Self {
         Self {
-            scheduler,
+            shared,
             target,
             operation,
-            instance_backoff: scheduler.backoffs.get(target.node, operation),
-            is_ephemeral: scheduler.reader.journal.is_ephemeral(target.disk),
+            instance_backoff: shared.backoffs.get(target.node, operation),
+            is_ephemeral: shared.journal.is_ephemeral(target.disk),
             permit: None,
             retry_permit: None,
             backoff: Backoff::default(),
@@ -55,17 +54,17 @@ impl<'a> RetryState<'a> {
     /// Fails with the last rejection of the same request of an earlier call, if the next request is not due yet.
     pub(super) async fn admit(&self) -> Result<()> {
         let order = self.order();
-        let admitted = self.scheduler.refusals.admit(self.target.deadline, &order);
+        let admitted = self.shared.refusals.admit(self.target.deadline, &order);
         admitted.await.map_err(|error| self.rejected(error))
     }
 
     /// Waits until the request can be sent. At the deadline, or if the instance is stalled, fails with the last error
     /// or `ATTACH_QUEUE_TIMEOUT`.
     pub(super) async fn wait_ready(&mut self) -> Result<()> {
-        let (scheduler, Target { deadline, node, .. }) = (self.scheduler, self.target);
+        let (shared, Target { deadline, node, .. }) = (self.shared, self.target);
         loop {
             if self.permit.is_none() {
-                let permit = scheduler.permit(deadline, node, self.operation);
+                let permit = shared.permit(deadline, node, self.operation);
                 self.permit = Some(self.unless_stalled(permit).await?);
             }
             if self.retry_permit.is_some() || !self.instance_backoff.is_not_ready() {
@@ -77,7 +76,6 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Releases the permits to other disks of the instance.
     pub(super) fn release(&mut self) {
         self.retry_permit = None;
         self.permit = None;
@@ -92,9 +90,8 @@ impl<'a> RetryState<'a> {
                 true
             }
             Condition::DeleteWithInstanceRequired if !self.is_ephemeral => {
-                let reader = &self.scheduler.reader;
-                let journal = &reader.journal;
-                if let Ok(Observation::Row(row)) = reader.observe(self.target).await {
+                let journal = &self.shared.journal;
+                if let Ok(Observation::Row(row)) = self.shared.observe(self.target).await {
                     journal.record_category(&row);
                 }
                 self.is_ephemeral = journal.is_ephemeral(self.target.disk);
@@ -104,14 +101,13 @@ impl<'a> RetryState<'a> {
         }
     }
 
-    /// Awaits the end of an operation that the cloud has accepted, and holds its permit meanwhile. `None` if it does
-    /// not run any more.
+    /// Awaits the end of an accepted operation, with its permit. `None` if it does not run any more.
     pub(super) async fn complete(&mut self, wait: impl Future<Output = Result<Option<Disk>>>) -> Result<Option<Disk>> {
         self.retry_permit = None;
         if let Some(permit) = &self.permit {
             permit.record_accepted();
         }
-        self.scheduler.refusals.record_success(&self.order());
+        self.shared.refusals.record_success(&self.order());
         let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         self.instance_backoff
@@ -136,7 +132,7 @@ impl<'a> RetryState<'a> {
     /// with that error.
     pub(super) async fn back_off(&mut self, rejection: ecs::Error) -> Result<()> {
         if Failure::from(&rejection) != Failure::NodeBusy {
-            let (order, refusals) = (self.order(), &self.scheduler.refusals);
+            let (order, refusals) = (self.order(), &self.shared.refusals);
             refusals.record_refusal(&order, &rejection);
             self.pause(Instant::now(), rejection).await?;
             let due = refusals.wait_due(self.repeat_until, &order).await;
@@ -158,7 +154,6 @@ impl<'a> RetryState<'a> {
         paused.map_err(|_| self.deadline_error())
     }
 
-    /// The error for a request that is not retried.
     pub(super) fn final_error(&mut self, error: ecs::Error) -> Error {
         if error.kind() == Kind::Deadline && self.rejection.is_some() {
             return self.deadline_error();
@@ -186,28 +181,29 @@ impl<'a> RetryState<'a> {
     }
 
     fn deadline_error(&mut self) -> Error {
-        if let Some(rejection) = self.rejection.take() {
-            return self.rejected(rejection);
-        }
         let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         let text = format!(
             "the deadline passed while disk {disk} was queued: other disks were being {verb} node {node} one by one"
         );
-        error::rejected(Failure::AttachQueueTimeout, text, None)
+        self.last_rejection_or(Failure::AttachQueueTimeout, text)
     }
 
     fn stalled_error(&mut self, pending: &Pending) -> Error {
-        if let Some(rejection) = self.rejection.take() {
-            return self.rejected(rejection);
-        }
         let Target { disk, node, .. } = self.target;
         let verb = self.verb();
         let (seconds, reason) = (pending.since.elapsed().as_secs(), &pending.reason);
         let text = format!(
             "disk {disk} is not queued: no disk was {verb} node {node} for {seconds} s; last observed: {reason}"
         );
-        error::rejected(pending.failure, text, None)
+        self.last_rejection_or(pending.failure, text)
+    }
+
+    fn last_rejection_or(&mut self, failure: Failure, text: String) -> Error {
+        match self.rejection.take() {
+            Some(rejection) => self.rejected(rejection),
+            None => error::rejected(failure, text, None),
+        }
     }
 
     fn order(&self) -> Order {
@@ -228,7 +224,7 @@ impl<'a> RetryState<'a> {
         Ok(())
     }
 
-    /// Awaits what allows the request, unless the instance is stalled and does not allow it at once.
+    /// Awaits a permit, unless the instance is stalled and the permit is not available immediately.
     async fn unless_stalled<T>(&mut self, ready: impl Future<Output = std::result::Result<T, Elapsed>>) -> Result<T> {
         let instance = Arc::clone(&self.instance_backoff);
         tokio::select! {

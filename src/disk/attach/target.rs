@@ -1,4 +1,4 @@
-//! What an attach or detach call is about, and the errors that name it.
+//! The target of an attach or detach call, and the errors that name it.
 
 use crate::base::Deadline;
 use crate::disk::error::{Error, rejected};
@@ -10,10 +10,8 @@ pub(super) enum AttachOperation {
     Detach,
 }
 
-/// What makes attach and detach requests different.
 pub(super) type Order = (DiskId, InstanceId, AttachOperation);
 
-/// The disk and the node of a call, and its deadline.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) deadline: Deadline,
@@ -44,7 +42,7 @@ impl Target<'_> {
         rejected(failure, text, source)
     }
 
-    /// The error if the row does not show the disk detached from an instance that the cloud does not know.
+    /// The error if the row does not show the disk detached from an instance that the cloud names as missing.
     pub(super) fn not_released(self, source: ecs::Error) -> Error {
         let step = self.step(AttachOperation::Detach);
         let text = format!("cannot {step}: the cloud does not know the node, and does not show the disk as detached");

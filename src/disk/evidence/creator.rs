@@ -9,11 +9,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ecs::poll::{Observation, OperationKind, WaitError};
 use ecs::{Client, Kind};
+use tokio::time::Instant;
 
 use super::listing::{Listed, OwnershipListing};
-use super::name::{Event, NameState, Pending};
-use super::names::{Names, consumes_token};
+use super::name::{Event, NameState, Names, Pending, consumes_token};
 use super::{READ_LAG, Rows};
 use crate::base::Deadline;
 use crate::disk::dependencies::Dependencies;
@@ -83,7 +84,6 @@ impl<V: OwnedResource> Creator<V> {
         }
     }
 
-    /// Whether this ID is known not to exist.
     fn is_gone(&self, call: &CreateCall, id: &str) -> bool {
         let is_deleted = self.names.get(&call.key).deleted.as_deref() == Some(id);
         is_deleted || id.parse().is_ok_and(|id| self.rows.is_absent(&id))
@@ -163,7 +163,7 @@ impl<V: OwnedResource> Creator<V> {
         Ok(self.send(deadline, call, token, &request).await)
     }
 
-    /// Sends one request, which is unresolved until the cloud gives a final answer.
+    /// Sends one request, which is unresolved until the cloud returns a final response.
     async fn send<R: CreateRequest<Row = V>>(
         &self,
         deadline: Deadline,
@@ -197,6 +197,28 @@ impl<V: OwnedResource> Creator<V> {
             self.names.apply(&call.key, Event::Excluded);
         }
         is_free
+    }
+
+    /// Waits until `decide` returns a value for a row that counts (rule 2 of the module). `None` if the resource
+    /// certainly no longer exists: then the name is free again. Without an operation, the row is expected immediately.
+    ///
+    /// # Errors
+    /// [`WaitError::Unproven`] at the deadline if the last response lacks the resource.
+    pub(in crate::disk) async fn wait_created<T>(
+        &self,
+        deadline: Deadline,
+        call: &CreateCall,
+        id: &V::Id,
+        operation: Option<OperationKind>,
+        decide: impl FnMut(&V) -> Option<T> + Send,
+    ) -> std::result::Result<Option<T>, WaitError> {
+        let decided = self.rows.wait_decided(deadline, id, operation, decide).await?;
+        if decided.is_none() {
+            let (name, id_text) = (&call.name, id.to_string());
+            tracing::warn!(name, id = id_text, "the {} of this name no longer exists", V::KIND);
+            self.forget(call, id);
+        }
+        Ok(decided)
     }
 
     /// The resource that this process has created or found under the name.
@@ -253,5 +275,63 @@ impl<V: OwnedResource> Creator<V> {
             name: call.name.clone(),
             source: Box::new(error),
         })
+    }
+}
+
+impl<V: OwnedResource> Rows<V> {
+    /// Waits until `decide` returns a value for a row that counts; `None` if the resource certainly does not exist.
+    pub(in crate::disk) async fn wait_decided<T>(
+        &self,
+        deadline: Deadline,
+        id: &V::Id,
+        operation: Option<OperationKind>,
+        mut decide: impl FnMut(&V) -> Option<T> + Send,
+    ) -> std::result::Result<Option<T>, WaitError> {
+        // The token still returns the deleted resource, and stale reads show it.
+        if self.is_absent(id) {
+            return Ok(None);
+        }
+        let is_early = self.active.is_new();
+        if !self.get(id).may_be_hidden(Instant::now()) && !self.has_canary() {
+            // Only with a canary, the absence of a resource that was not accepted just now is proven.
+            let observation = self.observe(id, deadline).await?;
+            if matches!(observation, Observation::Missing { canary: false }) {
+                self.has_or_finds_canary(deadline).await;
+            }
+        }
+        let mut missing = None;
+        let mut observe = |observation| {
+            missing = match &observation {
+                Observation::Row(_) => None,
+                Observation::Missing { canary } => Some(*canary),
+            };
+            let record = self.record_observation(id, &observation);
+            match observation.row() {
+                Some(row) => {
+                    let is_certain = !is_early || self.get(id).is_created_by(row.created());
+                    decide(&row).map(|decided| Some((decided, is_certain)))
+                }
+                None => record.is_absent().then_some(None),
+            }
+        };
+        let waited = match operation {
+            Some(operation) => self.wait_until_done(id, deadline, operation, &mut observe).await,
+            None => self.observe_until(id, deadline, &mut observe).await,
+        };
+        let waited = match waited {
+            Ok(Some((_, false))) => match self.active.settle(deadline).await {
+                Ok(()) => self.observe_until(id, deadline, &mut observe).await,
+                Err(_) => Err(WaitError::Deadline {
+                    last: "a row that may be older than this process".to_owned(),
+                }),
+            },
+            waited => waited,
+        };
+        match (waited, missing) {
+            (Err(WaitError::Deadline { .. } | WaitError::Overdue { .. }), Some(canary)) => {
+                Err(self.unproven(id, canary))
+            }
+            (waited, _) => waited.map(|decided| decided.map(|(decided, _)| decided)),
+        }
     }
 }

@@ -5,31 +5,31 @@ use tokio::time::Instant;
 
 use super::{ACCEPTED_TTL, CONFIRM_AFTER};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Existence {
     /// It exists, or nothing shows that it does not.
+    #[default]
     Possible,
     /// The call that had to act on it named it as missing.
     NamedMissing,
     /// Reads with a canary lack it since this time.
-    Missing { since: Instant },
-    /// Reads prove that it does not exist.
+    Missing {
+        since: Instant,
+    },
     Absent,
-    /// The answer to its deletion was lost.
+    /// The response to its deletion was lost.
     Deleting,
     /// This process deleted it. Its ID is never used again, so later rows are stale.
     Deleted,
 }
 
-/// What a response shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fact {
     Row,
-    /// A response with a canary lacks the resource.
     Missing,
     /// The call that had to act on the resource names it as missing.
     NamedMissing,
-    /// The answer to the deletion of a resource that this process has read was lost.
+    /// The response to the deletion of a resource that this process has read was lost.
     DeletionLost,
     /// The cloud refused the deletion, so the resource exists.
     DeletionRefused,
@@ -38,7 +38,7 @@ pub(super) enum Fact {
 }
 
 /// The state of one resource, and when the cloud accepted its creation by this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Record {
     pub(super) existence: Existence,
     pub(super) accepted: Option<Instant>,
@@ -47,12 +47,6 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) const UNKNOWN: Self = Self {
-        existence: Existence::Possible,
-        accepted: None,
-        requested: None,
-    };
-
     /// Whether the cloud accepted the creation so recently that every index may lack the resource.
     pub(super) fn may_be_hidden(self, now: Instant) -> bool {
         self.accepted.is_some_and(|at| now < at + ACCEPTED_TTL)
@@ -119,7 +113,7 @@ mod tests {
         fn absence_follows_from_the_history_of_facts(facts in facts(), is_accepted: bool) {
             let start = Instant::now();
             let accepted = is_accepted.then_some(start);
-            let mut record = Record { accepted, ..Record::UNKNOWN };
+            let mut record = Record { accepted, ..Record::default() };
             let mut history: Vec<(Fact, u64)> = Vec::new();
             let mut second = 0;
             for (fact, pause) in facts {
@@ -173,7 +167,7 @@ mod tests {
         let start = Instant::now();
         let mut record = Record {
             accepted: Some(start),
-            ..Record::UNKNOWN
+            ..Record::default()
         };
         for second in (0..600).step_by(61) {
             let now = start + Duration::from_secs(second);

@@ -17,9 +17,9 @@
 //!    that began at least [`EFFECT_DELAY`] after the last such request, and after this process became active, lacks the
 //!    name ([`listing`]). Until then no error is final, and no other client token is used.
 //!
-//! What was concluded is forgotten when the access key changes.
+//! Conclusions are discarded when the access key changes.
 //!
-//! States of a name, and what moves it from one to another:
+//! States of a name and their transitions:
 //!
 //! ```text
 //! Free ──request sent──► Unresolved ──accepted, or found by its tags──► Created
@@ -36,16 +36,14 @@ mod creator;
 mod existence;
 mod listing;
 mod name;
-mod names;
 mod nodes;
 mod rows;
-mod wait_created;
 
 pub(super) use active::Active;
 pub(super) use creator::{CreateCall, Creator};
-pub(super) use names::consumes_token;
+pub(super) use name::consumes_token;
 pub(super) use nodes::Nodes;
-pub(super) use rows::{Presence, Rows, names_missing};
+pub(super) use rows::{Rows, names_missing};
 
 /// How old the state in a description may be (eventual consistency).
 pub const READ_LAG: Duration = Duration::from_secs(3);

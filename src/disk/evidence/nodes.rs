@@ -8,7 +8,6 @@ use crate::model::{Disk, DiskKind, InstanceId};
 /// Any of them is sufficient.
 const CAPACITY: usize = 100;
 
-/// Instances that callers named as nodes.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct Nodes(Mutex<BTreeSet<InstanceId>>);
 
@@ -21,7 +20,6 @@ impl Nodes {
         nodes.insert(node.clone());
     }
 
-    /// Whether the row is the system disk of a node.
     pub(in crate::disk) fn has_system_disk(&self, row: &Disk) -> bool {
         let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         row.kind == DiskKind::System && row.attachments.iter().any(|node| nodes.contains(node))

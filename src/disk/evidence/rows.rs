@@ -19,26 +19,12 @@ use crate::model::{Disk, Failure, Tags};
 
 type Result<T> = std::result::Result<T, WaitError>;
 
+/// Each record with the time of its last change.
+type Records<K> = BTreeMap<K, (Instant, Record)>;
+
 /// Maximum number of resources whose existence is in doubt. Forgetting one is as safe as a restart.
 const CAPACITY: usize = 1000;
-/// Canaries of one search.
 const CANARIES: usize = 8;
-
-/// Whether a resource exists.
-#[derive(Debug)]
-pub(in crate::disk) enum Presence<V> {
-    Row(Arc<V>),
-    Absent,
-}
-
-impl<V> Presence<V> {
-    pub(in crate::disk) fn row(self) -> Option<Arc<V>> {
-        match self {
-            Self::Row(row) => Some(row),
-            Self::Absent => None,
-        }
-    }
-}
 
 /// The rows of one kind of resource, and what is known about missing ones. Waits are those of the poller.
 pub(in crate::disk) struct Rows<V: OwnedResource> {
@@ -46,19 +32,14 @@ pub(in crate::disk) struct Rows<V: OwnedResource> {
     poller: Poller<V::Id, V>,
     owner: Owner,
     pub(super) active: Active,
-    records: Mutex<Records<V::Id>>,
+    /// The access key by which the records were concluded, and the records.
+    records: Mutex<(u64, Records<V::Id>)>,
     nodes: Arc<Nodes>,
     /// The disks, for another kind of resource. They prove the account and the region, though not the permission to
     /// describe that kind.
     disks: Option<Arc<Rows<Disk>>>,
     /// Held during a search for canaries, so that other calls use its result.
     search: tokio::sync::Mutex<()>,
-}
-
-/// The records with the access key by which they were concluded.
-struct Records<K> {
-    key: u64,
-    records: BTreeMap<K, (Instant, Record)>,
 }
 
 impl<V: OwnedResource> Deref for Rows<V> {
@@ -86,53 +67,48 @@ impl<V: OwnedResource> Rows<V> {
             nodes: Arc::clone(nodes),
             disks: disks.cloned(),
             search: tokio::sync::Mutex::default(),
-            records: Mutex::new(Records {
-                key: 0,
-                records: BTreeMap::new(),
-            }),
+            records: Mutex::default(),
         })
     }
 
-    /// The current row; or proof that the resource does not exist.
+    /// The current row; `None` if the resource certainly does not exist.
     ///
     /// # Errors
     /// [`WaitError::Unproven`] if neither is certain; when the cloud rejects the call, or the deadline passes.
-    pub(in crate::disk) async fn confirm(&self, deadline: Deadline, id: &V::Id) -> Result<Presence<V>> {
+    pub(in crate::disk) async fn confirm(&self, deadline: Deadline, id: &V::Id) -> Result<Option<Arc<V>>> {
         self.confirm_state(deadline, id, |_| true).await
     }
 
     /// The row for a report on which nothing depends: `None` if responses with a canary lack it for [`READ_LAG`].
-    ///
-    /// # Errors
-    /// As [`Self::confirm`].
     pub(in crate::disk) async fn find(&self, deadline: Deadline, id: &V::Id) -> Result<Option<Arc<V>>> {
         match self.confirm(deadline, id).await {
             Err(WaitError::Unproven {
                 missing: MissingProof::Time { .. },
                 ..
             }) => Ok(None),
-            outcome => outcome.map(Presence::row),
+            outcome => outcome,
         }
     }
 
     /// As [`Self::confirm`], after the call that had to act on the resource named it as missing.
-    pub(in crate::disk) async fn confirm_named_missing(&self, deadline: Deadline, id: &V::Id) -> Result<Presence<V>> {
+    pub(in crate::disk) async fn confirm_named_missing(
+        &self,
+        deadline: Deadline,
+        id: &V::Id,
+    ) -> Result<Option<Arc<V>>> {
         self.record(id, Fact::NamedMissing);
         self.confirm(deadline, id).await
     }
 
-    /// The row in the expected state, or after [`READ_LAG`] in any state; or proof that the resource does not exist.
-    ///
-    /// # Errors
-    /// As [`Self::confirm`].
+    /// The row in the expected state, or after [`READ_LAG`] in any state; `None` if it certainly does not exist.
     pub(in crate::disk) async fn confirm_state(
         &self,
         deadline: Deadline,
         id: &V::Id,
         is_expected: impl Fn(&V) -> bool + Send + Sync,
-    ) -> Result<Presence<V>> {
+    ) -> Result<Option<Arc<V>>> {
         if self.is_absent(id) {
-            return Ok(Presence::Absent);
+            return Ok(None);
         }
         let began = Instant::now();
         let mut may_search = true;
@@ -146,8 +122,8 @@ impl<V: OwnedResource> Rows<V> {
             let observation = self.poller.observe_until(id, deadline, decide).await?;
             let record = self.record_observation(id, &observation);
             let canary = match observation {
-                Observation::Row(row) => return Ok(Presence::Row(row)),
-                Observation::Missing { .. } if record.is_absent() => return Ok(Presence::Absent),
+                Observation::Row(row) => return Ok(Some(row)),
+                Observation::Missing { .. } if record.is_absent() => return Ok(None),
                 Observation::Missing { canary } => canary,
             };
             if !canary && std::mem::take(&mut may_search) && self.find_canary(deadline).await? {
@@ -212,17 +188,6 @@ impl<V: OwnedResource> Rows<V> {
         self.get(id).is_absent()
     }
 
-    /// Whether the cloud accepted the creation of the resource so recently that it may be hidden.
-    pub(super) fn may_be_hidden(&self, id: &V::Id) -> bool {
-        self.get(id).may_be_hidden(Instant::now())
-    }
-
-    /// Whether this process has created the resource with this row, so that no row can be older than a deletion by the
-    /// previous controller.
-    pub(super) fn is_created_by(&self, id: &V::Id, row: &V) -> bool {
-        self.get(id).is_created_by(row.created())
-    }
-
     /// Records that the cloud accepted the creation of the resource, which was requested at this time of the cloud.
     pub(super) fn record_accepted(&self, id: &V::Id, requested: Option<Timestamp>) {
         let now = Instant::now();
@@ -246,25 +211,22 @@ impl<V: OwnedResource> Rows<V> {
         let outcome = call.await;
         ScopeGuard::into_inner(canceled);
         let is_same_key = self.ecs.key_generation() == key;
-        match &outcome {
+        let fact = match &outcome {
             // With another key, it was perhaps another account that has no such resource.
-            _ if !is_same_key => {}
-            Ok(()) => {
-                self.record(id, Fact::Deleted);
-            }
+            _ if !is_same_key => None,
+            Ok(()) => Some(Fact::Deleted),
             Err(error) if names_missing(error) => {
                 if error.may_have_taken_effect() {
                     self.record(id, Fact::DeletionLost);
                 }
-                self.record(id, Fact::NamedMissing);
+                Some(Fact::NamedMissing)
             }
-            Err(error) if error.may_have_taken_effect() => {
-                self.record(id, Fact::DeletionLost);
-            }
-            Err(error) if matches!(error.kind(), Kind::Conflict | Kind::Precondition) => {
-                self.record(id, Fact::DeletionRefused);
-            }
-            Err(_) => {}
+            Err(error) if error.may_have_taken_effect() => Some(Fact::DeletionLost),
+            Err(error) if matches!(error.kind(), Kind::Conflict | Kind::Precondition) => Some(Fact::DeletionRefused),
+            Err(_) => None,
+        };
+        if let Some(fact) = fact {
+            self.record(id, fact);
         }
         outcome
     }
@@ -274,7 +236,7 @@ impl<V: OwnedResource> Rows<V> {
         self.ecs.key_generation()
     }
 
-    /// Whether the answer to the deletion of the resource, which this process has read, was lost. The deletion can be
+    /// Whether the response to the deletion of the resource, which this process has read, was lost. The deletion can be
     /// sent again without a read.
     pub(in crate::disk) fn is_deletion_lost(&self, id: &V::Id) -> bool {
         self.get(id).existence == Existence::Deleting
@@ -293,7 +255,6 @@ impl<V: OwnedResource> Rows<V> {
         }
     }
 
-    /// Why the absence of a resource that the last response lacks is not proven.
     pub(in crate::disk) fn unproven(&self, id: &V::Id, canary: bool) -> WaitError {
         let (record, now) = (self.get(id), Instant::now());
         let seconds = |since: Option<Instant>| since.map_or(0, |since| (now - since).as_secs());
@@ -319,30 +280,31 @@ impl<V: OwnedResource> Rows<V> {
         self.update(id, |record| record.after(fact, now))
     }
 
-    fn get(&self, id: &V::Id) -> Record {
+    pub(super) fn get(&self, id: &V::Id) -> Record {
         self.update(id, |record| record)
     }
 
     fn update(&self, id: &V::Id, change: impl FnOnce(Record) -> Record) -> Record {
         let now = Instant::now();
-        let key = self.ecs.key_generation();
-        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut records.key, key) != key {
+        let mut guard = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, records) = &mut *guard;
+        let current = self.ecs.key_generation();
+        if std::mem::replace(key, current) != current {
             // Another key may belong to another account.
-            for (_, record) in records.records.values_mut() {
+            for (_, record) in records.values_mut() {
                 record.existence = Existence::Possible;
             }
         }
-        let known = records.records.remove(id).map_or(Record::UNKNOWN, |(_, record)| record);
-        let record = change(known);
-        if record != Record::UNKNOWN {
-            if records.records.len() >= CAPACITY {
-                let oldest = records.records.iter().min_by_key(|(_, (changed, _))| *changed);
+        let known = records.remove(id).map(|(_, record)| record);
+        let record = change(known.unwrap_or_default());
+        if record != Record::default() {
+            if records.len() >= CAPACITY {
+                let oldest = records.iter().min_by_key(|(_, (changed, _))| *changed);
                 if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
-                    records.records.remove(&oldest);
+                    records.remove(&oldest);
                 }
             }
-            records.records.insert(id.clone(), (now, record));
+            records.insert(id.clone(), (now, record));
         }
         record
     }

@@ -18,20 +18,17 @@ pub enum Severity {
     Inaccessible,
 }
 
-/// A current problem of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HealthIssue {
     pub severity: Severity,
     /// A machine-readable reason in CamelCase, as in Kubernetes conditions; unique per disk.
     pub reason: String,
-    /// A human-readable description with the remedy.
     pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnhealthyVolume {
     pub disk: DiskId,
-    /// Contains at least one issue.
     pub health_issues: Vec<HealthIssue>,
     created: Option<Timestamp>,
 }
@@ -102,7 +99,6 @@ fn reported_issues(health: &DiskHealth) -> Vec<HealthIssue> {
     found
 }
 
-/// The prefix and the text as one CamelCase word.
 fn camel_case(prefix: &str, text: &str) -> String {
     let mut word = text.to_owned();
     word.retain(|letter| letter.is_ascii_alphanumeric());
@@ -112,7 +108,6 @@ fn camel_case(prefix: &str, text: &str) -> String {
     format!("{prefix}{word}")
 }
 
-/// The issues of the row and of the health report, without duplicates.
 fn merge_issues(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec<HealthIssue> {
     found.extend(health.map(reported_issues).unwrap_or_default());
     found.sort();
@@ -123,7 +118,7 @@ fn merge_issues(mut found: Vec<HealthIssue>, health: Option<&DiskHealth>) -> Vec
 impl Inventory {
     pub async fn health(&self, deadline: Deadline, disk: &DiskId) -> Result<(Disk, Vec<HealthIssue>)> {
         let (row, health) = tokio::join!(
-            read_disk(&self.disks, deadline, disk),
+            read_disk(&self.shared.disks, deadline, disk),
             self.disk_health.observe(disk, deadline)
         );
         let row = row?;
@@ -132,7 +127,6 @@ impl Inventory {
         Ok((row, found))
     }
 
-    /// The unhealthy disks of this cluster, oldest first.
     pub async fn list_unhealthy(&self, deadline: Deadline) -> Result<Vec<UnhealthyVolume>> {
         let volume = |row: &Disk| UnhealthyVolume {
             disk: row.id.clone(),
@@ -142,7 +136,7 @@ impl Inventory {
         let mut rows = self.list(deadline, volume).await?;
         for chunk in rows.chunks_mut(MAX_IDS_PER_CALL) {
             let ids: Vec<_> = chunk.iter().map(|row| row.disk.clone()).collect();
-            let page = self.ecs.describe_disk_health(deadline, &ids).await;
+            let page = self.shared.ecs.describe_disk_health(deadline, &ids).await;
             let page = page.map_err(cloud("read the health of the disks"))?;
             for row in chunk {
                 let health = page.rows.iter().find(|health| health.disk == row.disk);

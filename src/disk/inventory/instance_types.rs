@@ -11,10 +11,8 @@ use crate::disk::{Error, Result};
 use crate::model::instance_types::{AttachLimits, InstanceTypes};
 use crate::model::{Category, InstanceId};
 
-/// Maximum number of types in one call (`DescribeInstanceTypes`).
 const TYPE_BATCH: usize = 10;
 
-/// Maximum number of instances in one call (`DescribeInstances`).
 const INSTANCE_BATCH: usize = 100;
 
 /// The combined result of several calls, some of which may have failed.
@@ -41,7 +39,7 @@ impl InstanceTypeCatalog {
         Self { ecs }
     }
 
-    /// The attach limits of these instance types, without types that the cloud does not know or reports without disks.
+    /// The attach limits of these instance types, without types that the cloud does not list or reports without disks.
     /// The list of categories is empty if the cloud does not report it.
     /// Types are queried in batches; a failed batch does not prevent the others.
     pub async fn attach_limits(&self, deadline: Deadline, names: &BTreeSet<String>) -> PartialResult<InstanceTypes> {

@@ -1,23 +1,23 @@
-//! Lists the resources of this cluster. If this process knows of one, an empty response is accepted only if the same
+//! Lists the resources of this cluster. If one is known to exist, an empty response is accepted only if the same
 //! action has just returned rows of other owners.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ecs::{DescribeSnapshots, Page};
+use ecs::{DescribeDisks, DescribeSnapshots, Page};
 use jiff::Timestamp;
 
 use super::Inventory;
-use super::tag_filter::TagFilter;
 use crate::base::Deadline;
-use crate::disk::error::rejected;
+use crate::disk::Result;
+use crate::disk::error::{cloud, rejected};
 use crate::disk::evidence::READ_LAG;
 use crate::disk::journal::{RecentChanges, RecentResources};
-use crate::disk::owned::OwnedResource;
+use crate::disk::owned::{OwnedResource, PAGE, TagFilter};
 use crate::disk::read::read;
-use crate::disk::{Result, error};
-use crate::model::{Disk, DiskId, Failure, Snapshot, SnapshotId, Tags, tag};
+use crate::model::{Disk, DiskId, DiskKind, Failure, Snapshot, SnapshotId, Tags, tag};
 
 /// The position of an item in a listing: by creation time, then ID. It stays valid after the item is deleted, and later
 /// items sort after it.
@@ -66,11 +66,10 @@ impl fmt::Display for Cursor {
     }
 }
 
-pub(super) struct ListedRows<T> {
-    pub(super) items: Vec<(Cursor, T)>,
+struct ListedRows<T> {
+    items: Vec<(Cursor, T)>,
     /// Number of rows that belong to the list, before `item` selects.
     listed: usize,
-    /// Whether there were rows of any owner.
     any: bool,
 }
 
@@ -78,7 +77,6 @@ fn cursor<V: OwnedResource>(row: &V) -> Cursor {
     Cursor::new(row.created(), row.id())
 }
 
-/// The items in order, each once.
 fn sorted<T>(mut items: Vec<(Cursor, T)>) -> Vec<T> {
     items.sort_by(|a, b| a.0.cmp(&b.0));
     // A change between two pages can repeat an item.
@@ -87,7 +85,7 @@ fn sorted<T>(mut items: Vec<(Cursor, T)>) -> Vec<T> {
 }
 
 /// As [`sorted`], with recently created resources that the rows do not show yet.
-pub(super) fn with_recent<V: OwnedResource, T>(
+fn with_recent<V: OwnedResource, T>(
     mut items: Vec<(Cursor, T)>,
     changes: RecentChanges<V::Id, V>,
     item: impl Fn(V) -> Option<T>,
@@ -119,25 +117,64 @@ impl Inventory {
     /// Maps each disk of this cluster with `map`, oldest first. Rows are not collected, to save memory. Fails if the
     /// response is empty although a disk exists.
     pub async fn list<T: Send>(&self, deadline: Deadline, map: impl Fn(&Disk) -> T + Send + Sync) -> Result<Vec<T>> {
-        with_retry(deadline, || self.list_once(deadline, &map)).await
+        let item = |row: Disk| Some(map(&self.with_recent_holders(row)));
+        let list = || async {
+            let changes = self.shared.journal.disks.recent_changes();
+            let (recent, filter) = (&self.shared.journal.disks, &self.disk_filter);
+            let items = self.read_owned(deadline, recent, filter, &changes, &item);
+            Ok(with_recent(items.await?, changes, item))
+        };
+        with_retry(deadline, list).await
     }
 
-    async fn list_once<T: Send>(
+    /// Maps each disk of this cluster, and each other data disk of the account that is attached, with `map`, oldest
+    /// first: the disk of a PersistentVolume need not have the cluster's tag. So all disks of the account in the region
+    /// are read.
+    ///
+    /// For CSI `LIST_VOLUMES_PUBLISHED_NODES`: csi-attacher publishes every volume again whose attachment the list
+    /// lacks.
+    ///
+    /// # Errors
+    /// If the response contains nothing that must be visible: it may be that of another account, or of a lagging index.
+    pub async fn list_published<T: Send>(
         &self,
         deadline: Deadline,
-        map: &(impl Fn(&Disk) -> T + Send + Sync),
+        map: impl Fn(&Disk) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
-        let changes = self.journal.disks.recent_changes();
+        let changes = self.shared.journal.disks.recent_changes();
+        let nodes = self.shared.journal.published.nodes();
+        let has_canary = AtomicBool::new(false);
+        let is_listed = |row: &Disk| {
+            let is_owned = self.shared.owner.owns(&row.tags);
+            if is_owned || row.attachments.iter().any(|node| nodes.contains(node)) {
+                has_canary.store(true, Ordering::Relaxed);
+            }
+            let is_attached =
+                || !row.attachments.is_empty() || !self.shared.journal.published.nodes_of(&row.id).is_empty();
+            is_owned || row.kind == DiskKind::Data && is_attached()
+        };
         let item = |row: Disk| Some(map(&self.with_recent_holders(row)));
-        let (recent, filter) = (&self.journal.disks, &self.disk_filter);
-        let items = self.read_owned(deadline, "disks", recent, filter, &changes, &item);
-        Ok(with_recent(items.await?, changes, item))
+        let page = |next| async move {
+            let query = DescribeDisks {
+                page_size: Some(PAGE),
+                next,
+                ..DescribeDisks::default()
+            };
+            self.shared.ecs.describe_disks(deadline, &query).await
+        };
+        let rows = self.read_pages(page, &changes, &is_listed, &item).await?;
+        if has_canary.into_inner() {
+            return Ok(with_recent(rows.items, changes, item));
+        }
+        let text = "the cloud lists neither a disk of this cluster nor one of its nodes: its index lags, the access key lacks the \
+                    permission to describe them or belongs to another account, or the cluster has no volume yet";
+        Err(rejected(Failure::EmptyResponse, text, None))
     }
 
     /// The row without nodes from which the disk was detached since it was read, and with those to which it was
     /// attached.
-    pub(super) fn with_recent_holders(&self, mut row: Disk) -> Disk {
-        let journal = &self.journal;
+    fn with_recent_holders(&self, mut row: Disk) -> Disk {
+        let journal = &self.shared.journal;
         let mut holders = std::mem::take(&mut row.attachments);
         holders.retain(|node| !journal.detached.is_stale(&row, node));
         let mut recent = journal.published.nodes_of(&row.id);
@@ -157,17 +194,6 @@ impl Inventory {
         source: Option<&DiskId>,
         map: impl Fn(&Snapshot) -> T + Send + Sync,
     ) -> Result<Vec<T>> {
-        with_retry(deadline, || self.list_snapshots_once(deadline, id, source, &map)).await
-    }
-
-    async fn list_snapshots_once<T: Send>(
-        &self,
-        deadline: Deadline,
-        id: Option<&SnapshotId>,
-        source: Option<&DiskId>,
-        map: &(impl Fn(&Snapshot) -> T + Send + Sync),
-    ) -> Result<Vec<T>> {
-        let changes = self.journal.snapshots.recent_changes();
         let item = |row: Snapshot| {
             let fits = row.created.is_some()
                 && id.is_none_or(|id| row.id == *id)
@@ -175,56 +201,57 @@ impl Inventory {
                 && !row.tags.contains_key(tag::CLONE_FOR);
             fits.then(|| map(&row))
         };
-        let items = if let Some(id) = id {
-            // One describe is shared with other reads: the snapshotter requests one snapshot at a time.
-            let row = read(&self.snapshots, deadline, id).await?;
-            let row = row.filter(|row| !changes.is_deleted(&row.id));
-            let found = row.and_then(|row| Some((cursor(&row), item(row)?)));
-            found.into_iter().collect()
-        } else if source.is_some() {
-            // One disk has few snapshots, so no filter by tags is needed.
-            let page = |next| async move {
-                let query = DescribeSnapshots {
-                    disk: source.cloned(),
-                    next,
-                    ..DescribeSnapshots::default()
+        let list = || async {
+            let changes = self.shared.journal.snapshots.recent_changes();
+            let items = if let Some(id) = id {
+                // One describe is shared with other reads: the snapshotter requests one snapshot at a time.
+                let row = read(&self.shared.snapshots, deadline, id).await?;
+                let row = row.filter(|row| !changes.is_deleted(&row.id));
+                let found = row.and_then(|row| Some((cursor(&row), item(row)?)));
+                found.into_iter().collect()
+            } else if source.is_some() {
+                // One disk has few snapshots, so no filter by tags is needed.
+                let page = |next| async move {
+                    let query = DescribeSnapshots {
+                        disk: source.cloned(),
+                        next,
+                        ..DescribeSnapshots::default()
+                    };
+                    self.shared.ecs.describe_snapshots(deadline, &query).await
                 };
-                self.ecs.describe_snapshots(deadline, &query).await
+                let is_owned = |row: &Snapshot| self.shared.owner.owns(&row.tags);
+                self.read_pages(page, &changes, &is_owned, &item).await?.items
+            } else {
+                let (recent, filter) = (&self.shared.journal.snapshots, &self.snapshot_filter);
+                self.read_owned(deadline, recent, filter, &changes, &item).await?
             };
-            let is_owned = |row: &Snapshot| self.owner.owns(&row.tags);
-            self.read_pages("snapshots", page, &changes, &is_owned, &item)
-                .await?
-                .items
-        } else {
-            let (recent, filter) = (&self.journal.snapshots, &self.snapshot_filter);
-            self.read_owned(deadline, "snapshots", recent, filter, &changes, &item)
-                .await?
+            Ok(with_recent(items, changes, item))
         };
-        Ok(with_recent(items, changes, item))
+        with_retry(deadline, list).await
     }
 
     /// The items of this cluster, listed by its tag, or without a filter if that truncates the list.
     pub(super) async fn read_owned<V: OwnedResource, T: Send>(
         &self,
         deadline: Deadline,
-        resource: &'static str,
         recent: &RecentResources<V::Id, V>,
         filter: &TagFilter,
         changes: &RecentChanges<V::Id, V>,
         item: &(impl Fn(V) -> Option<T> + Sync),
     ) -> Result<Vec<(Cursor, T)>> {
         let read = |tags: Tags| {
-            let page = move |next| V::list_page(&self.ecs, deadline, tags.clone(), next);
-            let is_owned = |row: &V| self.owner.owns(row.tags());
-            async move { self.read_pages(resource, page, changes, &is_owned, item).await }
+            let page = move |next| V::list_page(&self.shared.ecs, deadline, tags.clone(), next);
+            let is_owned = |row: &V| self.shared.owner.owns(row.tags());
+            async move { self.read_pages(page, changes, &is_owned, item).await }
         };
-        let tags = filter.tags(self.owner.tags());
+        let tags = filter.tags(self.shared.owner.tags());
         let mut rows = read(tags.clone()).await?;
         let is_truncated = filter.is_truncated(&tags, rows.listed);
         if is_truncated || !tags.is_empty() && !rows.any && recent.any_exists() {
             rows = read(Tags::new()).await?;
         }
         if !rows.any && recent.any_exists() {
+            let resource = format!("{}s", V::KIND);
             let text = format!(
                 "the cloud lists no {resource} at all, while {resource} of this cluster exist: its index lags, or the access key \
                  lacks the permission to describe them"
@@ -236,9 +263,8 @@ impl Inventory {
         Ok(rows.items)
     }
 
-    pub(super) async fn read_pages<V: OwnedResource, T: Send, F>(
+    async fn read_pages<V: OwnedResource, T: Send, F>(
         &self,
-        resource: &str,
         page: impl Fn(Option<String>) -> F + Send,
         changes: &RecentChanges<V::Id, V>,
         is_listed: &(impl Fn(&V) -> bool + Sync),
@@ -255,7 +281,7 @@ impl Inventory {
         };
         loop {
             let page = page(next).await;
-            let page = page.map_err(error::cloud(format!("list the {resource}")))?;
+            let page = page.map_err(cloud(format!("list the {}s", V::KIND)))?;
             read.any |= !page.rows.is_empty() || !page.unreadable.is_empty();
             for row in page.rows {
                 if !is_listed(&row) {

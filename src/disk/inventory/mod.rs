@@ -1,53 +1,35 @@
-//! Reads and lists disks and snapshots, the health of disks, and instance types.
-
-use std::sync::Arc;
-
-use ecs::Client;
 use ecs::poll::Poller;
 
 use super::Result;
 use super::dependencies::Dependencies;
+use super::error::{cloud, rejected, wait};
 use super::evidence::Rows;
-use super::journal::Journal;
-use super::ownership::Owner;
+use super::owned::{OwnedResource, TagFilter};
 use super::read::read_disk;
 use crate::base::Deadline;
-use crate::model::{Disk, DiskHealth, DiskId, Snapshot};
+use crate::model::{Disk, DiskHealth, DiskId, Failure, Snapshot, SnapshotId, Tags};
 
 mod health;
 mod instance_types;
 mod list;
-mod owned;
-mod published;
-mod tag_filter;
 
 pub use health::{HealthIssue, Severity, UnhealthyVolume, health_issues};
 pub use instance_types::{InstanceTypeCatalog, PartialResult};
 pub use list::{Cursor, InvalidCursor};
-use tag_filter::TagFilter;
 
 #[derive(Debug)]
 pub struct Inventory {
-    ecs: Arc<Client>,
-    disks: Arc<Rows<Disk>>,
+    shared: Dependencies,
     disk_health: Poller<DiskId, DiskHealth>,
-    snapshots: Arc<Rows<Snapshot>>,
-    owner: Owner,
-    journal: Arc<Journal>,
     disk_filter: TagFilter,
     snapshot_filter: TagFilter,
 }
 
 impl Inventory {
     pub(super) fn new(shared: &Dependencies, disk_health: Poller<DiskId, DiskHealth>) -> Self {
-        let shared = shared.clone();
         Self {
-            ecs: shared.ecs,
-            disks: shared.disks,
+            shared: shared.clone(),
             disk_health,
-            snapshots: shared.snapshots,
-            owner: shared.owner,
-            journal: shared.journal,
             disk_filter: TagFilter::default(),
             snapshot_filter: TagFilter::default(),
         }
@@ -55,6 +37,55 @@ impl Inventory {
 
     /// Reads the disk, or returns [`super::Error::NoSuchDisk`] if it certainly does not exist.
     pub async fn disk(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
-        read_disk(&self.disks, deadline, disk).await
+        read_disk(&self.shared.disks, deadline, disk).await
     }
+
+    /// The disks of this cluster. Fails if there are none and the account lists no disk of another owner either: then
+    /// the list proves nothing.
+    pub async fn owned_disks(&self, deadline: Deadline) -> Result<Vec<Disk>> {
+        let disks = self.list(deadline, Disk::clone).await?;
+        if disks.is_empty() && !self.any_visible::<Disk>(deadline).await? {
+            let text = "the cloud lists no disks of any owner: the access key lacks ecs:DescribeDisks, its policy is limited \
+                        to other resources, or the region is wrong; an empty list proves nothing";
+            return Err(rejected(Failure::EmptyResponse, text, None));
+        }
+        Ok(disks)
+    }
+
+    /// The snapshots of this cluster, also temporary and incomplete ones.
+    pub async fn owned_snapshots(&self, deadline: Deadline) -> Result<Vec<Snapshot>> {
+        let changes = self.shared.journal.snapshots.recent_changes();
+        let (recent, filter) = (&self.shared.journal.snapshots, &self.snapshot_filter);
+        let rows = self.read_owned(deadline, recent, filter, &changes, &Some);
+        Ok(rows.await?.into_iter().map(|(_, row)| row).collect())
+    }
+
+    pub async fn any_snapshot_visible(&self, deadline: Deadline) -> Result<bool> {
+        self.any_visible::<Snapshot>(deadline).await
+    }
+
+    /// The disk for a report; `None` if no response contains it, which does not prove that it does not exist.
+    pub async fn find_disk(&self, deadline: Deadline, id: &DiskId) -> Result<Option<Disk>> {
+        find(&self.shared.disks, deadline, id).await
+    }
+
+    pub async fn find_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<Option<Snapshot>> {
+        find(&self.shared.snapshots, deadline, id).await
+    }
+
+    pub fn owns(&self, tags: &Tags) -> bool {
+        self.shared.owner.owns(tags)
+    }
+
+    async fn any_visible<V: OwnedResource>(&self, deadline: Deadline) -> Result<bool> {
+        let page = V::list_page(&self.shared.ecs, deadline, Tags::new(), None).await;
+        let page = page.map_err(cloud(format!("list the {}s", V::KIND)))?;
+        Ok(!page.rows.is_empty() || !page.unreadable.is_empty())
+    }
+}
+
+async fn find<V: OwnedResource>(rows: &Rows<V>, deadline: Deadline, id: &V::Id) -> Result<Option<V>> {
+    let found = rows.find(deadline, id).await;
+    let found = found.map_err(wait(format!("read {} {id}", V::KIND)))?;
+    Ok(found.map(|row| V::clone(&row)))
 }

@@ -1,6 +1,8 @@
 //! Recent attaches and detaches. A stale read from before them would make a new attach or detach appear complete too
 //! early.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::ttl_cache::TtlCache;
@@ -61,7 +63,6 @@ impl RecentAttachments {
         self.at.insert(&key(&row.id, node), READ_LAG, row.attached);
     }
 
-    /// Whether the disk was attached to the node recently, or is being attached.
     pub(in crate::disk) fn is_recent(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.at.get(&key(disk, node)).is_some()
     }
@@ -75,7 +76,6 @@ impl RecentAttachments {
         is_unsure && is_not_after(row.detached, attached.flatten())
     }
 
-    /// Records a request with an unknown outcome.
     pub(in crate::disk) fn record_unresolved(&self, disk: &DiskId, node: &InstanceId) {
         self.unresolved.insert(&key(disk, node), UNRESOLVED_TTL, ());
     }
@@ -85,7 +85,6 @@ impl RecentAttachments {
         self.unresolved.remove(&key(disk, node));
     }
 
-    /// Whether a request with an unknown outcome may still take effect.
     pub(in crate::disk) fn may_take_effect(&self, disk: &DiskId, node: &InstanceId) -> bool {
         self.unresolved.get(&key(disk, node)).is_some()
     }
@@ -93,6 +92,47 @@ impl RecentAttachments {
     /// Removes the attachment: the disk was detached, or its attach failed.
     pub(in crate::disk) fn remove(&self, disk: &DiskId, node: &InstanceId) {
         self.at.remove(&key(disk, node));
+    }
+}
+
+/// The volumes that this process has published and not unpublished since.
+#[derive(Debug, Default)]
+pub(in crate::disk) struct Published(Mutex<HashMap<DiskId, Vec<InstanceId>>>);
+
+impl Published {
+    pub(in crate::disk) fn record(&self, disk: &DiskId, node: &InstanceId) {
+        let mut volumes = self.lock();
+        let nodes = volumes.entry(disk.clone()).or_default();
+        if !nodes.contains(node) {
+            nodes.push(node.clone());
+        }
+    }
+
+    /// Records that the disk is being detached from the node.
+    pub(in crate::disk) fn remove(&self, disk: &DiskId, node: &InstanceId) {
+        let mut volumes = self.lock();
+        if let Some(nodes) = volumes.get_mut(disk) {
+            nodes.retain(|other| other != node);
+            if nodes.is_empty() {
+                volumes.remove(disk);
+            }
+        }
+    }
+
+    pub(in crate::disk) fn contains(&self, disk: &DiskId, node: &InstanceId) -> bool {
+        self.lock().get(disk).is_some_and(|nodes| nodes.contains(node))
+    }
+
+    pub(in crate::disk) fn nodes_of(&self, disk: &DiskId) -> Vec<InstanceId> {
+        self.lock().get(disk).cloned().unwrap_or_default()
+    }
+
+    pub(in crate::disk) fn nodes(&self) -> HashSet<InstanceId> {
+        self.lock().values().flatten().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Vec<InstanceId>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

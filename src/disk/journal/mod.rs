@@ -9,29 +9,22 @@ use super::evidence::{Active, READ_LAG};
 use crate::model::{Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags};
 
 mod attachments;
-mod published;
 mod resources;
 mod ttl_cache;
 
-pub(super) use attachments::{RecentAttachments, RecentDetachments};
-pub(super) use published::Published;
+pub(super) use attachments::{Published, RecentAttachments, RecentDetachments};
 pub(super) use resources::{RecentChanges, RecentResources};
 pub(super) use ttl_cache::TtlCache;
 
-/// Recent changes by this process.
 #[derive(Debug)]
 pub(super) struct Journal {
     active: Active,
     ecs: Arc<Client>,
     pub(super) disks: RecentResources<DiskId, Disk>,
-    /// Snapshots that callers created and deleted.
     pub(super) snapshots: RecentResources<SnapshotId, Snapshot>,
-    /// Attachments that were requested or observed.
     pub(super) attached: RecentAttachments,
-    /// Detachments that were requested or observed.
     pub(super) detached: RecentDetachments,
     pub(super) published: Published,
-    /// Disks whose category, performance or tags changed.
     changes: TtlCache<DiskId, ()>,
     /// Tags of disks that were recently observed without an attachment, with the number of the access key.
     free: TtlCache<DiskId, (Tags, u64)>,

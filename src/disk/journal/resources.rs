@@ -20,7 +20,6 @@ struct State<K, V> {
     events: VecDeque<(Deadline, K, Option<V>)>,
     /// A sample of the resources that were created or listed and not deleted.
     existing: BTreeSet<K>,
-    /// Number of creations and deletions.
     generation: u64,
 }
 
@@ -49,7 +48,6 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         self.lock().add_event(id, Some(row.clone()));
     }
 
-    /// Records that a response contained the resource.
     pub(in crate::disk) fn record_observed(&self, id: &K) {
         let mut state = self.lock();
         if state.existing.len() < CAPACITY {
@@ -81,7 +79,6 @@ impl<K: Ord + Clone, V: Clone> RecentResources<K, V> {
         changes
     }
 
-    /// Whether any resource is known to exist.
     pub(in crate::disk) fn any_exists(&self) -> bool {
         !self.lock().existing.is_empty()
     }

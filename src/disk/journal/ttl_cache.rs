@@ -1,5 +1,3 @@
-//! A cache whose entries expire.
-
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};

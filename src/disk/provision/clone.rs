@@ -41,12 +41,12 @@ impl Provisioner {
             }
             Err(error) if !error.failure_kind().is_final() => Err(error),
             Err(error) => {
-                let wanted = temporary_snapshot(&new, source);
+                let call = self.snapshots.call(&temporary_snapshot(&new, source));
                 // The caller may never retry.
-                if let Some(snapshot) = self.snapshots.created(&wanted)
+                if let Some(snapshot) = self.snapshots.creator.created(&call)
                     && self.delete_snapshot(deadline, &snapshot).await.is_ok()
                 {
-                    self.snapshots.forget(&wanted, &snapshot);
+                    self.snapshots.creator.forget(&call, &snapshot);
                 }
                 Err(match error {
                     Error::NoSuchSnapshot { snapshot } => snapshot_lost(&snapshot),
@@ -64,10 +64,11 @@ impl Provisioner {
         source: &DiskId,
     ) -> Result<NewDisk> {
         let wanted = temporary_snapshot(&new, source);
-        let taken = match read(&self.disks, deadline, source).await? {
+        let taken = match read(&self.shared.disks, deadline, source).await? {
             // The source was deleted after its snapshot was created, which is sufficient.
             None => {
-                let found = self.snapshots.find(deadline, &wanted).await?;
+                let call = self.snapshots.call(&wanted);
+                let found = self.snapshots.creator.find_by_tags(deadline, &call).await?;
                 let disk = source.clone();
                 found.ok_or(Error::NoSuchDisk { disk })?
             }
@@ -107,7 +108,7 @@ impl Provisioner {
             Some(true) => return Ok(()),
             Some(false) => {
                 self.delete_snapshot(deadline, id).await?;
-                self.snapshots.forget(wanted, id);
+                creator.forget(&call, id);
             }
             None => {}
         }
@@ -115,8 +116,8 @@ impl Provisioner {
     }
 
     pub(super) async fn clean_up_clone(&self, deadline: Deadline, volume: &str) -> Result<()> {
-        let tags = self.owner.clone_tags(volume);
-        let page = Snapshot::list_page(self.ecs.as_ref(), deadline, tags, None).await;
+        let tags = self.shared.owner.clone_tags(volume);
+        let page = Snapshot::list_page(self.shared.ecs.as_ref(), deadline, tags, None).await;
         let page = page.map_err(cloud("list the snapshots of clones"))?;
         for row in page.rows {
             self.delete_snapshot(deadline, &row.id).await?;

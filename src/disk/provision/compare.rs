@@ -5,7 +5,6 @@ use std::fmt::Display;
 use super::{AllowedZone, NewDisk};
 use crate::model::{Category, Disk, DiskId, PerformanceLevel, SnapshotId, ZoneId, tag};
 
-/// The differences between the disk and the request; `None` if the disk satisfies it.
 pub(super) fn disk(disk: &Disk, new: &NewDisk) -> Option<String> {
     let mut differences = Vec::new();
     let mut check = |what: &str, found: &dyn Display, wanted: &dyn Display, fits: bool| {

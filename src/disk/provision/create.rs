@@ -1,5 +1,3 @@
-//! Creates a disk, blank or from a snapshot.
-
 use ecs::poll::{Operation, OperationKind};
 
 use super::candidates::select_candidates;
@@ -19,7 +17,7 @@ impl Provisioner {
     /// [`Error::OutOfRange`] if no category supports the size. [`Error::CreationUnresolved`] instead of any final error
     /// while an earlier attempt may have created the disk.
     pub async fn create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk> {
-        let tags = self.owner.name_tags(&new.name);
+        let tags = self.shared.owner.name_tags(&new.name);
         let call = self.creator.start_call(&new.name, tags);
         let outcome = self.find_or_create(deadline, new, &call).await;
         self.creator.finish(deadline, &call, |disk| &disk.id, outcome).await
@@ -27,8 +25,13 @@ impl Provisioner {
 
     async fn find_or_create(&self, deadline: Deadline, new: &NewDisk, call: &CreateCall) -> Result<Disk> {
         loop {
-            if let Some(disk) = self.find_created(deadline, new, call).await? {
-                return Ok(disk);
+            if let Some(id) = self.creator.find_existing(deadline, call).await? {
+                let operation = Operation::Create;
+                let is_running = self.shared.disks.is_running(&id, operation);
+                let operation = is_running.then(|| operation.into());
+                if let Some(disk) = self.wait_complete(deadline, new, call, &id, operation).await? {
+                    return Ok(disk);
+                }
             }
             let (id, operation) = match self.with_source(deadline, new).await {
                 // Deleted meanwhile, possibly after an earlier call of this name used it.
@@ -45,23 +48,6 @@ impl Provisioner {
             if let Some(disk) = self.wait_complete(deadline, new, call, &id, operation).await? {
                 return Ok(disk);
             }
-        }
-    }
-
-    pub(super) async fn find_created(
-        &self,
-        deadline: Deadline,
-        new: &NewDisk,
-        call: &CreateCall,
-    ) -> Result<Option<Disk>> {
-        match self.creator.find_existing(deadline, call).await? {
-            Some(id) => {
-                let operation = Operation::Create;
-                let is_running = self.disks.is_running(&id, operation);
-                let operation = is_running.then(|| operation.into());
-                self.wait_complete(deadline, new, call, &id, operation).await
-            }
-            None => Ok(None),
         }
     }
 
@@ -90,8 +76,8 @@ impl Provisioner {
                 differences,
             });
         }
-        self.journal.disks.record_created(id, &disk);
-        self.journal.record_category(&disk);
+        self.shared.journal.disks.record_created(id, &disk);
+        self.shared.journal.record_category(&disk);
         Ok(Some(disk))
     }
 
@@ -119,7 +105,6 @@ impl Provisioner {
     }
 }
 
-/// The requested sizes that are not smaller than the source.
 pub(super) fn at_least(new: &NewDisk, source: Gib, why: &str) -> Result<SizeRange> {
     let least = source.bytes();
     let SizeRange { required, limit } = new.size;

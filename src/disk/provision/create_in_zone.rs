@@ -1,17 +1,22 @@
-//! Creates a disk in the first zone and category that is in stock.
+use std::fmt;
+use std::time::Duration;
 
-use ecs::CreateDisk;
 use ecs::poll::{Operation, OperationKind};
+use ecs::{Client, CreateDisk};
 
 use super::Provisioner;
-use super::attempt::Attempt;
-use super::candidates::{Candidate, Selection};
+use super::candidates::{Candidate, Selection, StockView};
 use crate::base::Deadline;
 use crate::disk::error::{Error, cloud};
 use crate::disk::evidence::CreateCall;
+use crate::disk::owned::CreateRequest;
 use crate::disk::ownership::display_name;
+use crate::disk::refusals::Refusals;
 use crate::disk::{NewDisk, Result};
-use crate::model::{ClientToken, DiskId, Tags, tag};
+use crate::model::{ClientToken, Disk, DiskId, Tags, tag};
+
+/// By how much a request precedes others of the same deadline in the queue of the rate limit.
+const QUEUED_FIRST: Duration = Duration::from_millis(1);
 
 impl Provisioner {
     /// Attempts the candidates in order, and returns the disk and, if it is new, its creation. A request that may have
@@ -31,7 +36,7 @@ impl Provisioner {
             })
         };
         let first = selection.candidates.iter().find(is_unresolved);
-        let (ecs, stock) = (self.ecs.as_ref(), &self.stock_view);
+        let (ecs, stock) = (self.shared.ecs.as_ref(), &self.stock_view);
         let mut attempt_order = stock.attempt_order(selection, first);
         let error = loop {
             let Some(candidate) = attempt_order.next(ecs, deadline).await else {
@@ -88,11 +93,10 @@ impl Provisioner {
     }
 
     fn request(&self, new: &NewDisk, candidate: &Candidate, token: ClientToken) -> CreateDisk {
-        create_request(new, candidate, self.owner.name_tags(&new.name), token)
+        create_request(new, candidate, self.shared.owner.name_tags(&new.name), token)
     }
 }
 
-/// The request for the candidate, with these tags of the driver.
 pub(in crate::disk) fn create_request(
     new: &NewDisk,
     candidate: &Candidate,
@@ -120,5 +124,40 @@ pub(in crate::disk) fn create_request(
         kms_key: new.kms_key.clone(),
         tags,
         token,
+    }
+}
+
+/// A request for a candidate. Its response is recorded before anything else: a stock-out for all calls, so that their
+/// queued requests are not sent, and any other refusal for this one.
+struct Attempt<'a> {
+    request: CreateDisk,
+    candidate: &'a Candidate,
+    stock: &'a StockView,
+    refusals: &'a Refusals<String>,
+    order: &'a String,
+}
+
+impl fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
+impl CreateRequest for Attempt<'_> {
+    type Row = Disk;
+
+    const ACTION: &'static str = CreateDisk::ACTION;
+
+    async fn send(&self, ecs: &Client, deadline: Deadline) -> ecs::Result<DiskId> {
+        // Precedes the creations that only await the rate limit, so that they await this response too.
+        let earlier = deadline.remaining().saturating_sub(QUEUED_FIRST);
+        let outcome = self.request.send(ecs, deadline.at_most(earlier)).await;
+        self.stock.record(self.candidate, outcome.as_ref().err());
+        match &outcome {
+            Ok(_) => self.refusals.record_success(self.order),
+            Err(error) if self.stock.is_stockout(error) => {}
+            Err(error) => self.refusals.record_refusal(self.order, error),
+        }
+        outcome
     }
 }

@@ -1,4 +1,4 @@
-//! Deletes a disk that this cluster owns and that no node holds.
+use std::sync::Arc;
 
 use ecs::Kind;
 use ecs::poll::{OVERDUE, WaitError};
@@ -9,47 +9,47 @@ use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
 use crate::disk::error::{cloud, rejected, wait};
-use crate::disk::evidence::{Presence, names_missing};
+use crate::disk::evidence::names_missing;
 use crate::model::{Disk, DiskId, Failure, tag};
 
 impl Provisioner {
     /// Deletes the disk; succeeds if it does not exist. Fails if it is attached or not owned by this cluster.
     pub async fn delete(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         self.delete_row(deadline, disk).await?;
-        self.journal.disks.record_deleted(disk);
+        self.shared.journal.disks.record_deleted(disk);
         Ok(())
     }
 
     async fn delete_row(&self, deadline: Deadline, disk: &DiskId) -> Result<()> {
         let (mut rejection, mut backoff, began) = (None, Backoff::default(), Instant::now());
-        let mut free = self.journal.take_free(disk);
+        let mut free = self.shared.journal.take_free(disk);
         loop {
-            let key = self.disks.key();
+            let key = self.shared.disks.key();
             // Without a response to an earlier deletion, the next one says whether the disk still exists.
-            if !self.disks.is_deletion_lost(disk) {
+            if !self.shared.disks.is_deletion_lost(disk) {
                 let tags = match free.take() {
                     Some(tags) => tags,
                     None => match self.free_row(deadline, disk, rejection.take()).await? {
-                        Presence::Row(row) => row.tags.clone(),
-                        Presence::Absent => return Ok(()),
+                        Some(row) => row.tags.clone(),
+                        None => return Ok(()),
                     },
                 };
-                self.owner.check_owned(&format!("disk {disk}"), &tags)?;
+                self.shared.owner.check_owned(&format!("disk {disk}"), &tags)?;
                 if tags.contains_key(tag::CLONE_OF)
                     && let Some(name) = tags.get(tag::CSI_NAME)
                 {
                     self.clean_up_clone(deadline, name).await?;
                 }
             }
-            let call = self.ecs.delete_disk(deadline, disk);
-            match self.disks.delete(disk, key, call).await {
+            let call = self.shared.ecs.delete_disk(deadline, disk);
+            match self.shared.disks.delete(disk, key, call).await {
                 // Unless the access key has changed since the disk was read.
-                Ok(()) if self.disks.is_absent(disk) => return Ok(()),
+                Ok(()) if self.shared.disks.is_absent(disk) => return Ok(()),
                 Ok(()) => {}
                 // The next read proves it, or the row is stale, or the index that this call uses lags.
                 Err(error) if names_missing(&error) => {
-                    if !self.disks.is_absent(disk) && backoff.wait(deadline).await.is_err() {
-                        let unproven = self.disks.unproven(disk, true);
+                    if !self.shared.disks.is_absent(disk) && backoff.wait(deadline).await.is_err() {
+                        let unproven = self.shared.disks.unproven(disk, true);
                         return Err(wait(step(disk))(unproven));
                     }
                 }
@@ -65,23 +65,23 @@ impl Provisioner {
         }
     }
 
-    /// The disk, if no node holds it and this cluster owns it.
+    /// The disk; `None` if it does not exist. Fails if a node holds it or this cluster does not own it.
     async fn free_row(
         &self,
         deadline: Deadline,
         disk: &DiskId,
         rejection: Option<ecs::Error>,
-    ) -> Result<Presence<Disk>> {
+    ) -> Result<Option<Arc<Disk>>> {
         // A read older than a detach would wrongly reject the deletion.
         let free = |row: &Disk| row.attachments.is_empty();
-        let found = self.disks.confirm_state(deadline, disk, free).await;
+        let found = self.shared.disks.confirm_state(deadline, disk, free).await;
         let found = found.map_err(|error| match (error, rejection) {
             // The last rejection explains more than a timeout.
             (WaitError::Deadline { .. }, Some(rejection)) => cloud(step(disk))(rejection),
             (error, _) => wait(format!("read disk {disk} before deleting it"))(error),
         })?;
-        if let Presence::Row(row) = &found {
-            self.owner.check_owned(&format!("disk {disk}"), &row.tags)?;
+        if let Some(row) = &found {
+            self.shared.owner.check_owned(&format!("disk {disk}"), &row.tags)?;
             if !row.attachments.is_empty() {
                 let holders = row.holders();
                 let text = format!("disk {disk} is not deleted: it is attached to {holders}");

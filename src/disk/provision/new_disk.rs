@@ -1,5 +1,3 @@
-//! The parameters of a new disk.
-
 use std::collections::BTreeSet;
 use std::fmt;
 

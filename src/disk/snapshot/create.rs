@@ -1,9 +1,7 @@
-//! Creates and reads snapshots.
-
 use ecs::poll::Operation;
 use ecs::{Condition, CreateSnapshot};
 
-use super::{Snapshotter, compare};
+use super::Snapshotter;
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::error::{self, Error, cloud, wait};
@@ -76,7 +74,7 @@ impl Snapshotter {
         let cut = |row: &Snapshot| is_cut_or_failed(row).then(|| row.clone());
         let creator = &self.creator;
         let snapshot = loop {
-            let request = |token| new.request(&self.owner, token);
+            let request = |token| new.request(&self.shared.owner, token);
             let created = creator.find_or_create(deadline, call, request).await?;
             let id = created.map_err(|rejection| rejected(new, rejection))?;
             let operation = Some(Operation::Snapshot.into());
@@ -85,41 +83,30 @@ impl Snapshotter {
                 break row;
             }
         };
-        if let Some(differences) = compare::snapshot(&snapshot, &new.source) {
+        let source = snapshot.source_disk.as_ref();
+        if source != Some(&new.source) {
+            let source = source.map_or("unknown", DiskId::as_str);
             return Err(Error::AlreadyExists {
                 name: new.name.clone(),
                 existing: format!("snapshot {}", snapshot.id),
-                differences,
+                differences: format!("source volume is {source}, wanted {}", new.source),
             });
         }
         if snapshot.status == SnapshotStatus::Failed {
-            return Err(self.failed(deadline, new, snapshot).await);
+            return Err(self.failed(deadline, call, snapshot).await);
         }
         if new.purpose == SnapshotPurpose::Snapshot {
-            self.journal.snapshots.record_created(&snapshot.id, &snapshot);
+            self.shared.journal.snapshots.record_created(&snapshot.id, &snapshot);
         }
         Ok(snapshot)
     }
 
     pub(in crate::disk) fn call(&self, new: &NewSnapshot) -> CreateCall {
-        self.creator.start_call(&new.name, new.identity_tags(&self.owner))
+        self.creator
+            .start_call(&new.name, new.identity_tags(&self.shared.owner))
     }
 
-    /// The snapshot that this process has created under the name.
-    pub(in crate::disk) fn created(&self, new: &NewSnapshot) -> Option<SnapshotId> {
-        self.creator.created(&self.call(new))
-    }
-
-    pub(in crate::disk) async fn find(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Option<SnapshotId>> {
-        self.creator.find_by_tags(deadline, &self.call(new)).await
-    }
-
-    /// Records that the snapshot of the name no longer exists, although its token still returns it.
-    pub(in crate::disk) fn forget(&self, new: &NewSnapshot, id: &SnapshotId) {
-        self.creator.forget(&self.call(new), id);
-    }
-
-    async fn failed(&self, deadline: Deadline, new: &NewSnapshot, row: Snapshot) -> Error {
+    async fn failed(&self, deadline: Deadline, call: &CreateCall, row: Snapshot) -> Error {
         let snapshot = row.id;
         let next = if row.created.is_some() {
             "delete it and create another"
@@ -127,7 +114,7 @@ impl Snapshotter {
             tracing::warn!(snapshot.id = %snapshot, %error, "cannot delete a failed snapshot");
             "the next call deletes it"
         } else {
-            self.forget(new, &snapshot);
+            self.creator.forget(call, &snapshot);
             "it is deleted, and the next call creates another"
         };
         failed(&snapshot, next)

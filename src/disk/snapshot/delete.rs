@@ -1,13 +1,11 @@
-//! Deletes snapshots.
-
 use ecs::{Condition, Kind};
 
 use super::Snapshotter;
 use crate::base::Deadline;
 use crate::disk::Result;
 use crate::disk::backoff::Backoff;
-use crate::disk::error::{Error, cloud, rejected, wait};
-use crate::disk::evidence::{Presence, names_missing};
+use crate::disk::error::{cloud, rejected, wait};
+use crate::disk::evidence::names_missing;
 use crate::disk::read::{read, read_in_state};
 use crate::model::{Failure, SnapshotId, tag};
 
@@ -19,7 +17,7 @@ impl Snapshotter {
             return self.discard(deadline, id).await;
         }
         let Some(row) = read(&self.creator.rows, deadline, id).await? else {
-            self.journal.snapshots.record_deleted(id);
+            self.shared.journal.snapshots.record_deleted(id);
             return Ok(());
         };
         if let Some(group) = &tag::group_of(&row)
@@ -34,14 +32,14 @@ impl Snapshotter {
                 format!("snapshot {id} is not deleted: it is part of snapshot group {group}; delete the group instead");
             return Err(rejected(Failure::SnapshotInGroup, text, None));
         }
-        self.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
+        self.shared.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
         self.discard(deadline, id).await
     }
 
     /// Sends one deletion. A snapshot that the cloud names as missing counts as deleted.
     pub(in crate::disk) async fn delete_once(&self, deadline: Deadline, id: &SnapshotId) -> ecs::Result<()> {
         let rows = &self.creator.rows;
-        let call = self.ecs.delete_snapshot(deadline, id);
+        let call = self.shared.ecs.delete_snapshot(deadline, id);
         match rows.delete(id, rows.key(), call).await {
             Err(error) if names_missing(&error) => Ok(()),
             outcome => outcome,
@@ -57,13 +55,19 @@ impl Snapshotter {
                 Ok(()) if rows.is_absent(id) => break,
                 // Named as missing, or the access key has changed: a read decides.
                 Ok(()) => match rows.confirm(deadline, id).await {
-                    Ok(Presence::Absent) => break,
-                    Ok(Presence::Row(_)) => None,
+                    Ok(None) => break,
+                    Ok(Some(_)) => None,
                     Err(error) => return Err(wait(step(id))(error)),
                 },
                 // Another operation is in progress.
                 Err(error) if error.kind() == Kind::Conflict => Some(error),
-                Err(error) => return Err(delete_error(id, error)),
+                Err(error) => {
+                    let Some(why) = hold_reason(error.condition()) else {
+                        return Err(cloud(step(id))(error));
+                    };
+                    let text = format!("snapshot {id} is not deleted: {why}");
+                    return Err(rejected(Failure::from(&error), text, error));
+                }
             };
             if backoff.wait(deadline).await.is_err() {
                 return Err(match rejection {
@@ -72,18 +76,8 @@ impl Snapshotter {
                 });
             }
         }
-        self.journal.snapshots.record_deleted(id);
+        self.shared.journal.snapshots.record_deleted(id);
         Ok(())
-    }
-}
-
-fn delete_error(id: &SnapshotId, error: ecs::Error) -> Error {
-    match hold_reason(error.condition()) {
-        Some(why) => {
-            let text = format!("snapshot {id} is not deleted: {why}");
-            rejected(Failure::from(&error), text, error)
-        }
-        None => cloud(step(id))(error),
     }
 }
 

@@ -6,8 +6,8 @@ use ecs::poll::Operation;
 use ecs::{Condition, CreateSnapshotGroup, TagResources, TagTarget};
 use jiff::Timestamp;
 
+use super::Snapshotter;
 use super::create::{is_cut_or_failed, not_cut};
-use super::{Snapshotter, compare};
 use crate::base::{Deadline, join_all};
 use crate::disk::Result;
 use crate::disk::error::{Error, cloud, rejected, wait};
@@ -77,7 +77,9 @@ impl Snapshotter {
         if new.sources.len() > MAX_DISKS {
             return Err(not_groupable(new, TOO_MANY, None));
         }
-        let call = self.groups.start_call(&new.name, self.owner.name_tags(&new.name));
+        let call = self
+            .groups
+            .start_call(&new.name, self.shared.owner.name_tags(&new.name));
         let outcome = self.find_or_create_group(deadline, new, &call).await;
         self.groups.finish(deadline, &call, |group| &group.id, outcome).await
     }
@@ -89,7 +91,7 @@ impl Snapshotter {
         call: &CreateCall,
     ) -> Result<GroupSnapshot> {
         let row = loop {
-            let request = |token| new.request(&self.owner, token);
+            let request = |token| new.request(&self.shared.owner, token);
             let id = match self.groups.find_or_create(deadline, call, request).await? {
                 Ok(id) => id,
                 Err(rejection) => return Err(self.group_error(deadline, new, rejection).await),
@@ -109,7 +111,7 @@ impl Snapshotter {
         };
         self.tag_members(deadline, new, &group).await?;
         for row in &group.snapshots {
-            self.journal.snapshots.record_created(&row.id, row);
+            self.shared.journal.snapshots.record_created(&row.id, row);
         }
         Ok(group)
     }
@@ -118,7 +120,7 @@ impl Snapshotter {
     async fn group_error(&self, deadline: Deadline, new: &NewGroupSnapshot, rejection: ecs::Error) -> Error {
         if let Condition::NoSuchDisk | Condition::NeverAttached = rejection.condition() {
             // The code does not name the disk.
-            let reads = new.sources.iter().map(|id| self.disks.find(deadline, id));
+            let reads = new.sources.iter().map(|id| self.shared.disks.find(deadline, id));
             for (disk, row) in new.sources.iter().zip(join_all(reads).await) {
                 if matches!(row, Ok(None)) {
                     return Error::NoSuchDisk { disk: disk.clone() };
@@ -140,7 +142,7 @@ impl Snapshotter {
         id: &SnapshotGroupId,
     ) -> Result<Option<SnapshotGroup>> {
         let mut incomplete = StaleReadGuard::default();
-        let joined = |row: &SnapshotGroup| match compare::group(row, &new.sources) {
+        let joined = |row: &SnapshotGroup| match differences(row, &new.sources) {
             None => Some(Ok(row.clone())),
             // A response may contain the group before its members.
             Some(differences) => incomplete.confirmed_after(READ_LAG).then(|| {
@@ -187,7 +189,7 @@ impl Snapshotter {
     /// Adds missing tags to the snapshots, which identify the cluster and the group.
     async fn tag_members(&self, deadline: Deadline, new: &NewGroupSnapshot, group: &GroupSnapshot) -> Result<()> {
         let mut tags = new.tags.clone();
-        tags.extend(self.owner.tags());
+        tags.extend(self.shared.owner.tags());
         tags.insert(tag::GROUP.to_owned(), group.id.to_string());
         let is_untagged = |row: &&Snapshot| tags.keys().any(|key| !row.tags.contains_key(key));
         let untagged = group.snapshots.iter().filter(is_untagged);
@@ -199,7 +201,7 @@ impl Snapshotter {
             targets: TagTarget::Snapshots(untagged),
             tags,
         };
-        let tagged = self.ecs.tag_resources(deadline, &request).await;
+        let tagged = self.shared.ecs.tag_resources(deadline, &request).await;
         tagged.map_err(cloud(format!("tag the snapshots of group {}", group.id)))
     }
 
@@ -229,6 +231,16 @@ impl Snapshotter {
         }
         complete_group(&row, snapshots).ok_or_else(|| group_failed(&row, RECREATE))
     }
+}
+
+/// The differences between the group and the requested disks; `None` if the group satisfies the request.
+fn differences(group: &SnapshotGroup, sources: &BTreeSet<DiskId>) -> Option<String> {
+    let members = group.members.iter();
+    let found: BTreeSet<DiskId> = members.filter_map(|row| row.source.clone()).collect();
+    let extra = (found.difference(sources)).map(|id| format!("volume {id} is not requested"));
+    let missing = (sources.difference(&found)).map(|id| format!("volume {id} is missing"));
+    let differences: Vec<_> = extra.chain(missing).collect();
+    (!differences.is_empty()).then(|| differences.join("; "))
 }
 
 fn not_groupable(new: &NewGroupSnapshot, why: &str, source: Option<ecs::Error>) -> Error {

@@ -1,5 +1,3 @@
-//! Deletes snapshot groups.
-
 use super::Snapshotter;
 use std::collections::BTreeSet;
 
@@ -45,13 +43,15 @@ impl Snapshotter {
                     }
                     Err(error) => return Err(error),
                 };
-                self.owner.check_owned(&format!("snapshot group {id}"), &row.tags)?;
+                self.shared
+                    .owner
+                    .check_owned(&format!("snapshot group {id}"), &row.tags)?;
                 self.check_members(deadline, &row, members).await?;
                 own.extend(row.members.iter().map(|member| member.snapshot.clone()));
             }
             let mut kept = Vec::new();
             let call = async {
-                kept = self.ecs.delete_snapshot_group(deadline, id).await?;
+                kept = self.shared.ecs.delete_snapshot_group(deadline, id).await?;
                 match kept.is_empty() {
                     true => Ok(()),
                     false => Err(ecs::Error::new(Kind::Precondition, "DeleteSnapshotGroup")),
@@ -86,7 +86,7 @@ impl Snapshotter {
         self.groups.rows.record_deleted(group);
         for member in members {
             self.creator.rows.record_deleted(member);
-            self.journal.snapshots.record_deleted(member);
+            self.shared.journal.snapshots.record_deleted(member);
         }
     }
 
@@ -107,7 +107,7 @@ impl Snapshotter {
                     if !of_group {
                         return Ok(());
                     }
-                    self.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
+                    self.shared.owner.check_owned(&format!("snapshot {id}"), &row.tags)?;
                     self.discard(deadline, id).await
                 }
             });
@@ -135,7 +135,7 @@ impl Snapshotter {
         let reads = others.iter().map(|id| read(&self.creator.rows, deadline, id));
         for (id, found) in others.iter().zip(join_all(reads).await) {
             let found = match found {
-                // What is not visible cannot belong to something else.
+                // A snapshot that is not visible cannot belong to another group.
                 Err(error) if error.failure() == Failure::AbsenceUnproven => None,
                 found => found?,
             };

@@ -2,7 +2,7 @@
 //! detaches one, unless the instance is tagged for more, and rejects further requests (`InvalidOperation.Conflict`). To
 //! avoid the cost of rejections, requests wait here in FIFO order.
 //!
-//! The number of parallel operations is read from the instance's tags (see `scheduler.rs`) and learned from
+//! The number of parallel operations is read from the instance's tags (see `attachments.rs`) and learned from
 //! rejections.
 
 use std::collections::{HashMap, VecDeque};

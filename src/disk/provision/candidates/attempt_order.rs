@@ -6,17 +6,15 @@ use std::time::Duration;
 
 use ecs::Client;
 
-use super::rejection::Rejection;
 use super::stock::{StockCache, is_in_stock};
-use super::stockouts::Stockouts;
+use super::stockouts::{Rejection, Stockouts};
 use super::{Candidate, Selection};
 use crate::base::{Deadline, error_chain};
-use crate::model::{Failure, FailureKind};
+use crate::model::{Failure, FailureKind, ZoneStock};
 
 /// How long a stock query may delay a create that does not depend on it.
 const QUERY: Duration = Duration::from_secs(5);
 
-/// The known stock of zones and categories.
 #[derive(Debug, Default)]
 pub(in crate::disk) struct StockView {
     pub(in crate::disk) stockouts: Stockouts,
@@ -69,7 +67,6 @@ impl StockView {
         Ok(is_in_stock && !self.stockouts.is_recent(candidate))
     }
 
-    /// Records the response to an attempt.
     pub(in crate::disk) fn record(&self, candidate: &Candidate, error: Option<&ecs::Error>) {
         match error {
             None => self.stockouts.record(candidate, None),
@@ -152,7 +149,6 @@ impl<'a> AttemptOrder<'a> {
         true
     }
 
-    /// Whether every candidate was rejected because of its size.
     pub(in crate::disk) fn is_size_only(&self) -> bool {
         self.is_size_only && self.remaining.is_empty()
     }
@@ -167,5 +163,65 @@ impl<'a> AttemptOrder<'a> {
         }
         reasons.extend(self.selection.excluded.iter().cloned());
         reasons.join("; ")
+    }
+}
+
+/// The stock of a region, as `DescribeAvailableResource` reports it; `None` if unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RegionStock {
+    pub zonal: Option<Vec<ZoneStock>>,
+    pub regional: Option<Vec<ZoneStock>>,
+}
+
+/// The candidates in the order of attempts while this stock is cached, and whether each is in stock.
+pub fn attempts_with_stock(selection: &Selection, stock: &RegionStock) -> Vec<(Candidate, Option<bool>)> {
+    let view = StockView::default();
+    for (regional, zones) in [(false, &stock.zonal), (true, &stock.regional)] {
+        if let Some(zones) = zones {
+            view.stock.remember(regional, zones.clone());
+        }
+    }
+    let mut order: Vec<_> = selection.candidates.iter().collect();
+    view.sort(&mut order);
+    let attempts = order.into_iter();
+    attempts
+        .map(|candidate| (candidate.clone(), view.stock.is_in_stock(candidate)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Category, Gib, Stock};
+
+    #[test]
+    fn candidates_out_of_stock_come_last() {
+        let candidate = |zone: &str, category: Category| Candidate {
+            zone: Some(zone.parse().unwrap()),
+            category,
+            level: None,
+            size: Gib(40),
+        };
+        let first = candidate("a", Category::CloudSsd);
+        let second = candidate("a", Category::CloudEssd);
+        let selection = Selection {
+            candidates: vec![first.clone(), second.clone()],
+            excluded: Vec::new(),
+        };
+        let unknown = attempts_with_stock(&selection, &RegionStock::default());
+        assert_eq!(unknown, [(first.clone(), None), (second.clone(), None)]);
+        let stock = Stock {
+            category: Category::CloudEssd,
+            available: true,
+        };
+        let stock = RegionStock {
+            zonal: Some(vec![ZoneStock {
+                zone: second.zone.clone(),
+                categories: vec![stock],
+            }]),
+            regional: None,
+        };
+        let known = attempts_with_stock(&selection, &stock);
+        assert_eq!(known, [(second, Some(true)), (first, Some(false))]);
     }
 }

@@ -7,15 +7,12 @@ use crate::disk::{NewDisk, Result};
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 mod attempt_order;
-mod preview;
-mod rejection;
 mod stock;
 mod stockouts;
 
 pub(super) use attempt_order::StockView;
-pub use preview::{RegionStock, attempts_with_stock};
+pub use attempt_order::{RegionStock, attempts_with_stock};
 
-/// A zone, category, level and size in which the disk can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// `None` for a regional category.
@@ -109,10 +106,8 @@ pub fn select_candidates(new: &NewDisk) -> Result<Selection> {
     Ok(selection)
 }
 
-/// A level and a size in which a category can serve a request.
 type Fit = (Option<PerformanceLevel>, Gib);
 
-/// The levels and sizes in which the category satisfies the request, or why it does not.
 fn fits(new: &NewDisk, category: &Category) -> std::result::Result<Vec<Fit>, String> {
     let sizes = category.sizes().ok_or("not created by this driver")?;
     if new.multi_attach && !category.is_shareable() {

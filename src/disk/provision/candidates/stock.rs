@@ -11,12 +11,10 @@ use crate::base::{Deadline, LogOnce, error_chain};
 use crate::disk::journal::TtlCache;
 use crate::model::ZoneStock;
 
-/// How long a response or a failure is cached.
 const TTL: Duration = Duration::from_secs(60);
 
 const QUERY: &str = "query";
 
-/// The last responses for zonal and for regional categories.
 #[derive(Debug, Default)]
 pub(super) struct StockCache {
     /// Locked during a call, so that other calls wait for its response. The second one is for regional categories.
@@ -29,7 +27,6 @@ pub(super) struct StockCache {
 #[derive(Debug, Clone)]
 enum StockResponse {
     Available(Arc<Vec<ZoneStock>>),
-    /// The query was rejected.
     Rejected,
     Failed,
 }
@@ -43,9 +40,11 @@ impl StockCache {
         }
     }
 
-    pub(super) fn remember(&self, regional: bool, zones: Vec<ZoneStock>) {
-        let response = StockResponse::Available(Arc::new(zones));
+    pub(super) fn remember(&self, regional: bool, zones: Vec<ZoneStock>) -> Arc<Vec<ZoneStock>> {
+        let zones = Arc::new(zones);
+        let response = StockResponse::Available(Arc::clone(&zones));
         self.last.insert(&regional, TTL, response);
+        zones
     }
 
     pub(super) fn is_unknown(&self, regional: bool) -> bool {
@@ -76,10 +75,7 @@ impl StockCache {
         match ecs.describe_available_resource(deadline, &query).await {
             Ok(zones) => {
                 self.log_once.clear(&QUERY);
-                let zones = Arc::new(zones);
-                let response = StockResponse::Available(Arc::clone(&zones));
-                self.last.insert(&regional, TTL, response);
-                Ok(Some(zones))
+                Ok(Some(self.remember(regional, zones)))
             }
             Err(error) if is_rejection(&error) => {
                 self.last.insert(&regional, TTL, StockResponse::Rejected);

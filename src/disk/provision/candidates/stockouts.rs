@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ecs::{Condition, Error, Kind};
 use tokio::time::Instant;
 
 use super::Candidate;
-use super::rejection::Rejection;
 use crate::model::{Category, Gib, PerformanceLevel, ZoneId};
 
 const PROBE_INTERVAL: Duration = Duration::from_secs(30);
@@ -35,12 +35,40 @@ enum Scope {
 
 #[derive(Debug)]
 struct Stockout {
-    /// The cloud's code, message and RequestId.
     why: String,
     at: Instant,
     /// Applies to this size and larger ones.
     size: Gib,
     next_probe: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rejection {
+    /// All categories in the zone.
+    Zone,
+    /// The candidate at any size: it is out of stock.
+    Stock,
+    /// This size and larger ones: the account's quota is exceeded.
+    Quota,
+    /// This size or IOPS, which the cloud does not support.
+    Size,
+    /// This request: the category is incompatible with another option, such as multi-attach or encryption.
+    Incompatible,
+}
+
+impl Rejection {
+    /// `None` if the error would apply to every other candidate too, or is not a decision.
+    pub(super) fn from_error(error: &Error) -> Option<Self> {
+        use Condition::{CategoryDenied, EncryptionUnsupported, IncompatibleOptions};
+        match (error.condition(), error.kind()) {
+            (Condition::ZoneClosed, _) => Some(Self::Zone),
+            (Condition::AccountQuota, _) => Some(Self::Quota),
+            (IncompatibleOptions | CategoryDenied | EncryptionUnsupported, _) => Some(Self::Incompatible),
+            (_, Kind::OutOfStock) => Some(Self::Stock),
+            (_, Kind::OutOfRange) => Some(Self::Size),
+            _ => None,
+        }
+    }
 }
 
 impl Scope {
@@ -92,7 +120,7 @@ impl Stockouts {
         );
     }
 
-    /// Whether the candidate may be attempted now: it is not known to be out of stock, or this call probes it.
+    /// Whether the candidate is not known to be out of stock, or this call probes it.
     pub(super) fn begin_attempt(&self, candidate: &Candidate) -> bool {
         if !self.is_due(candidate) {
             return false;
@@ -108,19 +136,16 @@ impl Stockouts {
         true
     }
 
-    /// Whether [`Self::begin_attempt`] would return true.
     pub(super) fn is_due(&self, candidate: &Candidate) -> bool {
         let due = self.with(candidate, |out| out.next_probe).flatten().max();
         due.is_none_or(|due| due <= Instant::now())
     }
 
-    /// Whether a creation of the candidate was rejected recently.
     pub(super) fn is_recent(&self, candidate: &Candidate) -> bool {
         let ages = self.with(candidate, |out| out.at.elapsed());
         ages.flatten().any(|age| age < RECENT)
     }
 
-    /// The last rejection, its age, and when the next attempt is due.
     pub(super) fn reason(&self, candidate: &Candidate) -> Option<String> {
         let reasons = self.with(candidate, |out| {
             let next = out.next_probe.saturating_duration_since(Instant::now());
@@ -145,7 +170,6 @@ impl Stockouts {
         current
     }
 
-    /// A property of each stock-out that applies to the candidate.
     fn with<T>(&self, candidate: &Candidate, read: impl Fn(&Stockout) -> T) -> std::array::IntoIter<Option<T>, 3> {
         let stockouts = self.lock();
         let applies = |out: &&Stockout| candidate.size >= out.size && out.at.elapsed() < MEMORY;
@@ -253,5 +277,35 @@ mod tests {
         stockouts.record(&essd, Some((Rejection::Stock, "none")));
         assert!(stockouts.begin_attempt(&candidate("a", 20)));
         assert!(!stockouts.begin_attempt(&essd));
+    }
+
+    #[test]
+    fn only_rejections_of_the_candidate_have_a_scope() {
+        for (code, scope) in [
+            ("Zone.NotOnSale", Some(Rejection::Zone)),
+            ("OperationDenied.NoStock", Some(Rejection::Stock)),
+            ("InvalidDataDiskCategory.NotSupported", Some(Rejection::Stock)),
+            ("InvalidDiskCategory.NotSupported", Some(Rejection::Stock)),
+            ("InvalidPerformanceLevel.ValueNotSupported", Some(Rejection::Stock)),
+            ("QuotaExceed.DiskCapacity", Some(Rejection::Quota)),
+            ("QuotaExceeded.PostpaidDataDiskCapacity", Some(Rejection::Quota)),
+            ("InvalidDiskSize.NotSupported", Some(Rejection::Size)),
+            (
+                "OperationDenied.ZoneNotSupportMultiAttachDisk",
+                Some(Rejection::Incompatible),
+            ),
+            ("QuotaExceed.Tags", None),
+            ("InvalidAccountStatus.NotEnoughBalance", None),
+            ("IdempotentParameterMismatch", None),
+            ("InternalError", None),
+            ("Forbidden.RAM", None),
+            ("InvalidParameter.KMSKeyId.CMKNotEnabled", None),
+        ] {
+            assert_eq!(
+                Rejection::from_error(&Error::from_response("CreateDisk", 403, code)),
+                scope,
+                "{code}"
+            );
+        }
     }
 }

@@ -1,8 +1,6 @@
-//! Selection of candidates.
-
 use super::*;
 use crate::disk::AllowedZone;
-use crate::model::{Bytes, SizeRange, Tags};
+use crate::model::{Bytes, SizeRange};
 
 fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDisk {
     NewDisk {
@@ -12,18 +10,8 @@ fn new_disk(categories: &[Category], required: u64, limit: Option<u64>) -> NewDi
             limit: limit.map(Bytes),
         },
         categories: categories.to_vec(),
-        levels: Vec::new(),
         zones: ["cn-a", "cn-b"].map(allowed).to_vec(),
-        snapshot: None,
-        clone_of: None,
-        encrypted: false,
-        kms_key: None,
-        provisioned_iops: 0,
-        bursting: false,
-        multi_attach: false,
-        resource_group: None,
-        tags: Tags::new(),
-        created_for: Tags::new(),
+        ..NewDisk::default()
     }
 }
 

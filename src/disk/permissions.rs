@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ecs::{
-    self, AttachDisk, Client, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
-    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute,
+    self, AttachDisk, Client, Condition, CreateSnapshot, CreateSnapshotGroup, DescribeDisks, DescribeInstances,
+    DescribeSnapshotGroups, DescribeSnapshots, DescribeStock, DescribeTasks, DetachDisk, DiskAttribute, Kind,
     ModifyDiskAttribute, ModifyDiskSpec, Page, ResizeDisk, ResizeMode, TagResources, TagTarget, UntagResources,
 };
 
@@ -13,16 +13,31 @@ use super::Result;
 use super::error::cloud;
 use super::provision::candidates::Candidate;
 use super::provision::{NewDisk, create_request};
-use crate::base::Deadline;
+use crate::base::{Deadline, error_chain};
 use crate::model::{
-    Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneId,
-    ZoneStock, tag,
+    Category, ClientToken, Disk, DiskId, Gib, InstanceId, InvalidId, SnapshotGroupId, SnapshotId, Tags, ZoneStock, tag,
 };
 
-mod access;
+const NO_ROWS: &str = "the list is empty: no such resource exists, or the action is denied";
+const NO_SYSTEM_DISK: &str =
+    "the list is empty, although each instance has a system disk; callers without permission get empty lists";
+const NOT_DENIED: &str = "not denied; cannot be verified without side effects";
 
-pub use access::{Access, ActionAccess};
-use access::{Expected, create, read, unknown, write};
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    Allowed,
+    Denied(String),
+    ProbablyDenied(&'static str),
+    /// It is not denied, but the response does not prove that it is allowed.
+    Unknown(&'static str),
+    Failed(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionAccess {
+    pub action: &'static str,
+    pub access: Access,
+}
 
 /// A tag that no resource has: removing it changes nothing.
 const NO_TAG: &str = "diskplugin.csi.example/none";
@@ -30,47 +45,20 @@ const NO_TAG: &str = "diskplugin.csi.example/none";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     pub actions: Vec<ActionAccess>,
-    /// What each zone offers.
     pub stock: Vec<ZoneStock>,
 }
 
-/// IDs that the cloud never assigns.
-struct NoSuch {
-    disk: DiskId,
-    instance: InstanceId,
-    snapshot: SnapshotId,
-    group: SnapshotGroupId,
-    zone: ZoneId,
-}
-
-impl NoSuch {
-    fn new() -> std::result::Result<Self, InvalidId> {
-        Ok(Self {
-            disk: "d-diskplugin0doctor0000".parse()?,
-            instance: "i-diskplugin0doctor0000".parse()?,
-            snapshot: "s-diskplugin0doctor0000".parse()?,
-            group: "ssg-diskplugin0doctor00".parse()?,
-            zone: "diskplugin-doctor-none".parse()?,
-        })
-    }
-}
-
-/// Calls each action once.
 #[derive(Debug)]
 pub struct PermissionProbe {
     ecs: Arc<Client>,
 }
 
 impl PermissionProbe {
-    #[must_use]
     pub fn new(ecs: Arc<Client>) -> Self {
         Self { ecs }
     }
 
     /// The first call: whether the cloud accepts requests at all. Returns whether it lists any disk.
-    ///
-    /// # Errors
-    /// If the cloud is not reachable, or rejects the credentials, the region or the clock.
     pub async fn reach(&self, deadline: Deadline) -> Result<bool> {
         let page = self.ecs.describe_disks(deadline, &DescribeDisks::default()).await;
         let page = page.map_err(cloud("list the disks"))?;
@@ -82,19 +70,13 @@ impl PermissionProbe {
     /// # Errors
     /// If an ID that does not exist is invalid, which is a defect of this file.
     pub async fn run(&self, deadline: Deadline) -> std::result::Result<Permissions, InvalidId> {
-        let none = NoSuch::new()?;
         let (mut actions, stock) = self.reads(deadline).await;
-        actions.extend(self.harmless_writes(deadline, &none).await);
-        actions.extend(self.disk_writes(deadline, &none).await);
-        actions.extend(self.snapshot_writes(deadline, &none).await);
+        actions.extend(self.writes(deadline).await?);
         Ok(Permissions { actions, stock })
     }
 
     /// The attached disks of any cluster that are deleted with their instance, although they can be moved. `None` if
     /// the cloud lists no disk at all, as it does without the permission.
-    ///
-    /// # Errors
-    /// If the disks cannot be listed.
     pub async fn deleted_with_instance(&self, deadline: Deadline) -> Result<Option<Vec<DiskId>>> {
         let (mut query, mut found) = (DescribeDisks::default(), Vec::new());
         let mut is_empty = true;
@@ -131,10 +113,10 @@ impl PermissionProbe {
         let groups = ecs.describe_snapshot_groups(deadline, &groups).await;
         let mut actions = vec![
             self.disks(deadline, &disks, instance.is_some()).await,
-            read("DescribeInstances", &instances, Expected::Always),
-            read("DescribeAvailableResource", &stock, Expected::Always),
-            read("DescribeSnapshots", &snapshots, Expected::Perhaps),
-            read("DescribeSnapshotGroups", &groups, Expected::Perhaps),
+            read("DescribeInstances", rows(&instances), Expected::Always),
+            read("DescribeAvailableResource", stock.as_deref(), Expected::Always),
+            read("DescribeSnapshots", rows(&snapshots), Expected::Perhaps),
+            read("DescribeSnapshotGroups", rows(&groups), Expected::Perhaps),
         ];
         actions.push(match names.is_empty() {
             true => unknown(
@@ -143,15 +125,15 @@ impl PermissionProbe {
             ),
             false => {
                 let types = ecs.describe_instance_types(deadline, &names).await;
-                read("DescribeInstanceTypes", &types, Expected::Always)
+                read("DescribeInstanceTypes", types.as_deref(), Expected::Always)
             }
         });
         match &disk {
             Some(Disk { id, .. }) => {
                 let health = ecs.describe_disk_health(deadline, std::slice::from_ref(id)).await;
                 let tasks = ecs.describe_tasks(deadline, &DescribeTasks::Disk(id.clone())).await;
-                actions.push(read("DescribeDisksFullStatus", &health, Expected::Always));
-                actions.push(read("DescribeTasks", &tasks, Expected::Perhaps));
+                actions.push(read("DescribeDisksFullStatus", rows(&health), Expected::Always));
+                actions.push(read("DescribeTasks", rows(&tasks), Expected::Perhaps));
             }
             None => {
                 let why = "no disk is listed that could be described";
@@ -168,7 +150,7 @@ impl PermissionProbe {
             true => Expected::SystemDisks,
             false => Expected::Perhaps,
         };
-        let judged = read(ACTION, listed, expected);
+        let judged = read(ACTION, rows(listed), expected);
         if !listed.as_ref().is_ok_and(|page| page.rows.is_empty()) {
             return judged;
         }
@@ -182,9 +164,16 @@ impl PermissionProbe {
         }
     }
 
-    /// Writes that would change nothing even if the disk existed: a dry run, and the removal of a tag that no disk has.
-    async fn harmless_writes(&self, deadline: Deadline, none: &NoSuch) -> Vec<ActionAccess> {
-        let disk = none.disk.clone();
+    /// Writes on IDs that the cloud never assigns. The first two would change nothing even if the disk existed: a dry
+    /// run, and the removal of a tag that no disk has.
+    async fn writes(&self, deadline: Deadline) -> std::result::Result<Vec<ActionAccess>, InvalidId> {
+        let ecs = &self.ecs;
+        let disk: DiskId = "d-diskplugin0doctor0000".parse()?;
+        let instance: InstanceId = "i-diskplugin0doctor0000".parse()?;
+        let snapshot: SnapshotId = "s-diskplugin0doctor0000".parse()?;
+        let group: SnapshotGroupId = "ssg-diskplugin0doctor00".parse()?;
+        let (name, targets) = ("diskplugin-doctor", TagTarget::Disks(vec![disk.clone()]));
+        let token = |action| ClientToken::derive(action, [name]);
         let spec = ModifyDiskSpec {
             disk: disk.clone(),
             category: Some(Category::CloudEssd),
@@ -192,29 +181,18 @@ impl PermissionProbe {
             provisioned_iops: None,
             dry_run: true,
         };
-        let modified = self.ecs.modify_disk_spec(deadline, &spec).await;
         let untag = UntagResources {
-            targets: TagTarget::Disks(vec![disk]),
+            targets: targets.clone(),
             keys: vec![NO_TAG.to_owned()],
         };
-        let untagged = self.ecs.untag_resources(deadline, &untag).await;
-        vec![
-            write("ModifyDiskSpec", modified.map(drop)),
-            write("UntagResources", untagged),
-        ]
-    }
-
-    async fn disk_writes(&self, deadline: Deadline, none: &NoSuch) -> Vec<ActionAccess> {
-        let ecs = &self.ecs;
-        let (disk, instance) = (none.disk.clone(), none.instance.clone());
         // Neither the zone nor the snapshot exists, so that nothing can be created.
         let new_disk = NewDisk {
-            name: "diskplugin-doctor".to_owned(),
-            snapshot: Some(none.snapshot.clone()),
+            name: name.to_owned(),
+            snapshot: Some(snapshot.clone()),
             ..NewDisk::default()
         };
         let candidate = Candidate {
-            zone: Some(none.zone.clone()),
+            zone: Some("diskplugin-doctor-none".parse()?),
             category: Category::CloudEssd,
             level: None,
             size: Gib(20),
@@ -241,11 +219,27 @@ impl PermissionProbe {
             disk: disk.clone(),
             attribute: DiskAttribute::Bursting(false),
         };
-        let tag = TagResources {
-            targets: TagTarget::Disks(vec![disk.clone()]),
-            tags: Tags::from([(NO_TAG.to_owned(), String::new())]),
+        let tags = Tags::from([(NO_TAG.to_owned(), String::new())]);
+        let tag = TagResources { targets, tags };
+        let new_snapshot = CreateSnapshot {
+            disk: disk.clone(),
+            name: name.to_owned(),
+            retention_days: None,
+            resource_group: None,
+            tags: Tags::new(),
+            token: token("CreateSnapshot"),
         };
-        vec![
+        let new_group = CreateSnapshotGroup {
+            disks: vec![disk.clone()],
+            name: name.to_owned(),
+            resource_group: None,
+            tags: Tags::new(),
+            token: token("CreateSnapshotGroup"),
+        };
+        let modified = ecs.modify_disk_spec(deadline, &spec).await.map(drop);
+        Ok(vec![
+            write("ModifyDiskSpec", modified),
+            write("UntagResources", ecs.untag_resources(deadline, &untag).await),
             create("CreateDisk", ecs.create_disk(deadline, &new_disk).await),
             write("AttachDisk", ecs.attach_disk(deadline, &attach).await),
             write("DetachDisk", ecs.detach_disk(deadline, &detach).await),
@@ -256,37 +250,94 @@ impl PermissionProbe {
             ),
             write("TagResources", ecs.tag_resources(deadline, &tag).await),
             write("DeleteDisk", ecs.delete_disk(deadline, &disk).await),
-        ]
-    }
-
-    async fn snapshot_writes(&self, deadline: Deadline, none: &NoSuch) -> Vec<ActionAccess> {
-        let ecs = &self.ecs;
-        let new_snapshot = CreateSnapshot {
-            disk: none.disk.clone(),
-            name: "diskplugin-doctor".to_owned(),
-            retention_days: None,
-            resource_group: None,
-            tags: Tags::new(),
-            token: token("CreateSnapshot"),
-        };
-        let new_group = CreateSnapshotGroup {
-            disks: vec![none.disk.clone()],
-            name: "diskplugin-doctor".to_owned(),
-            resource_group: None,
-            tags: Tags::new(),
-            token: token("CreateSnapshotGroup"),
-        };
-        let group = ecs.create_snapshot_group(deadline, &new_group).await;
-        let deleted = ecs.delete_snapshot_group(deadline, &none.group).await;
-        vec![
             create("CreateSnapshot", ecs.create_snapshot(deadline, &new_snapshot).await),
-            write("DeleteSnapshot", ecs.delete_snapshot(deadline, &none.snapshot).await),
-            create("CreateSnapshotGroup", group),
-            write("DeleteSnapshotGroup", deleted.map(drop)),
-        ]
+            write("DeleteSnapshot", ecs.delete_snapshot(deadline, &snapshot).await),
+            create(
+                "CreateSnapshotGroup",
+                ecs.create_snapshot_group(deadline, &new_group).await,
+            ),
+            write(
+                "DeleteSnapshotGroup",
+                ecs.delete_snapshot_group(deadline, &group).await.map(drop),
+            ),
+        ])
     }
 }
 
-fn token(action: &str) -> ClientToken {
-    ClientToken::derive(action, ["diskplugin-doctor"])
+fn rows<T>(page: &ecs::Result<Page<T>>) -> std::result::Result<&[T], &ecs::Error> {
+    page.as_ref().map(|page| &*page.rows)
+}
+
+fn unknown(action: &'static str, why: &'static str) -> ActionAccess {
+    ActionAccess {
+        action,
+        access: Access::Unknown(why),
+    }
+}
+
+/// Whether a list has rows for a caller with permission.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    Always,
+    /// The system disks of instances, which other implementations of the API may not list.
+    SystemDisks,
+    Perhaps,
+}
+
+/// Judges a read. The cloud responds to callers without permission with no rows.
+fn read<T>(action: &'static str, outcome: std::result::Result<&[T], &ecs::Error>, expected: Expected) -> ActionAccess {
+    let access = match (outcome, expected) {
+        (Err(error), _) => of_error(error),
+        (Ok(rows), _) if !rows.is_empty() => Access::Allowed,
+        (Ok(_), Expected::Always) => {
+            Access::Denied("the list is empty, as the cloud responds to callers without permission".to_owned())
+        }
+        (Ok(_), Expected::SystemDisks) => Access::ProbablyDenied(NO_SYSTEM_DISK),
+        (Ok(_), Expected::Perhaps) => Access::Unknown(NO_ROWS),
+    };
+    ActionAccess { action, access }
+}
+
+fn write(action: &'static str, outcome: ecs::Result<()>) -> ActionAccess {
+    let access = match outcome {
+        Ok(()) => Access::Allowed,
+        Err(error) if error.condition() == Condition::DryRunAccepted => Access::Allowed,
+        Err(error) => of_error(&error),
+    };
+    ActionAccess { action, access }
+}
+
+fn create<T: std::fmt::Display>(action: &'static str, outcome: ecs::Result<T>) -> ActionAccess {
+    match outcome {
+        Ok(created) => ActionAccess {
+            action,
+            access: Access::Failed(format!(
+                "the cloud created {created} although its zone and its source do not exist; delete it"
+            )),
+        },
+        Err(error) => write(action, Err(error)),
+    }
+}
+
+fn of_error(error: &ecs::Error) -> Access {
+    match error.kind() {
+        Kind::Denied => Access::Denied(error_chain(error)),
+        Kind::Unreachable
+        | Kind::Ambiguous
+        | Kind::Throttled
+        | Kind::Expired
+        | Kind::Deadline
+        | Kind::Credentials
+        | Kind::NonceUsed
+        | Kind::Bug => Access::Failed(error_chain(error)),
+        Kind::Conflict
+        | Kind::OperationPending
+        | Kind::TokenMismatch
+        | Kind::NotFound
+        | Kind::OutOfStock
+        | Kind::Quota
+        | Kind::Precondition
+        | Kind::OutOfRange
+        | Kind::Invalid => Access::Unknown(NOT_DENIED),
+    }
 }

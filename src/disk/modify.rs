@@ -4,42 +4,33 @@
 //! restart, is rejected because the disk is busy, it finds the task by the disk. While the task of a disk is known,
 //! repeated calls only observe it. All waits for tasks share one poller.
 
-use std::sync::Arc;
+use std::fmt::Display;
 use std::time::Duration;
 
 use ecs::poll::{Observation, Operation, Poller};
 use ecs::{
-    self, Client, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources,
-    TagTarget,
+    self, Condition, DescribeTasks, DiskAttribute, Kind, ModifyDiskAttribute, ModifyDiskSpec, TagResources, TagTarget,
 };
 use tokio::time::Instant;
 
 use super::Result;
 use super::dependencies::Dependencies;
 use super::error::{self, Error, cloud, wait};
-use super::evidence::Rows;
-use super::journal::{Journal, TtlCache};
+use super::journal::TtlCache;
 use super::read::read_disk;
 use super::refusals::Refusals;
 use crate::base::Deadline;
-use crate::model::{Change, Disk, DiskId, Failure, Tags, Task, TaskId, TaskStatus};
-
-mod plan;
-
-pub use plan::check_change;
-use plan::modify_spec;
+use crate::model::{Category, Change, Disk, DiskId, Failure, PerformanceLevel, Tags, Task, TaskId, TaskStatus};
 
 /// How long the task of a disk is remembered after a call: longer than the sidecars wait between two attempts.
 const MEMORY: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug)]
 pub struct Modifier {
-    ecs: Arc<Client>,
-    disks: Arc<Rows<Disk>>,
+    shared: Dependencies,
     tasks: Poller<TaskId, Task>,
     /// The task that changes a disk, and since when calls have waited for it.
     changing: TtlCache<DiskId, (TaskId, Instant)>,
-    journal: Arc<Journal>,
     refusals: Refusals<Order>,
 }
 
@@ -48,13 +39,10 @@ type Order = (DiskId, String);
 
 impl Modifier {
     pub(super) fn new(shared: &Dependencies, tasks: Poller<TaskId, Task>) -> Self {
-        let shared = shared.clone();
         Self {
-            ecs: shared.ecs,
-            disks: shared.disks,
+            shared: shared.clone(),
             tasks,
             changing: TtlCache::default(),
-            journal: shared.journal,
             refusals: Refusals::default(),
         }
     }
@@ -67,7 +55,7 @@ impl Modifier {
     pub async fn modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<()> {
         if let Some((task, _)) = self.changing.get(disk) {
             self.wait_task(deadline, disk, &task).await?;
-            self.journal.record_change(disk);
+            self.shared.journal.record_change(disk);
         }
         let row = self.read_unchanged(deadline, disk).await?;
         check_change(&row, change)?;
@@ -82,10 +70,15 @@ impl Modifier {
         // has no effect.
         self.put_tags(deadline, &order, &row, &change.tags).await?;
         if let Some(spec) = &wanted {
-            self.send_change(deadline, &order, spec).await?;
+            self.shared.journal.record_change(disk);
+            let attempt = || self.shared.ecs.modify_disk_spec(deadline, spec);
+            // Otherwise, an earlier attempt or another process has already changed the disk.
+            if let Some(Some(task)) = self.send_until_accepted(deadline, &order, attempt).await? {
+                self.wait_task(deadline, disk, &task).await?;
+            }
             self.wait_changed(deadline, disk, change).await?;
             // The change is effective at the end of the task.
-            self.journal.record_change(disk);
+            self.shared.journal.record_change(disk);
         }
         if let Some(bursting) = change.bursting
             && bursting != row.bursting
@@ -98,15 +91,15 @@ impl Modifier {
 
     /// Reads the disk, and excludes reads older than a change by this process.
     async fn read_unchanged(&self, deadline: Deadline, disk: &DiskId) -> Result<Disk> {
-        let row = read_disk(&self.disks, deadline, disk).await?;
-        if !self.journal.is_recently_changed(disk) {
+        let row = read_disk(&self.shared.disks, deadline, disk).await?;
+        if !self.shared.journal.is_recently_changed(disk) {
             return Ok(row);
         }
         let read = |observation: Observation<Disk>| {
             let row = observation.row()?;
-            (!self.journal.is_recently_changed(disk)).then(|| Disk::clone(&row))
+            (!self.shared.journal.is_recently_changed(disk)).then(|| Disk::clone(&row))
         };
-        let waited = self.disks.wait_until(disk, deadline, read).await;
+        let waited = self.shared.disks.wait_until(disk, deadline, read).await;
         waited.map_err(wait(format!("read disk {disk} after a recent change")))
     }
 
@@ -117,24 +110,13 @@ impl Modifier {
             ..spec.clone()
         };
         let attempt = || async {
-            match self.ecs.modify_disk_spec(deadline, &request).await {
+            match self.shared.ecs.modify_disk_spec(deadline, &request).await {
                 Err(code) if code.condition() == Condition::DryRunAccepted => Ok(None),
                 outcome => outcome,
             }
         };
         let accepted = self.send_until_accepted(deadline, order, attempt).await?;
         Ok(accepted.is_some())
-    }
-
-    async fn send_change(&self, deadline: Deadline, order: &Order, spec: &ModifyDiskSpec) -> Result<()> {
-        let disk = &spec.disk;
-        self.journal.record_change(disk);
-        let attempt = || self.ecs.modify_disk_spec(deadline, spec);
-        // Otherwise, an earlier attempt or another process has already changed the disk.
-        if let Some(Some(task)) = self.send_until_accepted(deadline, order, attempt).await? {
-            self.wait_task(deadline, disk, &task).await?;
-        }
-        Ok(())
     }
 
     /// Retries while the disk is busy, until the cloud accepts the request; `None` if the disk already matches.
@@ -180,7 +162,7 @@ impl Modifier {
 
     async fn running_task(&self, deadline: Deadline, disk: &DiskId) -> Result<Option<TaskId>> {
         let query = DescribeTasks::Disk(disk.clone());
-        let page = self.ecs.describe_tasks(deadline, &query).await;
+        let page = self.shared.ecs.describe_tasks(deadline, &query).await;
         let page = page.map_err(cloud(format!("find the task that changes disk {disk}")))?;
         let mut tasks = page.rows.into_iter();
         // Only one task runs at a time.
@@ -218,20 +200,20 @@ impl Modifier {
             Some(category) => Operation::Modify.for_category(category),
             None => Operation::Modify.into(),
         };
-        let waited = self.disks.wait_until_done(disk, deadline, kind, changed).await;
+        let waited = self.shared.disks.wait_until_done(disk, deadline, kind, changed).await;
         waited.map_err(wait(format!("observe the change of disk {disk}")))
     }
 
     async fn set_bursting(&self, deadline: Deadline, order: &Order, bursting: bool) -> Result<()> {
         let disk = &order.0;
-        self.journal.record_change(disk);
+        self.shared.journal.record_change(disk);
         let request = ModifyDiskAttribute {
             disk: disk.clone(),
             attribute: DiskAttribute::Bursting(bursting),
         };
-        let attempt = || self.ecs.modify_disk_attribute(deadline, &request);
+        let attempt = || self.shared.ecs.modify_disk_attribute(deadline, &request);
         self.send_until_accepted(deadline, order, attempt).await?;
-        self.journal.record_change(disk);
+        self.shared.journal.record_change(disk);
         Ok(())
     }
 
@@ -245,9 +227,9 @@ impl Modifier {
             targets: TagTarget::Disks(vec![row.id.clone()]),
             tags,
         };
-        let tagged = self.ecs.tag_resources(deadline, &request);
+        let tagged = self.shared.ecs.tag_resources(deadline, &request);
         let tagged = self.refusals.send(deadline, order, tagged).await;
-        self.journal.record_change(&row.id);
+        self.shared.journal.record_change(&row.id);
         tagged.map_err(cloud(format!("tag disk {}", row.id)))
     }
 }
@@ -272,4 +254,70 @@ fn rejected(disk: &DiskId, source: ecs::Error) -> Error {
         _ if source.kind() == Kind::NotFound => Error::NoSuchDisk { disk },
         _ => cloud(format!("modify disk {disk}"))(source),
     }
+}
+
+/// The request for the change; `None` if the disk already matches.
+fn modify_spec(row: &Disk, change: &Change) -> Option<ModifyDiskSpec> {
+    let spec = ModifyDiskSpec {
+        disk: row.id.clone(),
+        category: change.category.clone().filter(|to| *to != row.category),
+        performance_level: change.level.filter(|to| level(row) != Some(*to)),
+        // Disks of other categories report 0.
+        provisioned_iops: change.provisioned_iops.filter(|to| *to != row.provisioned_iops),
+        dry_run: false,
+    };
+    let is_empty = spec.category.is_none() && spec.performance_level.is_none() && spec.provisioned_iops.is_none();
+    (!is_empty).then_some(spec)
+}
+
+fn level(row: &Disk) -> Option<PerformanceLevel> {
+    row.performance_level.as_deref()?.parse().ok()
+}
+
+pub fn check_change(row: &Disk, change: &Change) -> Result<()> {
+    let reject = |wanted: &dyn Display, reason: String| {
+        let text = format!("disk {} cannot become {wanted}: {reason}", row.id);
+        Err(error::rejected(Failure::ModifyRejected, text, None))
+    };
+    let to = change.category.as_ref().unwrap_or(&row.category);
+    let (from, size) = (&row.category, row.size);
+    if to != from {
+        if ![from, to].iter().all(|one| Category::CONVERTIBLE.contains(one)) {
+            let names = Category::CONVERTIBLE.each_ref().map(Category::as_str).join(", ");
+            let reason = format!("it is {from}, and only these change into one another: {names}");
+            return reject(to, reason);
+        }
+        if let Some(sizes) = to.sizes_at(change.level).filter(|sizes| !sizes.contains(&size)) {
+            let (least, most) = sizes.into_inner();
+            return reject(to, format!("its size is {size}, allowed are {least} to {most}"));
+        }
+    }
+    if let Some(wanted) = change.level {
+        if !to.has_levels() {
+            return reject(&wanted, format!("{to} has no performance levels"));
+        }
+        if !wanted.sizes().contains(&size) {
+            let least = wanted.sizes().start().to_string();
+            let reason = format!("its size is {size}, the minimum is {least}; expand it first");
+            return reject(&wanted, reason);
+        }
+        if wanted == PerformanceLevel::Pl0 && level(row) != Some(wanted) {
+            return reject(&wanted, "no disk can be downgraded to it".to_owned());
+        }
+    }
+    let most = to.most_provisioned_iops(size);
+    if let Some(wanted) = change.provisioned_iops.filter(|wanted| *wanted > most) {
+        let reason = format!("the maximum for {to} of {size} is {most}");
+        return reject(&format!("a disk of {wanted} provisioned IOPS"), reason);
+    }
+    if change.bursting == Some(true) && !to.may_burst(size) {
+        let reason = format!("{to} of {size} does not support it: cloud_auto above 3 GiB does");
+        return reject(&"a bursting disk", reason);
+    }
+    let is_changed = modify_spec(row, change).is_some() || change.bursting == Some(true);
+    if row.multi_attach && is_changed {
+        let reason = "the cloud does not change disks that several instances can hold";
+        return reject(&"another", reason.to_owned());
+    }
+    Ok(())
 }
