@@ -50,7 +50,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let leadership = candidate.as_ref().map(Candidate::leadership);
     let metrics = |mut gauges: Vec<Box<dyn Gauges>>| {
         if let Some(leadership) = leadership.clone() {
-            gauges.push(Box::new(LeaderGauge::new(leadership)));
+            gauges.push(Box::new(LeaderGauge(leadership)));
         }
         Metrics::new("controller", &telemetry.metrics, gauges)
     };
@@ -105,9 +105,13 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
             inventory.clone(),
         ))
     });
-    let gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+    let gauges = ControllerGauges {
+        disks: Arc::clone(&disks),
+        cloud: access.clone(),
+        inventory,
+    };
     let site = Site {
-        metrics: metrics(vec![Box::new(gauges)]).with_orphans(&orphans),
+        metrics: metrics(vec![Box::new(gauges), Box::new(orphans)]),
         telemetry: telemetry.clone(),
         status,
         disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),

@@ -96,7 +96,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
     check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
     checks.log_failed().await;
     let tasks = node.tasks().clone();
-    let gauges = NodeGauges::new(Arc::clone(&node));
+    let gauges = NodeGauges(Arc::clone(&node));
     let metrics = Metrics::new("node", &telemetry.metrics, vec![Box::new(gauges)]);
     health = Health {
         node: Some(checks),

@@ -61,7 +61,11 @@ impl Driver {
                 inventory.clone(),
             ))
         });
-        let controller_gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+        let controller_gauges = ControllerGauges {
+            disks: Arc::clone(&disks),
+            cloud: access.clone(),
+            inventory,
+        };
         let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks)
             .with_published_nodes(self.controller.list_volumes_published_nodes);
@@ -70,7 +74,7 @@ impl Driver {
             require_shared_mounts: false,
         };
         checks.log_failed().await;
-        let node_gauges = NodeGauges::new(Arc::clone(&node));
+        let node_gauges = NodeGauges(Arc::clone(&node));
         let metrics = Metrics::new(
             "all-in-one",
             &self.telemetry.metrics,
