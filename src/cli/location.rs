@@ -39,9 +39,6 @@ pub struct LocationArgs {
 
 impl LocationArgs {
     /// The instance metadata service.
-    ///
-    /// # Errors
-    /// The HTTP client cannot be created.
     pub fn metadata(&self) -> Result<Metadata, MetadataError> {
         let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
         Metadata::new(&self.metadata_endpoint, !token_only)

@@ -43,9 +43,6 @@ impl DriverPod {
     }
 
     /// The text of a page of its HTTP port; none if it does not exist.
-    ///
-    /// # Errors
-    /// The API server or the pod does not respond, or forbids it.
     pub async fn page(&self, cluster: &Cluster, path: &str) -> Result<Option<String>> {
         let scheme = if self.is_tls { "https:" } else { "" };
         let Self {

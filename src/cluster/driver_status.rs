@@ -49,9 +49,6 @@ pub struct NodeStatus {
 
 impl DriverStatus {
     /// The pods of the driver, in this namespace or in all.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing pods.
     pub async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self> {
         let pods = list_pods(cluster, namespace).await?;
         let component = |name: &str| {
@@ -122,9 +119,6 @@ fn not_ready(container: &ContainerStatus) -> Option<String> {
 
 impl NodeStatus {
     /// All nodes.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing Nodes or CSINodes.
     pub async fn list(cluster: &Cluster, driver: &DriverName) -> Result<Vec<Self>> {
         let nodes = list::<Node>(&Api::all(cluster.client()), "nodes").await?;
         let mut registered = list::<CSINode>(&Api::all(cluster.client()), "csinodes").await?;

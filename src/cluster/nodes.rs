@@ -98,7 +98,6 @@ pub struct TaintedNode {
 
 impl Nodes {
     /// Starts the watches, which run as long as the process.
-    #[must_use]
     pub fn watch(cluster: &Cluster, wanted: &WatchConfig) -> Self {
         let (sender, receiver) = watch::channel(State::default());
         let tasks = Tasks::default();
@@ -131,7 +130,6 @@ impl Nodes {
     }
 
     /// The name of the Node of this instance, if known.
-    #[must_use]
     pub fn name_of(&self, id: &InstanceId) -> Option<String> {
         let state = self.0.borrow();
         let mut registered = state.registered.iter().flatten();
@@ -140,7 +138,6 @@ impl Nodes {
     }
 
     /// The instances on which the driver is registered.
-    #[must_use]
     pub fn instances(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
         let registered = state.registered.iter().flatten();
@@ -148,7 +145,6 @@ impl Nodes {
     }
 
     /// The instance types of all Nodes, also of those without the driver.
-    #[must_use]
     pub fn types(&self) -> BTreeSet<String> {
         let state = self.0.borrow();
         let machines = state.machines.iter().flatten();
@@ -158,7 +154,6 @@ impl Nodes {
     }
 
     /// The disk categories that nodes report, each combination once; none until the CSINodes are listed.
-    #[must_use]
     pub fn categories(&self) -> Option<BTreeSet<BTreeSet<Category>>> {
         let state = self.0.borrow();
         let nodes = state.registered.as_ref()?.values();
@@ -167,7 +162,6 @@ impl Nodes {
     }
 
     /// Instances with the driver whose Node has no label of the instance type.
-    #[must_use]
     pub fn untyped(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
         let (Some(machines), Some(registered)) = (&state.machines, &state.registered) else {
@@ -181,7 +175,6 @@ impl Nodes {
     }
 
     /// The nodes with the driver that still have the startup taint.
-    #[must_use]
     pub fn tainted_nodes(&self) -> BTreeSet<TaintedNode> {
         let state = self.0.borrow();
         let machines = state.machines.iter().flatten();

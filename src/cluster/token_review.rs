@@ -25,15 +25,11 @@ pub struct TokenReviewer {
 }
 
 impl TokenReviewer {
-    #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster }
     }
 
     /// Whether the user of the token may read the path.
-    ///
-    /// # Errors
-    /// The API server does not respond, or the driver's ServiceAccount may not create reviews.
     pub async fn may_get(&self, token: &str, path: &str) -> Result<Decision> {
         let Some(user) = self.authenticate(token).await? else {
             return Ok(Decision::Unauthenticated);

@@ -63,9 +63,6 @@ pub struct VolumeEvent {
 impl VolumeHistory {
     /// Reads what is recorded about a volume, by disk ID, name of the PersistentVolume, or namespace and name of the
     /// claim. Empty if Kubernetes has no such volume.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids a read.
     pub async fn read(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
         let mut history = Self::find(cluster, driver, volume).await?;
         if let Some(name) = &history.persistent_volume {
@@ -88,9 +85,6 @@ impl VolumeHistory {
     }
 
     /// As [`Self::read`], without attachments, events and pods, which need further rights.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids a read.
     pub async fn find(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
         match volume.split_once('/') {
             Some((namespace, name)) => of_claim(cluster, namespace, name).await,

@@ -49,7 +49,6 @@ pub struct EventPermit(mpsc::OwnedPermit<ClusterEvent>);
 
 impl EventRecorder {
     /// A recorder for this driver in this cluster. A background task writes the events while the process runs.
-    #[must_use]
     pub fn new(cluster: &Cluster, nodes: Nodes, driver: &DriverName) -> Self {
         let (queue, events) = mpsc::channel(QUEUE);
         let write = write::run(cluster.clone(), nodes, driver.clone(), events);
@@ -60,7 +59,6 @@ impl EventRecorder {
 
     /// Whether an event with this reason and object is due: at most once a minute. Callers check it
     /// before they compose the message.
-    #[must_use]
     pub fn permit(&self, reason: &'static str, about: &str) -> Option<EventPermit> {
         let Inner { queue, budget } = self.0.as_ref()?;
         let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);

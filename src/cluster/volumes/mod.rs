@@ -57,9 +57,6 @@ impl Cluster {
     }
 
     /// The CRDs of snapshots that are installed, by their plural names.
-    ///
-    /// # Errors
-    /// If the API groups cannot be read.
     pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>> {
         content::installed(self).await
     }

@@ -7,7 +7,6 @@ use crate::model::Bytes;
 const LEAST_TOOL_MEMORY: u64 = 16 << 20;
 
 /// A check of `/readyz`.
-#[must_use]
 pub fn requirement(name: &str, outcome: Result<String, String>, is_limited: bool) -> Check {
     let name = format!("node/{name}");
     let advice = "see the requirements of a node in docs/reference/support.md";
@@ -19,13 +18,11 @@ pub fn requirement(name: &str, outcome: Result<String, String>, is_limited: bool
 }
 
 /// The versions of the filesystem tools.
-#[must_use]
 pub fn versions(found: String) -> Check {
     Check::ok("node/versions", found)
 }
 
 /// The memory limit of the container, of which the driver needs its own part.
-#[must_use]
 pub fn memory(limit: Option<Bytes>, own: Bytes) -> Check {
     let name = "node/memory";
     let Some(Bytes(limit)) = limit else {

@@ -21,9 +21,6 @@ use crate::ops::Connect;
 const LIVE: Duration = Duration::from_secs(30);
 
 /// Explains the objects of the files.
-///
-/// # Errors
-/// A file or the stock cannot be read, or an object would be rejected.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     let manifests = read_all(&args.files)?;
     let mut settings = ExplainSettings {

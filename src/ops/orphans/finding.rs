@@ -26,7 +26,6 @@ pub struct InvalidResourceId {
 }
 
 impl ResourceId {
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
             Self::Disk(_) => Kind::Disk,
@@ -34,7 +33,6 @@ impl ResourceId {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Disk(id) => id.as_str(),

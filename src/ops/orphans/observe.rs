@@ -108,9 +108,6 @@ impl Observer {
     }
 
     /// Reads the volumes of Kubernetes.
-    ///
-    /// # Errors
-    /// If a list fails.
     pub async fn volumes(&self) -> cluster::Result<Volumes> {
         self.cluster.read_volumes(&self.driver).await
     }

@@ -23,9 +23,6 @@ use crate::ops::Connect;
 const FOUND: u8 = 1;
 
 /// Reports, and deletes what is named.
-///
-/// # Errors
-/// Cloud or Kubernetes cannot be read.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
         let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
