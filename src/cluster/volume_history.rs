@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim,
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use serde::Serialize;
 
 use super::access::request;
 use super::list::{list, list_selected};
@@ -48,13 +49,14 @@ pub struct VolumeAttachmentState {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeEvent {
     /// The last time that it occurred.
     pub time: Option<Timestamp>,
     pub count: i32,
     /// Kind and name of the object.
     pub object: String,
+    #[serde(rename = "warning")]
     pub is_warning: bool,
     pub reason: String,
     pub message: String,

@@ -13,7 +13,7 @@ use super::flags::Flags;
 use super::pages::pages;
 use super::settings::settings;
 use crate::base::{Clock, SystemClock};
-use crate::ops::process_client;
+use crate::ops::{print, process_client};
 
 /// Writes the archive. `program` has all flags of the driver. A signal drops the collection, which removes the partial
 /// file.
@@ -46,11 +46,11 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let finished = finished.context("cannot write the archive")?;
     let file = finished.into_inner().context("cannot write the archive")?;
     new.keep(&file)?;
-    let mut text = format!("{}: {members} members\n", args.out.display());
+    let mut text = format!("{}: {members} members", args.out.display());
     for one in missing {
-        text.push_str(&format!("not included: {one}\n"));
+        text.push_str(&format!("\nnot included: {one}"));
     }
-    write!(std::io::stdout(), "{text}").context("cannot print")
+    print(text)
 }
 
 async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
