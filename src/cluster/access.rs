@@ -162,12 +162,9 @@ async fn of_context(
 ) -> Result<Config, ConnectError> {
     let contexts = kubeconfig.contexts.iter();
     let known: Vec<_> = contexts.map(|known| known.name.clone()).collect();
-    match context {
-        Some(context) if !known.iter().any(|known| known == context) => {
-            let context = context.to_owned();
-            return Err(ConnectError::Context { context, known });
-        }
-        _ => {}
+    if let Some(context) = context.filter(|context| !known.iter().any(|known| known == context)) {
+        let context = context.to_owned();
+        return Err(ConnectError::Context { context, known });
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),

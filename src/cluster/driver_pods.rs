@@ -12,7 +12,7 @@ const NAME_LABEL: &str = "app.kubernetes.io/name=diskplugin";
 pub(super) const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 
 /// The container of the driver.
-const CONTAINER: &str = "diskplugin";
+pub(super) const CONTAINER: &str = "diskplugin";
 
 /// A pod of the driver with an HTTP port.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use k8s_openapi::api::storage::v1::CSINode;
 use kube::{Api, ResourceExt};
 
-use super::driver_pods::{COMPONENT_LABEL, DriverPod, list_pods};
+use super::driver_pods::{COMPONENT_LABEL, CONTAINER, DriverPod, list_pods};
 use super::list::list;
 use super::{Cluster, Result};
 use crate::model::DriverName;
@@ -69,9 +69,6 @@ impl DriverStatus {
     }
 }
 
-/// The container of the driver in each of its pods.
-const DRIVER_CONTAINER: &str = "diskplugin";
-
 /// Whether no container runs: a request to the pod would wait until its timeout.
 fn is_pending(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -87,7 +84,7 @@ impl PodStatus {
         let initial = status.init_container_statuses.unwrap_or_default();
         let mut containers = status.container_statuses.unwrap_or_default();
         // Sidecars fail without the driver.
-        containers.sort_by_key(|container| container.name != DRIVER_CONTAINER);
+        containers.sort_by_key(|container| container.name != CONTAINER);
         let unscheduled = condition("PodScheduled")
             .filter(|one| one.status == "False")
             .and_then(|one| one.message.clone());

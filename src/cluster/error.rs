@@ -93,9 +93,7 @@ impl Error {
             },
         }
     }
-}
 
-impl Error {
     /// Whether nothing can be read: the API server is unreachable, or does not accept the credentials.
     pub fn is_general(&self) -> bool {
         matches!(

@@ -65,16 +65,18 @@ pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -
         "waiting until no volume is attached to the node"
     );
     let (sender, mut attached) = watch::channel(own);
-    let watched = follow("VolumeAttachments", api, is_own, |event| {
-        sender.send_modify(|own| match event {
-            WatchEvent::All(all) => {
-                let all = all.into_iter().filter(|(_, is_own)| *is_own);
-                *own = all.map(|(name, _)| name).collect();
-            }
-            WatchEvent::Applied(name, true) => drop(own.insert(name)),
-            WatchEvent::Applied(name, false) | WatchEvent::Deleted(name) => drop(own.remove(&name)),
-        });
-    });
+    let watched = follow(
+        "VolumeAttachments",
+        api,
+        |one| is_own(one).then_some(()),
+        |event| {
+            sender.send_modify(|own| match event {
+                WatchEvent::All(all) => *own = all.into_iter().map(|(name, ())| name).collect(),
+                WatchEvent::Applied(name, ()) => drop(own.insert(name)),
+                WatchEvent::Deleted(name) => drop(own.remove(&name)),
+            });
+        },
+    );
     tokio::select! {
         () = watched => {}
         _ = attached.wait_for(BTreeSet::is_empty) => {}
