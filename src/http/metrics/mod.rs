@@ -35,8 +35,8 @@ pub(crate) struct Metrics {
     gauges: Mutex<Vec<Box<dyn Gauges>>>,
 }
 
-/// Gauges that are read at each scrape. A trait, so that the linker leaves those of the controller out of the program of
-/// the node.
+/// Gauges that are read at each scrape. A trait, so that the linker leaves those of the controller out of the program
+/// of the node.
 #[async_trait]
 pub(crate) trait Gauges: Debug + Send + Sync {
     async fn read(&self, to: &mut Samples);

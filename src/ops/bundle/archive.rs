@@ -42,8 +42,19 @@ impl<W: Write> Archive<W> {
         Ok(())
     }
 
-    pub(super) fn add_json(&mut self, name: &str, source: &str, content: &Value) -> io::Result<()> {
-        self.add(name, source, &format!("{content:#}"))
+    /// Adds the content of a source, or the reason why there is none.
+    pub(super) fn add_read(
+        &mut self,
+        name: &str,
+        source: &str,
+        read: Result<Option<String>, String>,
+    ) -> io::Result<()> {
+        match read {
+            Ok(Some(content)) => return self.add(name, source, &content),
+            Ok(None) => self.add_missing(source, "it does not exist"),
+            Err(reason) => self.add_missing(source, &reason),
+        }
+        Ok(())
     }
 
     /// Records a source that could not be read.
