@@ -101,7 +101,7 @@ impl CallMetrics {
 
     pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, exemplar: Exemplar<'_>) {
         let (method, code) = (("method", method.to_owned()), ("code", code.to_owned()));
-        self.running.get_or_create(&[method.clone()]).dec();
+        self.running.get_or_create(std::array::from_ref(&method)).dec();
         let rpcs = self.rpcs.get_or_create(&[method, code]);
         rpcs.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
     }
@@ -122,7 +122,7 @@ impl CallMetrics {
     ) {
         let action = ("action", action.to_owned());
         if is_throttled {
-            self.throttled.get_or_create(&[action.clone()]).inc();
+            self.throttled.get_or_create(std::array::from_ref(&action)).inc();
         }
         let labels = [action, ("code", self.codes.limit(code))];
         let calls = self.cloud_calls.get_or_create(&labels);

@@ -13,13 +13,16 @@ use crate::ops::orphans::{Class, Kind, Observer, Report, Rules, classify};
 /// Time from the start to the first count: other work of a new controller is more urgent.
 const FIRST: Duration = Duration::from_secs(60);
 
-/// Number and bytes of the resources. Clones share the state.
+/// Number and bytes of the resources.
+type Sums = BTreeMap<(Class, Kind), (u64, u64)>;
+
+/// Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OrphanMetrics(Arc<Mutex<BTreeMap<(Class, Kind), (u64, u64)>>>);
+pub(crate) struct OrphanMetrics(Arc<Mutex<Sums>>);
 
 impl OrphanMetrics {
     fn set(&self, report: &Report) {
-        let mut sums: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+        let mut sums = Sums::new();
         for finding in &report.findings {
             let (count, sum) = sums.entry((finding.class, finding.kind)).or_default();
             *count += 1;

@@ -33,9 +33,12 @@ impl From<f64> for Value {
     }
 }
 
-/// Gauges and counters by the name of their metric, each with its labels.
+/// The labels and the value.
+type Sample = (Vec<(&'static str, String)>, Value);
+
+/// Gauges and counters by the name of their metric.
 #[derive(Debug, Default)]
-pub(crate) struct Samples(BTreeMap<&'static str, Vec<(Vec<(&'static str, String)>, Value)>>);
+pub(crate) struct Samples(BTreeMap<&'static str, Vec<Sample>>);
 
 impl Samples {
     pub(super) fn set<const N: usize>(
