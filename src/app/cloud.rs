@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ecs::credential::CredentialProvider;
 use ecs::endpoint::Network;
 use ecs::metadata::Metadata;
 use ecs::{Client, ServerClock, Settings, endpoint};
@@ -60,7 +59,7 @@ pub(crate) fn fake_client(
     scheme: ecs::sign::Scheme,
     options: &fake_ecs::Options,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
+    let provider: Arc<dyn ecs::credential::CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     ));
