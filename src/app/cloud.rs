@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ecs::credential::CredentialProvider;
 use ecs::endpoint::Network;
 use ecs::metadata::Metadata;
 use ecs::{Client, ServerClock, Settings, endpoint};
@@ -11,31 +10,8 @@ use super::credential::Selected;
 use crate::base::error_chain;
 use crate::base::{SystemClock, Tasks};
 use crate::cli;
-use crate::http::health::CloudAccess;
 use crate::model::RegionId;
-use crate::ops;
-
-/// A client with its health.
-pub(crate) struct CloudClient {
-    pub(crate) ecs: Arc<Client>,
-    pub(crate) access: CloudAccess,
-    pub(crate) server_clock: ServerClock,
-}
-
-impl CloudClient {
-    fn new(client: Client, provider: Arc<dyn CredentialProvider>) -> Self {
-        Self {
-            access: CloudAccess {
-                api_health: client.api_health(),
-                rate_limiter: client.rate_limiter(),
-                provider,
-                clock: Arc::new(client.server_clock()),
-            },
-            server_clock: client.server_clock(),
-            ecs: Arc::new(client),
-        }
-    }
-}
+use crate::ops::CloudClient;
 
 /// The client that the flags describe. The credentials are requested in the background, without delaying the start.
 pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionId) -> anyhow::Result<CloudClient> {
@@ -68,22 +44,10 @@ pub(crate) fn client(cloud: cli::CloudArgs, metadata: Metadata, region: &RegionI
         credentials: Arc::clone(&provider),
         clock,
     })?;
-    let client = CloudClient::new(client, provider);
-    client.access.rate_limiter.configure(limits);
-    Ok(client)
-}
-
-/// The client of a command of operators.
-pub(crate) fn for_command(
-    cloud: cli::CloudArgs,
-    metadata: Metadata,
-    region: &RegionId,
-) -> anyhow::Result<ops::CloudClient> {
-    let client = client(cloud, metadata, region)?;
-    Ok(ops::CloudClient {
-        ecs: client.ecs,
-        credentials: client.access.provider,
-        clock: client.server_clock,
+    client.rate_limiter().configure(limits);
+    Ok(CloudClient {
+        ecs: Arc::new(client),
+        credentials: provider,
     })
 }
 
@@ -95,7 +59,7 @@ pub(crate) fn fake_client(
     scheme: ecs::sign::Scheme,
     options: &fake_ecs::Options,
 ) -> anyhow::Result<CloudClient> {
-    let provider: Arc<dyn CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
+    let provider: Arc<dyn ecs::credential::CredentialProvider> = Arc::new(ecs::credential::Credentials::new(
         options.access_key_id.expose(),
         options.access_key_secret.expose(),
     ));
@@ -106,5 +70,8 @@ pub(crate) fn fake_client(
         credentials: Arc::clone(&provider),
         clock: ServerClock::new(Arc::new(SystemClock)),
     })?;
-    Ok(CloudClient::new(client, provider))
+    Ok(CloudClient {
+        ecs: Arc::new(client),
+        credentials: provider,
+    })
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use ecs::Client;
 use tokio::sync::oneshot;
 
-use super::cloud::CloudClient;
 use super::{cloud, cluster, http, signal};
 use crate::base::Tasks;
 use crate::cli::{self, Location};
@@ -15,14 +14,16 @@ use crate::csi::controller::{DriverLocation, Service};
 use crate::csi::services::Services;
 use crate::csi::{server, socket};
 use crate::disk::DiskServices;
-use crate::http::health::Health;
+use crate::http::health::{CloudAccess, Health};
 use crate::http::metrics::{ControllerGauges, Gauges, InventoryMetrics, LeaderGauge, Metrics, OrphanMetrics, refresh};
 use crate::http::status::StatusPage;
 use crate::http::{CloudDisks, Page, Site, serve};
 use crate::model::{ClusterId, RegionId, ZoneId};
+use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
 
 pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::Result<()> {
+    let (kubernetes, args) = (args.kubernetes, args.common);
     let stop = signal::stop()?;
     let mut location = Location::new(&args.location);
     let metadata = args.location.metadata()?;
@@ -39,9 +40,10 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
         http::authorizer(&args.pages).await?,
         http::authorizer(&args.pages).await?,
     );
-    let CloudClient { ecs, access, .. } = cloud::client(args.cloud, metadata, &region)?;
-    let api_server = cluster::connect(&args.kubernetes).await?;
-    let election = &args.kubernetes.leader_election;
+    let CloudClient { ecs, credentials } = cloud::client(args.cloud, metadata, &region)?;
+    let access = CloudAccess::new(&ecs, credentials);
+    let api_server = cluster::connect(&kubernetes).await?;
+    let election = &kubernetes.leader_election;
     let standby = election.standby_socket.then(|| driver.clone());
     let candidate = cluster::candidate(election, api_server.as_ref(), &driver)?;
     if candidate.is_some() && standby.is_none() {
@@ -50,7 +52,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     let leadership = candidate.as_ref().map(Candidate::leadership);
     let metrics = |mut gauges: Vec<Box<dyn Gauges>>| {
         if let Some(leadership) = leadership.clone() {
-            gauges.push(Box::new(LeaderGauge::new(leadership)));
+            gauges.push(Box::new(LeaderGauge(leadership)));
         }
         Metrics::new("controller", &telemetry.metrics, gauges)
     };
@@ -94,7 +96,7 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
     // Services that keep requests in memory are created only in the active process.
     let disks = disks(ecs, cluster.clone(), &tasks);
     let orphans = OrphanMetrics::default();
-    let (events, nodes) = cluster::start(args.kubernetes, api_server, &driver, &cluster, &disks, &orphans);
+    let (events, nodes) = cluster::start(kubernetes, api_server, &driver, &cluster, &disks, &orphans);
     let interval = args.controller.metrics_inventory_interval.0;
     let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
     let status = args.pages.status_page.then(|| -> Box<dyn Page> {
@@ -105,9 +107,13 @@ pub(crate) async fn run(args: cli::Controller, telemetry: Telemetry) -> anyhow::
             inventory.clone(),
         ))
     });
-    let gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+    let gauges = ControllerGauges {
+        disks: Arc::clone(&disks),
+        cloud: access.clone(),
+        inventory,
+    };
     let site = Site {
-        metrics: metrics(vec![Box::new(gauges)]).with_orphans(&orphans),
+        metrics: metrics(vec![Box::new(gauges), Box::new(orphans)]),
         telemetry: telemetry.clone(),
         status,
         disks: Some(Box::new(CloudDisks(Arc::clone(&disks)))),

@@ -4,7 +4,6 @@ use crate::base::error_chain;
 use crate::cli::InvalidSettings;
 use crate::cli::{HttpArgs, HttpAuthorization, PageArgs};
 use crate::cluster::Cluster;
-use crate::cluster::token_review::TokenReviewer;
 use crate::http::{Authorizer, Port, Tls, bind};
 
 /// Binds the address, if one is set.
@@ -30,7 +29,7 @@ pub(crate) async fn authorizer(args: &PageArgs) -> Result<Authorizer, InvalidSet
                 let flag = "--http-authorization token-review";
                 InvalidSettings(vec![format!("{flag}: requires the API server: {error}")])
             })?;
-            Ok(Authorizer::new(TokenReviewer::new(cluster)))
+            Ok(Authorizer::new(cluster))
         }
     }
 }

@@ -48,13 +48,13 @@ pub fn run(cli: Cli) -> ExitCode {
         Role::Node(args) => run_node_role(*args, process),
         Role::Controller(args) => run_controller_role(*args, process),
         Role::AllInOne(args) => process.serve(&telemetry, Box::pin(all_in_one::run(*args, telemetry.clone()))),
-        Role::Explain(args) => process.quiet().run(Box::pin(explain::run(*args, cloud::for_command))),
+        Role::Explain(args) => process.quiet().run(Box::pin(explain::run(*args, cloud::client))),
         Role::Timeline(args) => process.quiet().run(Box::pin(timeline::run(*args))),
         Role::Bundle(args) => process.quiet().run(Box::pin(run_bundle(*args))),
         Role::Doctor(args) => process
             .quiet()
-            .report(doctor::run(*args, cloud::for_command, node_doctor::check)),
-        Role::Orphans(args) => process.quiet().report(orphans::run(*args, cloud::for_command)),
+            .report(doctor::run(*args, cloud::client, node_doctor::check)),
+        Role::Orphans(args) => process.quiet().report(orphans::run(*args, cloud::client)),
         Role::PreStopHook(args) => process.run(pre_stop_hook::run(args)),
         #[cfg(feature = "mock-cloud")]
         Role::MockCloud(args) => process.run(mock_cloud::run(*args)),

@@ -75,16 +75,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
     if let Some(dir) = args.device_dir.as_deref().filter(|dir| !dir.is_dir()) {
         tracing::warn!("{}", missing_device_dir(dir));
     }
-    let settings = NodeSettings {
-        id: identity.id,
-        zone: identity.zone,
-        max_volumes,
-        categories: args.node.instance_categories.clone(),
-        instance_types: identity.instance_types,
-        device_dir: args.device_dir,
-        kubelet_dir: args.node.directories.kubelet_dir.clone(),
-        state_dir: args.node.directories.state_dir.clone(),
-    };
+    let settings = settings(identity, max_volumes, args.device_dir, &args.node);
     let server = args.server;
     let driver = server.driver.driver_name.clone();
     protect_from_oom();
@@ -96,7 +87,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
     check_mount_propagation(&node, args.require_shared_mounts, registration.is_some()).await?;
     checks.log_failed().await;
     let tasks = node.tasks().clone();
-    let gauges = NodeGauges::new(Arc::clone(&node));
+    let gauges = NodeGauges(Arc::clone(&node));
     let metrics = Metrics::new("node", &telemetry.metrics, vec![Box::new(gauges)]);
     health = Health {
         node: Some(checks),
@@ -120,7 +111,7 @@ pub(crate) async fn run(args: cli::Node, telemetry: Telemetry) -> anyhow::Result
 
 /// Excludes this process from those that the kernel terminates when the memory of the container is exhausted: with
 /// `memory.oom.group`, which kubelet sets, it would otherwise end with the filesystem tool that needs the memory
-/// (Documentation/admin-guide/cgroup-v2.rst). Tools have a score of their own.
+/// (Documentation/admin-guide/cgroup-v2.rst). Tools have their own score.
 fn protect_from_oom() {
     if let Err(error) = fs::write("/proc/self/oom_score_adj", "-1000") {
         tracing::info!(
@@ -130,12 +121,30 @@ fn protect_from_oom() {
     }
 }
 
-/// What the node reports to kubelet.
+/// The values that the node reports to kubelet.
 #[derive(Debug)]
-struct Identity {
-    id: InstanceId,
-    zone: ZoneId,
-    instance_types: InstanceTypeSource,
+pub(crate) struct Identity {
+    pub(crate) id: InstanceId,
+    pub(crate) zone: ZoneId,
+    pub(crate) instance_types: InstanceTypeSource,
+}
+
+pub(crate) fn settings(
+    identity: Identity,
+    max_volumes: Option<u32>,
+    device_dir: Option<PathBuf>,
+    args: &cli::NodeArgs,
+) -> NodeSettings {
+    NodeSettings {
+        id: identity.id,
+        zone: identity.zone,
+        max_volumes,
+        categories: args.instance_categories.clone(),
+        instance_types: identity.instance_types,
+        device_dir,
+        kubelet_dir: args.directories.kubelet_dir.clone(),
+        state_dir: args.directories.state_dir.clone(),
+    }
 }
 
 async fn identify(mut location: Location<'_>, args: &cli::Node) -> Result<Identity, InvalidSettings> {

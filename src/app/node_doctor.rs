@@ -17,14 +17,8 @@ pub(super) async fn check(args: cli::NodeDirectoryArgs) -> Vec<Check> {
         prerequisites: Prerequisites::new(host, args.kubelet_dir, args.state_dir),
         require_shared_mounts: true,
     };
-    let results = checks.run().await.into_iter().map(|result| {
-        let outcome = if result.ok {
-            Ok(result.message)
-        } else {
-            Err(result.message)
-        };
-        node::requirement(result.name, outcome, result.is_limited)
-    });
+    let results = checks.run().await.into_iter();
+    let results = results.map(|check| node::requirement(check.name, check.ok, check.is_limited, check.message));
     let roots = Roots::default();
     let limit = memory::limit(&roots.proc, &roots.sys);
     let versions = node::versions(tool_versions(exec.as_ref()).await);

@@ -61,7 +61,7 @@ impl Process {
         self.execute(None, role, ExitCode::FAILURE)
     }
 
-    /// Runs a role whose exit code is its result. Its errors have a code of their own.
+    /// Runs a role whose exit code is its result. Its errors have another code.
     pub(super) fn report(self, role: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
         self.execute(None, role, ExitCode::from(UNAVAILABLE))
     }

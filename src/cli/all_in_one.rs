@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{CloudArgs, ControllerArgs, LocationArgs, NodeArgs, OwnerArgs, PageArgs, ServerArgs};
+use super::{ControllerRoleArgs, NodeArgs};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum CloudKind {
@@ -17,17 +17,7 @@ pub enum CloudKind {
 #[derive(Debug, Args)]
 pub struct AllInOne {
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(flatten)]
-    pub location: LocationArgs,
-    #[command(flatten)]
-    pub cloud: CloudArgs,
-    #[command(flatten)]
-    pub owner: OwnerArgs,
-    #[command(flatten)]
-    pub controller: ControllerArgs,
-    #[command(flatten, next_help_heading = "Options for the HTTP port")]
-    pub pages: PageArgs,
+    pub common: ControllerRoleArgs,
     #[command(flatten)]
     pub node: NodeArgs,
     /// Cloud to use.

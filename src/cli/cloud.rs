@@ -5,13 +5,13 @@ use ecs::endpoint::Network;
 use ecs::rate_limit::{ConfiguredLimit, ConfiguredLimits};
 use ecs::sign::Scheme;
 
-use super::endpoint::url;
+use super::endpoint::Url;
 use super::{CredentialArgs, InvalidSettings, rate_limits};
 
 #[derive(Debug, Args)]
 pub struct CloudArgs {
     /// URL of the ECS API. Default: the endpoint of the region.
-    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = url())]
+    #[arg(long, env = "DISKPLUGIN_ECS_ENDPOINT", value_parser = Url)]
     pub ecs_endpoint: Option<String>,
 
     /// Network through which the API endpoint of the region is reached, unless --ecs-endpoint is set.

@@ -8,6 +8,15 @@ use super::{CloudArgs, KubernetesArgs, LocationArgs, OwnerArgs, PageArgs, Server
 #[derive(Debug, Args)]
 pub struct Controller {
     #[command(flatten)]
+    pub common: ControllerRoleArgs,
+    #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
+    pub kubernetes: KubernetesArgs,
+}
+
+/// Flags of every role that serves the Controller service.
+#[derive(Debug, Args)]
+pub struct ControllerRoleArgs {
+    #[command(flatten)]
     pub server: ServerArgs,
     #[command(flatten)]
     pub location: LocationArgs,
@@ -19,12 +28,9 @@ pub struct Controller {
     pub controller: ControllerArgs,
     #[command(flatten, next_help_heading = "Options for the HTTP port")]
     pub pages: PageArgs,
-
-    #[command(flatten, next_help_heading = "Options for the Kubernetes API server")]
-    pub kubernetes: KubernetesArgs,
 }
 
-/// Flags of every role that serves the Controller service.
+/// Flags of the Controller service itself.
 #[derive(Debug, Args)]
 pub struct ControllerArgs {
     /// How often the disks of the cluster are listed to count them by state and category in /metrics: one call per 100

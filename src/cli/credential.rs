@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::endpoint::url;
+use super::endpoint::Url;
 use super::parse::duration;
 
 /// Limits of the Security Token Service for a role session.
@@ -73,7 +73,7 @@ pub struct CredentialArgs {
     pub role_duration: Option<Duration>,
 
     /// URL of the Security Token Service. Default: the endpoint of the region in the network of --network.
-    #[arg(long, env = "DISKPLUGIN_STS_ENDPOINT", value_parser = url())]
+    #[arg(long, env = "DISKPLUGIN_STS_ENDPOINT", value_parser = Url)]
     pub sts_endpoint: Option<String>,
 }
 

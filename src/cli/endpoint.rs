@@ -8,16 +8,11 @@ use clap::{Arg, Command, Error};
 
 use ecs::server::Server;
 
-/// The URL of an endpoint.
-pub(super) fn url() -> impl TypedValueParser<Value = String> {
-    EndpointParser
-}
-
 /// Checks URLs of endpoints. clap's own error would repeat the value, which can contain a password.
 #[derive(Debug, Clone, Copy)]
-struct EndpointParser;
+pub(super) struct Url;
 
-impl TypedValueParser for EndpointParser {
+impl TypedValueParser for Url {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, flag: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
@@ -37,7 +32,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_flag_and_contains_no_password() {
-        let flag = Arg::new("endpoint").long("ecs-endpoint").value_parser(url());
+        let flag = Arg::new("endpoint").long("ecs-endpoint").value_parser(Url);
         let command = Command::new("test").arg(flag);
         let parse = |value: &str| {
             let args = ["test", "--ecs-endpoint", value];

@@ -41,7 +41,6 @@ pub struct KubernetesArgs {
 
 impl KubernetesArgs {
     /// The flags of features of the leader that are set and need the API server.
-    #[must_use]
     pub fn enabled(&self) -> Vec<&'static str> {
         let flags = [
             (self.instance_types_config_map.is_some(), "--instance-types-config-map"),

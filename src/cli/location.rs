@@ -6,7 +6,7 @@ use clap::Args;
 use ecs::metadata::{DEFAULT_ENDPOINT, Item, Metadata, MetadataError};
 
 use super::InvalidSettings;
-use super::endpoint::url;
+use super::endpoint::Url;
 use super::variable::is_on;
 use crate::base::Deadline;
 use crate::base::error_chain;
@@ -28,7 +28,7 @@ pub struct LocationArgs {
 
     /// URL of the instance metadata service.
     #[arg(long, env = "DISKPLUGIN_METADATA_ENDPOINT", default_value = DEFAULT_ENDPOINT,
-          value_parser = url())]
+          value_parser = Url)]
     pub metadata_endpoint: String,
 
     /// Use only the token mode of the instance metadata service (IMDSv2);
@@ -39,9 +39,6 @@ pub struct LocationArgs {
 
 impl LocationArgs {
     /// The instance metadata service.
-    ///
-    /// # Errors
-    /// The HTTP client cannot be created.
     pub fn metadata(&self) -> Result<Metadata, MetadataError> {
         let token_only = self.metadata_token_only || is_on("ALIBABA_CLOUD_IMDSV1_DISABLED");
         Metadata::new(&self.metadata_endpoint, !token_only)

@@ -24,7 +24,7 @@ mod variable;
 
 pub use all_in_one::{AllInOne, CloudKind};
 pub use cloud::CloudArgs;
-pub use controller::{Controller, ControllerArgs};
+pub use controller::{Controller, ControllerArgs, ControllerRoleArgs};
 pub use credential::{CredentialArgs, Selection};
 pub use driver::{DriverArgs, OwnerArgs};
 pub use http::{HttpArgs, HttpAuthorization, PageArgs};

@@ -1,14 +1,12 @@
 //! Environment variables of the vendor's SDKs.
 
 /// An environment variable; an empty value is `None`.
-#[must_use]
 pub fn variable(name: &str) -> Option<String> {
     let value = std::env::var(name).ok()?;
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// Whether a switch of the vendor's SDKs is on: they accept only `true`.
-#[must_use]
 pub fn is_on(name: &str) -> bool {
     variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }

@@ -61,9 +61,6 @@ pub enum ConnectError {
 impl Cluster {
     /// The API server of the kubeconfig, or that of this pod, with the token of its ServiceAccount, which is reloaded
     /// when it changes. Sends no request.
-    ///
-    /// # Errors
-    /// The settings are incomplete or invalid.
     pub async fn new(kubeconfig: Option<&Path>) -> Result<Self, ConnectError> {
         let config = match kubeconfig {
             Some(file) => from_file(file, None).await?,
@@ -74,9 +71,6 @@ impl Cluster {
 
     /// As [`Self::new`], with a context of the kubeconfig other than the current one; without a kubeconfig, the one
     /// that kubectl would use.
-    ///
-    /// # Errors
-    /// The settings are incomplete or invalid.
     pub async fn for_operator(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
         let config = match (kubeconfig, context) {
             (Some(file), context) => from_file(file, context).await?,
@@ -103,15 +97,11 @@ impl Cluster {
     }
 
     /// The namespace of the ServiceAccount, or that of the kubeconfig's context.
-    #[must_use]
     pub fn namespace(&self) -> &str {
         self.client.default_namespace()
     }
 
     /// The text at a path of the API server; none if it does not exist.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids it.
     pub(super) async fn text(&self, step: &str, path: &str) -> Result<Option<String>, Error> {
         let request = http::Request::get(path).body(kube::client::Body::empty());
         let request = request.expect("encoded names are valid in paths");
@@ -172,12 +162,9 @@ async fn of_context(
 ) -> Result<Config, ConnectError> {
     let contexts = kubeconfig.contexts.iter();
     let known: Vec<_> = contexts.map(|known| known.name.clone()).collect();
-    match context {
-        Some(context) if !known.iter().any(|known| known == context) => {
-            let context = context.to_owned();
-            return Err(ConnectError::Context { context, known });
-        }
-        _ => {}
+    if let Some(context) = context.filter(|context| !known.iter().any(|known| known == context)) {
+        let context = context.to_owned();
+        return Err(ConnectError::Context { context, known });
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),

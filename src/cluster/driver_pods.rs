@@ -12,7 +12,7 @@ const NAME_LABEL: &str = "app.kubernetes.io/name=diskplugin";
 pub(super) const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 
 /// The container of the driver.
-const CONTAINER: &str = "diskplugin";
+pub(super) const CONTAINER: &str = "diskplugin";
 
 /// A pod of the driver with an HTTP port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,6 @@ impl DriverPod {
     }
 
     /// The text of a page of its HTTP port; none if it does not exist.
-    ///
-    /// # Errors
-    /// The API server or the pod does not respond, or forbids it.
     pub async fn page(&self, cluster: &Cluster, path: &str) -> Result<Option<String>> {
         let scheme = if self.is_tls { "https:" } else { "" };
         let Self {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use k8s_openapi::api::storage::v1::CSINode;
 use kube::{Api, ResourceExt};
 
-use super::driver_pods::{COMPONENT_LABEL, DriverPod, list_pods};
+use super::driver_pods::{COMPONENT_LABEL, CONTAINER, DriverPod, list_pods};
 use super::list::list;
 use super::{Cluster, Result};
 use crate::model::DriverName;
@@ -49,9 +49,6 @@ pub struct NodeStatus {
 
 impl DriverStatus {
     /// The pods of the driver, in this namespace or in all.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing pods.
     pub async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self> {
         let pods = list_pods(cluster, namespace).await?;
         let component = |name: &str| {
@@ -72,9 +69,6 @@ impl DriverStatus {
     }
 }
 
-/// The container of the driver in each of its pods.
-const DRIVER_CONTAINER: &str = "diskplugin";
-
 /// Whether no container runs: a request to the pod would wait until its timeout.
 fn is_pending(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -90,7 +84,7 @@ impl PodStatus {
         let initial = status.init_container_statuses.unwrap_or_default();
         let mut containers = status.container_statuses.unwrap_or_default();
         // Sidecars fail without the driver.
-        containers.sort_by_key(|container| container.name != DRIVER_CONTAINER);
+        containers.sort_by_key(|container| container.name != CONTAINER);
         let unscheduled = condition("PodScheduled")
             .filter(|one| one.status == "False")
             .and_then(|one| one.message.clone());
@@ -122,9 +116,6 @@ fn not_ready(container: &ContainerStatus) -> Option<String> {
 
 impl NodeStatus {
     /// All nodes.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing Nodes or CSINodes.
     pub async fn list(cluster: &Cluster, driver: &DriverName) -> Result<Vec<Self>> {
         let nodes = list::<Node>(&Api::all(cluster.client()), "nodes").await?;
         let mut registered = list::<CSINode>(&Api::all(cluster.client()), "csinodes").await?;

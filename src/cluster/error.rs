@@ -93,11 +93,8 @@ impl Error {
             },
         }
     }
-}
 
-impl Error {
     /// Whether nothing can be read: the API server is unreachable, or does not accept the credentials.
-    #[must_use]
     pub fn is_general(&self) -> bool {
         matches!(
             self,
@@ -106,7 +103,6 @@ impl Error {
     }
 
     /// The error with advice for the user of a kubeconfig. `Display` advises the operator of a pod.
-    #[must_use]
     pub fn for_user(&self) -> String {
         match self {
             Self::Forbidden { step, words } => {

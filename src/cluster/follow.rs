@@ -24,12 +24,22 @@ pub(super) enum WatchEvent<K> {
     Deleted(String),
 }
 
+impl<K> WatchEvent<K> {
+    /// An object without the required fields counts as deleted.
+    pub(super) fn applied(name: String, kept: Option<K>) -> Self {
+        match kept {
+            Some(kept) => Self::Applied(name, kept),
+            None => Self::Deleted(name),
+        }
+    }
+}
+
 /// Reports all objects, then each change. `keep` extracts the required fields; the rest is dropped immediately. An
 /// unavailable API server is retried with backoff up to 30 s; start and end of the outage are logged once.
 pub(super) async fn follow<K, T>(
     what: &'static str,
     api: Api<K>,
-    keep: impl Fn(&K) -> T + Send,
+    keep: impl Fn(&K) -> Option<T> + Send,
     mut see: impl FnMut(WatchEvent<T>) + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -58,11 +68,11 @@ pub(super) async fn follow<K, T>(
                 continue;
             }
             Ok(Event::InitApply(object)) => {
-                all.push((object.name_any(), keep(&object)));
+                all.extend(keep(&object).map(|kept| (object.name_any(), kept)));
                 continue;
             }
             Ok(Event::InitDone) => see(WatchEvent::All(std::mem::take(&mut all))),
-            Ok(Event::Apply(object)) => see(WatchEvent::Applied(object.name_any(), keep(&object))),
+            Ok(Event::Apply(object)) => see(WatchEvent::applied(object.name_any(), keep(&object))),
             Ok(Event::Delete(object)) => see(WatchEvent::Deleted(object.name_any())),
         }
         if std::mem::replace(&mut lost, false) {

@@ -29,9 +29,6 @@ pub struct DefaultClass {
 
 impl Cluster {
     /// The CSIDriver object of this driver.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub async fn csi_driver(&self, driver: &DriverName) -> Result<Option<CsiDriverSpec>> {
         let api: Api<CSIDriver> = Api::all(self.client());
         let found = request_optional("read the CSIDriver", api.get(driver.as_str())).await?;
@@ -43,9 +40,6 @@ impl Cluster {
     }
 
     /// The default StorageClasses.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
     pub async fn default_classes(&self) -> Result<Vec<DefaultClass>> {
         let classes = list::<StorageClass>(&Api::all(self.client()), "storageclasses").await?;
         let defaults = classes.into_iter().filter(|class| {
@@ -63,9 +57,6 @@ impl Cluster {
     }
 
     /// Whether the user of this client has a permission, in all namespaces.
-    ///
-    /// # Errors
-    /// If the API server does not say.
     pub async fn may(&self, verb: &str, group: &str, resource: &str) -> Result<bool> {
         let attributes = ResourceAttributes {
             verb: Some(verb.to_owned()),

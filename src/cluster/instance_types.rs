@@ -48,7 +48,6 @@ pub struct PublishedLimits {
 
 impl InstanceTypesConfigMap {
     /// The ConfigMap with this name in the client's namespace.
-    #[must_use]
     pub fn new(cluster: &Cluster, name: &str) -> Self {
         Self {
             api: Api::default_namespaced(cluster.client()),
@@ -59,9 +58,6 @@ impl InstanceTypesConfigMap {
     }
 
     /// The current content. Unknown entries, of another version of the driver, are skipped.
-    ///
-    /// # Errors
-    /// The API server does not return it, or its content is invalid.
     pub async fn read(&self) -> Result<PublishedLimits> {
         self.get().await.map(|(_, published)| published)
     }

@@ -29,5 +29,5 @@ pub mod workload;
 pub use access::{Cluster, ConnectError};
 pub use error::Error;
 
-/// The result of a call to the API server.
+/// The result of a call to the API server, which may not respond, or forbid it.
 pub type Result<T> = std::result::Result<T, Error>;

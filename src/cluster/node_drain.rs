@@ -27,9 +27,6 @@ const TAINTS: [&str; 6] = [
 const SHUTTING_DOWN: &str = "node is shutting down";
 
 /// Whether the node is drained, shuts down, or no longer exists.
-///
-/// # Errors
-/// The API server does not respond, or forbids it.
 pub async fn is_leaving(cluster: &Cluster, node: &str) -> Result<bool> {
     let api: Api<Node> = Api::all(cluster.client());
     let found = request(&format!("read the Node {node}"), api.get_opt(node)).await?;
@@ -56,9 +53,6 @@ fn is_drained(node: &Node) -> bool {
 
 /// Returns when no volume of the driver is attached to the node. A watch that fails is restarted; only the first list
 /// must succeed.
-///
-/// # Errors
-/// The API server does not respond, or forbids it.
 pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -> Result<()> {
     let api: Api<VolumeAttachment> = Api::all(cluster.client());
     let is_own = |one: &VolumeAttachment| one.spec.attacher == driver.as_str() && one.spec.node_name == node;
@@ -71,16 +65,18 @@ pub async fn wait_detached(cluster: &Cluster, driver: &DriverName, node: &str) -
         "waiting until no volume is attached to the node"
     );
     let (sender, mut attached) = watch::channel(own);
-    let watched = follow("VolumeAttachments", api, is_own, |event| {
-        sender.send_modify(|own| match event {
-            WatchEvent::All(all) => {
-                let all = all.into_iter().filter(|(_, is_own)| *is_own);
-                *own = all.map(|(name, _)| name).collect();
-            }
-            WatchEvent::Applied(name, true) => drop(own.insert(name)),
-            WatchEvent::Applied(name, false) | WatchEvent::Deleted(name) => drop(own.remove(&name)),
-        });
-    });
+    let watched = follow(
+        "VolumeAttachments",
+        api,
+        |one| is_own(one).then_some(()),
+        |event| {
+            sender.send_modify(|own| match event {
+                WatchEvent::All(all) => *own = all.into_iter().map(|(name, ())| name).collect(),
+                WatchEvent::Applied(name, ()) => drop(own.insert(name)),
+                WatchEvent::Deleted(name) => drop(own.remove(&name)),
+            });
+        },
+    );
     tokio::select! {
         () = watched => {}
         _ = attached.wait_for(BTreeSet::is_empty) => {}

@@ -98,7 +98,6 @@ pub struct TaintedNode {
 
 impl Nodes {
     /// Starts the watches, which run as long as the process.
-    #[must_use]
     pub fn watch(cluster: &Cluster, wanted: &WatchConfig) -> Self {
         let (sender, receiver) = watch::channel(State::default());
         let tasks = Tasks::default();
@@ -107,7 +106,7 @@ impl Nodes {
             tasks.spawn(follow(
                 "Nodes",
                 partial_node(cluster),
-                move |node| machine(node, taint.as_deref()),
+                move |node| Some(machine(node, taint.as_deref())),
                 move |event| note(&sender, event, |state| &mut state.machines),
             ));
         }
@@ -117,7 +116,7 @@ impl Nodes {
             "CSINodes",
             api,
             move |node| registered(node, &driver),
-            move |event| note(&sender, with_driver(event), |state| &mut state.registered),
+            move |event| note(&sender, event, |state| &mut state.registered),
         ));
         Self(receiver)
     }
@@ -131,7 +130,6 @@ impl Nodes {
     }
 
     /// The name of the Node of this instance, if known.
-    #[must_use]
     pub fn name_of(&self, id: &InstanceId) -> Option<String> {
         let state = self.0.borrow();
         let mut registered = state.registered.iter().flatten();
@@ -140,7 +138,6 @@ impl Nodes {
     }
 
     /// The instances on which the driver is registered.
-    #[must_use]
     pub fn instances(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
         let registered = state.registered.iter().flatten();
@@ -148,7 +145,6 @@ impl Nodes {
     }
 
     /// The instance types of all Nodes, also of those without the driver.
-    #[must_use]
     pub fn types(&self) -> BTreeSet<String> {
         let state = self.0.borrow();
         let machines = state.machines.iter().flatten();
@@ -158,7 +154,6 @@ impl Nodes {
     }
 
     /// The disk categories that nodes report, each combination once; none until the CSINodes are listed.
-    #[must_use]
     pub fn categories(&self) -> Option<BTreeSet<BTreeSet<Category>>> {
         let state = self.0.borrow();
         let nodes = state.registered.as_ref()?.values();
@@ -167,7 +162,6 @@ impl Nodes {
     }
 
     /// Instances with the driver whose Node has no label of the instance type.
-    #[must_use]
     pub fn untyped(&self) -> BTreeSet<InstanceId> {
         let state = self.0.borrow();
         let (Some(machines), Some(registered)) = (&state.machines, &state.registered) else {
@@ -181,7 +175,6 @@ impl Nodes {
     }
 
     /// The nodes with the driver that still have the startup taint.
-    #[must_use]
     pub fn tainted_nodes(&self) -> BTreeSet<TaintedNode> {
         let state = self.0.borrow();
         let machines = state.machines.iter().flatten();
@@ -227,18 +220,6 @@ fn registered(node: &CSINode, driver: &DriverName) -> Option<RegisteredNode> {
         has_limit: found.allocatable.as_ref().is_some_and(|limit| limit.count.is_some()),
         categories: keys.filter_map(|key| topology::category_of(key)).collect(),
     })
-}
-
-/// Drops the nodes without the driver.
-fn with_driver<T>(event: WatchEvent<Option<T>>) -> WatchEvent<T> {
-    match event {
-        WatchEvent::All(all) => {
-            let all = all.into_iter();
-            WatchEvent::All(all.filter_map(|(name, one)| Some((name, one?))).collect())
-        }
-        WatchEvent::Applied(name, Some(one)) => WatchEvent::Applied(name, one),
-        WatchEvent::Applied(name, None) | WatchEvent::Deleted(name) => WatchEvent::Deleted(name),
-    }
 }
 
 /// Applies an event, and notifies subscribers if the state has changed.
@@ -350,7 +331,7 @@ mod tests {
             tainted: true,
         };
         let apply_machine = |event| note(&sender, event, |state| &mut state.machines);
-        let apply_registered = |event| note(&sender, with_driver(event), |state| &mut state.registered);
+        let apply_registered = |event| note(&sender, event, |state| &mut state.registered);
         apply_machine(WatchEvent::All(vec![
             ("a".to_owned(), machine(Some("ecs.x"))),
             ("b".to_owned(), machine(None)),
@@ -358,8 +339,8 @@ mod tests {
         assert!(news());
         apply_machine(WatchEvent::Applied("a".to_owned(), machine(Some("ecs.x"))));
         assert!(!news());
-        apply_registered(WatchEvent::Applied("a".to_owned(), ours("i-a", None)));
-        apply_registered(WatchEvent::Applied("b".to_owned(), ours("i-b", Some(3))));
+        apply_registered(WatchEvent::applied("a".to_owned(), ours("i-a", None)));
+        apply_registered(WatchEvent::applied("b".to_owned(), ours("i-b", Some(3))));
         assert!(news());
         let known = Nodes(sender.subscribe());
         assert_eq!(known.name_of(&"i-b".parse().unwrap()).as_deref(), Some("b"));
@@ -376,7 +357,7 @@ mod tests {
         );
 
         // The driver is removed from a, and b is deleted, without watch events.
-        apply_registered(WatchEvent::Applied("a".to_owned(), None));
+        apply_registered(WatchEvent::applied("a".to_owned(), None));
         apply_registered(WatchEvent::Deleted("never".to_owned()));
         assert_eq!(known.name_of(&"i-a".parse().unwrap()), None);
         apply_machine(WatchEvent::All(vec![("a".to_owned(), machine(None))]));
@@ -401,11 +382,8 @@ mod tests {
             let body = json!({"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"drivers": [driver]}});
             let node: CSINode = serde_json::from_value(body).unwrap();
             let registered = registered(&node, &DriverName::default());
-            note(
-                &sender,
-                with_driver(WatchEvent::Applied("a".to_owned(), registered)),
-                |state| &mut state.registered,
-            );
+            let event = WatchEvent::applied("a".to_owned(), registered);
+            note(&sender, event, |state| &mut state.registered);
         };
         see("old");
         assert_eq!(nodes.tainted_nodes(), BTreeSet::new());

@@ -12,25 +12,16 @@ const PAGE: u32 = 500;
 
 impl Cluster {
     /// The version of the API server.
-    ///
-    /// # Errors
-    /// The API server does not respond.
     pub async fn version(&self) -> Result<Option<Value>> {
         get(&self.client(), "/version").await
     }
 
     /// An object of this collection, such as `/api/v1/persistentvolumes`; none if it does not exist.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids it.
     pub async fn object(&self, collection: &str, name: &str) -> Result<Option<Value>> {
         get(&self.client(), &format!("{collection}/{}", segment(name))).await
     }
 
     /// All objects of this collection; none if its API does not exist.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids it.
     pub async fn objects(&self, collection: &str) -> Result<Option<Vec<Value>>> {
         let (client, mut all, mut from) = (self.client(), Vec::new(), String::new());
         loop {

@@ -47,9 +47,6 @@ pub struct ContainerReport {
 
 impl PodReport {
     /// The pods of the driver, in this namespace or in all.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing pods.
     pub async fn list(cluster: &Cluster, namespace: Option<&str>) -> Result<Vec<Self>> {
         let pods = list_pods(cluster, namespace).await?;
         Ok(pods.iter().map(Self::of).collect())
@@ -79,9 +76,6 @@ impl PodReport {
     }
 
     /// The last lines of the log of a container, or of the process before its last restart; none if the pod is gone.
-    ///
-    /// # Errors
-    /// The API server or kubelet does not respond, or forbids it.
     pub async fn log(
         &self,
         cluster: &Cluster,

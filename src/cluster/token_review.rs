@@ -19,21 +19,8 @@ pub enum Decision {
     Forbidden,
 }
 
-#[derive(Debug, Clone)]
-pub struct TokenReviewer {
-    cluster: Cluster,
-}
-
-impl TokenReviewer {
-    #[must_use]
-    pub fn new(cluster: Cluster) -> Self {
-        Self { cluster }
-    }
-
+impl Cluster {
     /// Whether the user of the token may read the path.
-    ///
-    /// # Errors
-    /// The API server does not respond, or the driver's ServiceAccount may not create reviews.
     pub async fn may_get(&self, token: &str, path: &str) -> Result<Decision> {
         let Some(user) = self.authenticate(token).await? else {
             return Ok(Decision::Unauthenticated);
@@ -52,7 +39,7 @@ impl TokenReviewer {
             },
             ..TokenReview::default()
         };
-        let reviews: Api<TokenReview> = Api::all(self.cluster.client());
+        let reviews: Api<TokenReview> = Api::all(self.client());
         let parameters = PostParams::default();
         let created = request("create a TokenReview", reviews.create(&parameters, &review));
         let status = created.await?.status;
@@ -75,7 +62,7 @@ impl TokenReviewer {
             },
             ..SubjectAccessReview::default()
         };
-        let reviews: Api<SubjectAccessReview> = Api::all(self.cluster.client());
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client());
         let parameters = PostParams::default();
         let step = "create a SubjectAccessReview";
         let status = request(step, reviews.create(&parameters, &review)).await?.status;

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim,
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use serde::Serialize;
 
 use super::access::request;
 use super::list::{list, list_selected};
@@ -48,13 +49,14 @@ pub struct VolumeAttachmentState {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeEvent {
     /// The last time that it occurred.
     pub time: Option<Timestamp>,
     pub count: i32,
     /// Kind and name of the object.
     pub object: String,
+    #[serde(rename = "warning")]
     pub is_warning: bool,
     pub reason: String,
     pub message: String,
@@ -63,9 +65,6 @@ pub struct VolumeEvent {
 impl VolumeHistory {
     /// Reads what is recorded about a volume, by disk ID, name of the PersistentVolume, or namespace and name of the
     /// claim. Empty if Kubernetes has no such volume.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids a read.
     pub async fn read(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
         let mut history = Self::find(cluster, driver, volume).await?;
         if let Some(name) = &history.persistent_volume {
@@ -88,9 +87,6 @@ impl VolumeHistory {
     }
 
     /// As [`Self::read`], without attachments, events and pods, which need further rights.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids a read.
     pub async fn find(cluster: &Cluster, driver: &DriverName, volume: &str) -> Result<Self> {
         match volume.split_once('/') {
             Some((namespace, name)) => of_claim(cluster, namespace, name).await,

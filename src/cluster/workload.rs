@@ -22,9 +22,6 @@ pub struct Workload {
 
 impl Workload {
     /// The controllers, in this namespace or in all.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing Deployments.
     pub async fn deployments(cluster: &Cluster, driver: &DriverName, namespace: Option<&str>) -> Result<Vec<Self>> {
         let api: Api<Deployment> = match namespace {
             Some(namespace) => Api::namespaced(cluster.client(), namespace),
@@ -38,9 +35,6 @@ impl Workload {
     }
 
     /// The node plugins in all namespaces.
-    ///
-    /// # Errors
-    /// The API server does not respond, or forbids listing DaemonSets.
     pub async fn daemon_sets(cluster: &Cluster, driver: &DriverName) -> Result<Vec<Self>> {
         let api: Api<DaemonSet> = Api::all(cluster.client());
         let found = list(&api, "daemonsets").await?.into_iter();

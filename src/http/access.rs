@@ -9,8 +9,8 @@ use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
 use crate::base::{Deadline, LogOnce, error_chain};
-use crate::cluster;
-use crate::cluster::token_review::{Decision, TokenReviewer};
+use crate::cluster::token_review::Decision;
+use crate::cluster::{self, Cluster};
 
 /// How long a decision is reused, and how many are kept. Prometheus scrapes every few seconds with the same token.
 const TTL: Duration = Duration::from_secs(60);
@@ -18,17 +18,6 @@ const MAX_DECISIONS: usize = 64;
 
 /// The hash of a token, and a path.
 type Key = ([u8; 32], String);
-
-/// The result for one request.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    Allowed,
-    /// No bearer token, or an invalid one.
-    Unauthenticated,
-    Forbidden,
-    /// The request to the API server failed.
-    Unavailable,
-}
 
 /// Decides whether the user of a token may read a path. A function, so that a node, which has none, does not contain
 /// the client of the API server.
@@ -53,11 +42,11 @@ impl std::fmt::Debug for Authorizer {
 }
 
 impl Authorizer {
-    /// Allows what the reviewer allows.
-    pub(crate) fn new(reviewer: TokenReviewer) -> Self {
+    /// Allows what the API server allows.
+    pub(crate) fn new(cluster: Cluster) -> Self {
         let review: Review = Box::new(move |token, path| {
-            let reviewer = reviewer.clone();
-            Box::pin(async move { reviewer.may_get(&token, &path).await })
+            let cluster = cluster.clone();
+            Box::pin(async move { cluster.may_get(&token, &path).await })
         });
         Self {
             review: Some(review),
@@ -65,29 +54,30 @@ impl Authorizer {
         }
     }
 
-    pub(super) async fn check(&self, headers: &HeaderMap, path: &str) -> Access {
+    /// The decision for a request; none if the request to the API server failed.
+    pub(super) async fn check(&self, headers: &HeaderMap, path: &str) -> Option<Decision> {
         let Some(review) = &self.review else {
-            return Access::Allowed;
+            return Some(Decision::Allowed);
         };
         let Some(token) = bearer_token(headers) else {
-            return Access::Unauthenticated;
+            return Some(Decision::Unauthenticated);
         };
         let key = (Sha256::digest(token).into(), path.to_owned());
         if let Some(decision) = self.known(&key) {
-            return decision.into();
+            return Some(decision);
         }
         match review(token.to_owned(), path.to_owned()).await {
             Ok(decision) => {
                 self.log_once.should_log("review", "");
                 self.remember(key, decision);
-                decision.into()
+                Some(decision)
             }
             Err(error) => {
                 let error = error_chain(&error);
                 if self.log_once.should_log("review", &error) {
                     tracing::warn!(error, "requests to the HTTP port cannot be authorized");
                 }
-                Access::Unavailable
+                None
             }
         }
     }
@@ -110,16 +100,6 @@ impl Authorizer {
             oldest.map(|key| decisions.remove(&key));
         }
         decisions.insert(key, (Deadline::after(TTL), decision));
-    }
-}
-
-impl From<Decision> for Access {
-    fn from(decision: Decision) -> Self {
-        match decision {
-            Decision::Allowed => Self::Allowed,
-            Decision::Unauthenticated => Self::Unauthenticated,
-            Decision::Forbidden => Self::Forbidden,
-        }
     }
 }
 
@@ -153,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_reviewer_every_request_is_allowed() {
         let access = Authorizer::default().check(&HeaderMap::new(), "/metrics").await;
-        assert_eq!(access, Access::Allowed);
+        assert_eq!(access, Some(Decision::Allowed));
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,10 +15,11 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::access::{Access, Authorizer};
+use super::access::Authorizer;
 use super::disk_state::DiskState;
 use super::health::Health;
 use super::metrics::{self, Metrics};
+use crate::cluster::token_review::Decision;
 use crate::telemetry::{Telemetry, Timelines};
 
 const JSON: &str = "application/json";
@@ -96,17 +97,17 @@ async fn admit(State(admission): State<Arc<(Arc<Site>, Semaphore)>>, request: Re
     };
     let path = request.uri().path();
     match site.authorizer.check(request.headers(), path).await {
-        Access::Allowed => next.run(request).await,
-        Access::Unauthenticated => {
+        Some(Decision::Allowed) => next.run(request).await,
+        Some(Decision::Unauthenticated) => {
             let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
             let text = "a valid bearer token of this cluster is required\n";
             (StatusCode::UNAUTHORIZED, scheme, text).into_response()
         }
-        Access::Forbidden => {
+        Some(Decision::Forbidden) => {
             let text = format!("the user needs a ClusterRole with the verb get on the nonResourceURL {path}\n");
             (StatusCode::FORBIDDEN, text).into_response()
         }
-        Access::Unavailable => {
+        None => {
             let text = "the API server could not authorize the request; see the log of the driver\n";
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }

@@ -21,24 +21,17 @@ pub struct KubeconfigArgs {
 
 impl KubeconfigArgs {
     /// The API server. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// The kubeconfig cannot be used.
     pub async fn connect(&self) -> Result<Cluster, ConnectError> {
         Cluster::for_operator(self.kubeconfig.as_deref(), self.context.as_deref()).await
     }
 
     /// As [`Self::connect`], for commands that cannot do without.
-    ///
-    /// # Errors
-    /// The kubeconfig cannot be used.
     pub async fn require(&self) -> Result<Cluster, InvalidSettings> {
         let cluster = self.connect().await;
         cluster.map_err(|error| InvalidSettings(vec![error_chain(&error)]))
     }
 
     /// Whether a kubeconfig is set or exists; otherwise only a pod reaches the API server.
-    #[must_use]
     pub fn exists(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || default_files().iter().any(|file| file.exists())
     }

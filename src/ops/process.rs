@@ -41,9 +41,6 @@ fn url(text: &str) -> Result<String, String> {
 
 impl ProcessArgs {
     /// The token of `--token-file`.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(file) = &self.token_file else {
             return Ok(None);

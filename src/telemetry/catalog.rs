@@ -1,32 +1,20 @@
 //! All metrics: names, units, labels and meanings. `docs/reference/metrics.md` is generated from this table.
 
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Histogram, Info};
+use prometheus_client::registry::Unit::{self, Bytes, Seconds};
+use prometheus_client::registry::{Metric, Registry};
 
 /// The description of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Description {
     /// Without the prefix `diskplugin_`, unit and suffix of the type.
     name: &'static str,
-    kind: Kind,
-    unit: Option<MetricUnit>,
+    pub(crate) kind: MetricType,
+    pub(crate) unit: Option<Unit>,
     pub labels: &'static [&'static str],
     pub help: &'static str,
     /// The roles that have it. `all-in-one` has all.
     pub roles: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-    Info,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MetricUnit {
-    Seconds,
-    Bytes,
 }
 
 /// Prefix of all metrics.
@@ -38,8 +26,8 @@ const NODE: &str = "node";
 
 const fn metric(
     name: &'static str,
-    kind: Kind,
-    unit: Option<MetricUnit>,
+    kind: MetricType,
+    unit: Option<Unit>,
     labels: &'static [&'static str],
     roles: &'static str,
     help: &'static str,
@@ -53,9 +41,6 @@ const fn metric(
         roles,
     }
 }
-
-use Kind::{Counter, Gauge, Histogram, Info};
-use MetricUnit::{Bytes, Seconds};
 
 /// All metrics, in the order of the page.
 #[rustfmt::skip]
@@ -100,38 +85,31 @@ pub const METRICS: &[Description] = &[
 
 impl Description {
     /// The name of the metric family, with prefix and unit.
-    #[must_use]
     pub fn full_name(&self) -> String {
-        let unit = match self.unit {
-            Some(Seconds) => "_seconds",
-            Some(Bytes) => "_bytes",
-            None => "",
-        };
-        format!("{}_{}{unit}", PREFIX, self.name)
+        let unit = self.unit.as_ref().map(|unit| format!("_{}", unit.as_str()));
+        format!("{}_{}{}", PREFIX, self.name, unit.unwrap_or_default())
     }
 
     /// The name of the type in OpenMetrics.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self.kind {
-            Counter => "counter",
-            Gauge => "gauge",
-            Histogram => "histogram",
-            Info => "info",
-        }
+    pub fn kind(&self) -> &str {
+        self.kind.as_str()
     }
 }
 
-/// Registers a metric with the unit and meaning of the table.
+/// The description of the metric of this name.
 ///
 /// # Panics
-/// If the table has no metric of this name.
-pub(crate) fn register(registry: &mut Registry, name: &str, metric: impl Metric) {
+/// If the table has none.
+pub(crate) fn description(name: &str) -> &'static Description {
     let found = METRICS.iter().find(|one| one.name == name);
-    let description = found.unwrap_or_else(|| panic!("{name} is not in the table of metrics"));
-    match description.unit {
-        Some(Seconds) => registry.register_with_unit(name, description.help, Unit::Seconds, metric),
-        Some(Bytes) => registry.register_with_unit(name, description.help, Unit::Bytes, metric),
-        None => registry.register(name, description.help, metric),
+    found.unwrap_or_else(|| panic!("{name} is not in the table of metrics"))
+}
+
+/// Registers a metric with the unit and meaning of the table.
+pub(crate) fn register(registry: &mut Registry, name: &str, metric: impl Metric) {
+    let Description { help, unit, .. } = description(name);
+    match unit {
+        Some(unit) => registry.register_with_unit(name, *help, unit.clone(), metric),
+        None => registry.register(name, *help, metric),
     }
 }

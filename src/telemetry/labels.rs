@@ -3,35 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prometheus_client::encoding::EncodeLabelSet;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct RpcLabels {
-    pub(super) method: String,
-    pub(super) code: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct MethodLabels {
-    pub(super) method: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct PhaseLabels {
-    pub(super) method: String,
-    pub(super) phase: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct CloudCallLabels {
-    pub(super) action: String,
-    pub(super) code: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ActionLabels {
-    pub(super) action: String,
-}
+/// Names and values of the labels of a metric.
+pub(super) type Labels<const N: usize> = [(&'static str, String); N];
 
 /// The labels of an exemplar, which together have at most 128 characters (OpenMetrics 1.0, Exemplars).
 pub(super) type ExemplarLabels = Vec<(&'static str, String)>;

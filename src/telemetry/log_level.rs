@@ -24,7 +24,6 @@ pub struct InvalidLogLevel;
 
 impl LogLevel {
     /// This level for the driver's own log lines, and at most `WARN` for those of libraries.
-    #[must_use]
     pub fn of_driver(level: LevelFilter) -> Self {
         let targets = Targets::new()
             .with_targets(["diskplugin", "ecs", "fake_ecs"].map(|own| (own, level)))
@@ -32,7 +31,6 @@ impl LogLevel {
         Self(targets)
     }
 
-    #[must_use]
     pub fn targets(&self) -> &Targets {
         &self.0
     }

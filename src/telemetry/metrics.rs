@@ -10,9 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::catalog::register;
-use super::labels::{
-    ActionLabels, BoundedValues, CloudCallLabels, ExemplarLabels, METHODS, MethodLabels, OTHER, PhaseLabels, RpcLabels,
-};
+use super::labels::{BoundedValues, ExemplarLabels, Labels, METHODS, OTHER};
 
 /// Seconds: RPCs that find nothing to do take milliseconds; attaching under a strict quota, or mkfs, takes minutes.
 const RPC_BUCKETS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
@@ -29,19 +27,19 @@ const MAX_CODES: usize = 64;
 /// The method of work that no call waits for, or that several calls share.
 const BACKGROUND: &str = "background";
 
-type Buckets<L> = Family<L, Histogram, fn() -> Histogram>;
-type ExemplarBuckets<L> =
-    Family<L, HistogramWithExemplars<ExemplarLabels>, fn() -> HistogramWithExemplars<ExemplarLabels>>;
+type Buckets<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+type ExemplarBuckets =
+    Family<Labels<2>, HistogramWithExemplars<ExemplarLabels>, fn() -> HistogramWithExemplars<ExemplarLabels>>;
 
 /// Clones share the state.
 #[derive(Debug, Clone)]
 pub(crate) struct CallMetrics {
-    rpcs: ExemplarBuckets<RpcLabels>,
-    running: Family<MethodLabels, Gauge>,
-    phases: Buckets<PhaseLabels>,
-    cloud_calls: ExemplarBuckets<CloudCallLabels>,
-    throttled: Family<ActionLabels, Counter>,
-    batches: Buckets<ActionLabels>,
+    rpcs: ExemplarBuckets,
+    running: Family<Labels<1>, Gauge>,
+    phases: Buckets<2>,
+    cloud_calls: ExemplarBuckets,
+    throttled: Family<Labels<1>, Counter>,
+    batches: Buckets<1>,
     codes: BoundedValues,
 }
 
@@ -98,32 +96,20 @@ impl CallMetrics {
     }
 
     pub(super) fn rpc_started(&self, method: &str) {
-        let labels = MethodLabels {
-            method: method.to_owned(),
-        };
-        self.running.get_or_create(&labels).inc();
+        self.running.get_or_create(&[("method", method.to_owned())]).inc();
     }
 
     pub(super) fn rpc_ended(&self, method: &str, code: &str, elapsed: Duration, exemplar: Exemplar<'_>) {
-        let running = MethodLabels {
-            method: method.to_owned(),
-        };
-        self.running.get_or_create(&running).dec();
-        let labels = RpcLabels {
-            method: method.to_owned(),
-            code: code.to_owned(),
-        };
-        let rpcs = self.rpcs.get_or_create(&labels);
+        let (method, code) = (("method", method.to_owned()), ("code", code.to_owned()));
+        self.running.get_or_create(std::array::from_ref(&method)).dec();
+        let rpcs = self.rpcs.get_or_create(&[method, code]);
         rpcs.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
     }
 
     pub(super) fn phase_ended(&self, method: Option<&str>, phase: &str, elapsed: Duration) {
-        let labels = PhaseLabels {
-            method: method.unwrap_or(BACKGROUND).to_owned(),
-            phase: phase.to_owned(),
-        };
-        let phases = self.phases.get_or_create(&labels);
-        phases.observe(elapsed.as_secs_f64());
+        let method = method.unwrap_or(BACKGROUND).to_owned();
+        let labels = [("method", method), ("phase", phase.to_owned())];
+        self.phases.get_or_create(&labels).observe(elapsed.as_secs_f64());
     }
 
     pub(super) fn cloud_call_ended(
@@ -134,20 +120,17 @@ impl CallMetrics {
         elapsed: Duration,
         exemplar: Exemplar<'_>,
     ) {
-        let code = self.codes.limit(code);
-        let action = action.to_owned();
+        let action = ("action", action.to_owned());
         if is_throttled {
-            let labels = ActionLabels { action: action.clone() };
-            self.throttled.get_or_create(&labels).inc();
+            self.throttled.get_or_create(std::array::from_ref(&action)).inc();
         }
-        let calls = self.cloud_calls.get_or_create(&CloudCallLabels { action, code });
+        let labels = [action, ("code", self.codes.limit(code))];
+        let calls = self.cloud_calls.get_or_create(&labels);
         calls.observe(elapsed.as_secs_f64(), exemplar.labels(), None);
     }
 
     pub(super) fn poll_sent(&self, action: &str, size: f64) {
-        let labels = ActionLabels {
-            action: action.to_owned(),
-        };
+        let labels = [("action", action.to_owned())];
         self.batches.get_or_create(&labels).observe(size);
     }
 }

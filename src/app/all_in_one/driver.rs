@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::app::cloud::CloudClient;
 use crate::app::controller::{disks, inventory, service};
 use crate::app::http;
 use crate::app::node::services;
@@ -13,12 +12,13 @@ use crate::csi::node::Service;
 use crate::csi::registration::Registration;
 use crate::csi::server;
 use crate::csi::services::Services;
-use crate::http::health::{Health, NodeChecks};
+use crate::http::health::{CloudAccess, Health, NodeChecks};
 use crate::http::metrics::{ControllerGauges, Metrics, NodeGauges};
 use crate::http::status::StatusPage;
 use crate::http::{CloudDisks, Page, Site, serve};
 use crate::model::{ClusterId, RegionId};
 use crate::node::NodeSettings;
+use crate::ops::CloudClient;
 use crate::telemetry::Telemetry;
 
 /// Controller and node of one driver process.
@@ -49,9 +49,9 @@ impl Driver {
         let zone = Some(self.node.zone.clone());
         let node = services(self.node, driver_name.clone(), &self.node_args);
         let tasks: Tasks = node.tasks().clone();
-        let disks = disks(self.cloud.ecs, self.cluster.clone(), &tasks);
+        let disks = disks(Arc::clone(&self.cloud.ecs), self.cluster.clone(), &tasks);
         let interval = self.controller.metrics_inventory_interval.0;
-        let access = self.cloud.access;
+        let access = CloudAccess::new(&self.cloud.ecs, self.cloud.credentials);
         let inventory = inventory(&disks, interval.filter(|_| port.is_some()));
         let status = self.pages.status_page.then(|| -> Box<dyn Page> {
             Box::new(StatusPage::new(
@@ -61,7 +61,11 @@ impl Driver {
                 inventory.clone(),
             ))
         });
-        let controller_gauges = ControllerGauges::new(Arc::clone(&disks), access.clone(), inventory);
+        let controller_gauges = ControllerGauges {
+            disks: Arc::clone(&disks),
+            cloud: access.clone(),
+            inventory,
+        };
         let cloud_disks = CloudDisks(Arc::clone(&disks));
         let controller = service(disks, self.region, zone, &self.cluster, &tasks)
             .with_published_nodes(self.controller.list_volumes_published_nodes);
@@ -70,7 +74,7 @@ impl Driver {
             require_shared_mounts: false,
         };
         checks.log_failed().await;
-        let node_gauges = NodeGauges::new(Arc::clone(&node));
+        let node_gauges = NodeGauges(Arc::clone(&node));
         let metrics = Metrics::new(
             "all-in-one",
             &self.telemetry.metrics,

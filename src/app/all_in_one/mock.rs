@@ -7,11 +7,11 @@ use anyhow::Context;
 use fake_ecs::{Cloud, Node, Options};
 
 use super::driver::Driver;
-use crate::app::node::{MAX_VOLUMES, max_volumes, registration};
+use crate::app::node::{Identity, MAX_VOLUMES, max_volumes, registration, settings};
 use crate::app::{cloud, mock_cloud};
 use crate::cli;
 use crate::model::{ClusterId, RegionId, ZoneId};
-use crate::node::{InstanceTypeSource, NodeSettings};
+use crate::node::InstanceTypeSource;
 use crate::telemetry::Telemetry;
 
 const REGION: &str = "cn-beijing";
@@ -23,43 +23,39 @@ pub(super) async fn run(
     stop: impl Future<Output = ()> + Send,
 ) -> anyhow::Result<()> {
     let max_volumes = max_volumes(&args.node, std::env::var(MAX_VOLUMES).ok())?;
-    let registration = registration(&args.node, &args.server)?;
-    let region = match args.location.region {
+    let registration = registration(&args.node, &args.common.server)?;
+    let region = match args.common.location.region {
         Some(region) => region,
         None => REGION.parse::<RegionId>().context("the default region")?,
     };
-    let options = options(args.mock, &region, args.location.zone.as_ref());
+    let options = options(args.mock, &region, args.common.location.zone.as_ref());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
     let fake = mock_cloud::start(&options, listener).await?;
     let served = async {
         let own = choose(&fake, args.node.node_id.as_ref())?;
         let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
         tracing::info!(endpoint, "fake cloud");
-        let cluster = args.owner.cluster_id;
-        let cloud = cloud::fake_client(endpoint, &region, args.cloud.signature, &options)?;
-        cloud.access.rate_limiter.configure(args.cloud.limits()?);
+        let cluster = args.common.owner.cluster_id;
+        let cloud = cloud::fake_client(endpoint, &region, args.common.cloud.signature, &options)?;
+        cloud.ecs.rate_limiter().configure(args.common.cloud.limits()?);
+        let identity = Identity {
+            id: own.id.parse()?,
+            zone: own.zone.parse()?,
+            instance_types: InstanceTypeSource {
+                file: args.node.instance_types_file.clone(),
+                instance_type: args.node.instance_type.clone(),
+            },
+        };
         let driver = Driver {
-            server: args.server,
+            server: args.common.server,
             cloud,
             registration,
             region,
             cluster: cluster.map_or_else(|| CLUSTER.parse::<ClusterId>(), Ok)?,
-            node: NodeSettings {
-                device_dir: fake.device_dir(&own.id),
-                id: own.id.parse()?,
-                zone: own.zone.parse()?,
-                max_volumes,
-                categories: args.node.instance_categories.clone(),
-                instance_types: InstanceTypeSource {
-                    file: args.node.instance_types_file.clone(),
-                    instance_type: args.node.instance_type.clone(),
-                },
-                kubelet_dir: args.node.directories.kubelet_dir.clone(),
-                state_dir: args.node.directories.state_dir.clone(),
-            },
+            node: settings(identity, max_volumes, fake.device_dir(&own.id), &args.node),
             telemetry,
-            pages: args.pages,
-            controller: args.controller,
+            pages: args.common.pages,
+            controller: args.common.controller,
             node_args: args.node,
         };
         driver.serve(stop).await

@@ -3,10 +3,9 @@
 use std::future::Future;
 
 use self::driver::Driver;
-use super::node::{MAX_VOLUMES, instance_types, max_volumes, registration};
+use super::node::{Identity, MAX_VOLUMES, instance_types, max_volumes, registration, settings};
 use super::{cloud, signal};
 use crate::cli::{self, CloudKind, Location};
-use crate::node::NodeSettings;
 use crate::telemetry::Telemetry;
 
 mod driver;
@@ -23,42 +22,38 @@ pub(crate) async fn run(args: cli::AllInOne, telemetry: Telemetry) -> anyhow::Re
 }
 
 async fn real(args: cli::AllInOne, telemetry: Telemetry, stop: impl Future<Output = ()> + Send) -> anyhow::Result<()> {
-    let mut location = Location::new(&args.location);
-    let metadata = args.location.metadata()?;
+    let mut location = Location::new(&args.common.location);
+    let metadata = args.common.location.metadata()?;
     let variable = std::env::var(MAX_VOLUMES).ok();
     let max_volumes = location.checked(max_volumes(&args.node, variable));
-    let registration = location.checked(registration(&args.node, &args.server));
-    let region = location.region(args.location.region.clone()).await;
-    let zone = location.zone(args.location.zone.clone()).await;
+    let registration = location.checked(registration(&args.node, &args.common.server));
+    let region = location.region(args.common.location.region.clone()).await;
+    let zone = location.zone(args.common.location.zone.clone()).await;
     let id = location.node(args.node.node_id.clone()).await;
     let (instance_type, file) = (args.node.instance_type.clone(), args.node.instance_types_file.clone());
     let instance_types = instance_types(&mut location, instance_type, file).await;
-    let cluster = args.owner.id(&mut location);
+    let cluster = args.common.owner.id(&mut location);
     let (Some(region), Some(zone), Some(id), Some(cluster)) = (region, zone, id, cluster) else {
         return Err(location.into_error().into());
     };
     let (Some(max_volumes), Some(registration)) = (max_volumes, registration) else {
         return Err(location.into_error().into());
     };
+    let identity = Identity {
+        id,
+        zone,
+        instance_types,
+    };
     let driver = Driver {
-        server: args.server,
-        cloud: cloud::client(args.cloud, metadata, &region)?,
+        server: args.common.server,
+        cloud: cloud::client(args.common.cloud, metadata, &region)?,
         registration,
         region,
         cluster,
-        node: NodeSettings {
-            id,
-            zone,
-            max_volumes,
-            categories: args.node.instance_categories.clone(),
-            instance_types,
-            device_dir: None,
-            kubelet_dir: args.node.directories.kubelet_dir.clone(),
-            state_dir: args.node.directories.state_dir.clone(),
-        },
+        node: settings(identity, max_volumes, None, &args.node),
         telemetry,
-        pages: args.pages,
-        controller: args.controller,
+        pages: args.common.pages,
+        controller: args.common.controller,
         node_args: args.node,
     };
     driver.serve(stop).await

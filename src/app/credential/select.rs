@@ -103,9 +103,6 @@ impl Oidc {
 }
 
 /// The selected source. Sources that make calls are cached. The time of the cloud determines when credentials expire.
-///
-/// # Errors
-/// If the source is not configured or its settings are incomplete.
 pub(super) fn select(sources: Sources, clock: &ServerClock) -> Result<Selected, SelectError> {
     let chosen = match sources.selection {
         Selection::Chain if sources.directory.is_some() => Selection::Directory,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Request, Response, Status};
 
 use crate::base::Deadline;
 use crate::csi::proto::CapacityRange;
@@ -41,10 +41,10 @@ pub(super) fn request<T>(message: T) -> Request<T> {
     request
 }
 
-/// A status as a readable error.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-pub(super) fn refused(status: Status) -> anyhow::Error {
-    anyhow::anyhow!("{:?}: {}", status.code(), status.message())
+/// The response to a call; a status is a readable error.
+pub(super) async fn response<T>(call: impl Future<Output = Result<Response<T>, Status>>) -> anyhow::Result<T> {
+    let response = call.await.map(Response::into_inner);
+    response.map_err(|status| anyhow::anyhow!("{:?}: {}", status.code(), status.message()))
 }
 
 pub(super) fn at_least(size: Gib) -> CapacityRange {

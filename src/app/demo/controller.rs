@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tonic::transport::Channel;
 
-use super::client::{GROWN, SIZE, at_least, gib, refused, request};
+use super::client::{GROWN, SIZE, at_least, gib, request, response};
 use super::node::{AttachedVolume, NodeSide};
 use crate::csi::proto;
 use crate::csi::proto::controller_client::ControllerClient;
@@ -32,9 +32,8 @@ impl ControllerSide {
             volume_content_source: source,
             ..proto::CreateVolumeRequest::default()
         };
-        let created = self.client.clone().create_volume(request(message)).await;
-        let volume = created.map_err(refused)?.into_inner().volume;
-        let volume = volume.context("the response has no volume")?;
+        let created = response(self.client.clone().create_volume(request(message))).await?;
+        let volume = created.volume.context("the response has no volume")?;
         let zones: Vec<_> = volume
             .accessible_topology
             .iter()
@@ -52,15 +51,12 @@ impl ControllerSide {
             volume_capability: Some(self.capability.clone()),
             ..proto::ControllerPublishVolumeRequest::default()
         };
-        let answer = self.client.clone().controller_publish_volume(request(message)).await;
-        let publish_context = answer.map_err(refused)?.into_inner().publish_context;
-        Ok((
-            AttachedVolume {
-                volume_id: volume.to_owned(),
-                publish_context,
-            },
-            String::new(),
-        ))
+        let published = response(self.client.clone().controller_publish_volume(request(message))).await?;
+        let attached = AttachedVolume {
+            volume_id: volume.to_owned(),
+            publish_context: published.publish_context,
+        };
+        Ok((attached, String::new()))
     }
 
     pub(super) async fn snapshot(&self, volume: &str) -> anyhow::Result<(String, String)> {
@@ -73,9 +69,8 @@ impl ControllerSide {
         let mut id = String::new();
         // Like the snapshotter sidecar: repeat until the snapshot is ready to use.
         while !ready {
-            let answer = self.client.clone().create_snapshot(request(message.clone())).await;
-            let snapshot = answer.map_err(refused)?.into_inner().snapshot;
-            let snapshot = snapshot.context("the response has no snapshot")?;
+            let created = response(self.client.clone().create_snapshot(request(message.clone()))).await?;
+            let snapshot = created.snapshot.context("the response has no snapshot")?;
             (ready, id) = (snapshot.ready_to_use, snapshot.snapshot_id);
         }
         Ok((id.clone(), id))
@@ -88,11 +83,8 @@ impl ControllerSide {
             volume_capability: Some(self.capability.clone()),
             ..proto::ControllerExpandVolumeRequest::default()
         };
-        let answer = self.client.clone().controller_expand_volume(request(message)).await;
-        Ok((
-            (),
-            format!("now {}", gib(answer.map_err(refused)?.into_inner().capacity_bytes)),
-        ))
+        let expanded = response(self.client.clone().controller_expand_volume(request(message))).await?;
+        Ok(((), format!("now {}", gib(expanded.capacity_bytes))))
     }
 
     pub(super) async fn detach(&self, volume: &str, node: &NodeSide) -> anyhow::Result<((), String)> {
@@ -101,8 +93,7 @@ impl ControllerSide {
             node_id: node.id.clone(),
             ..proto::ControllerUnpublishVolumeRequest::default()
         };
-        let answer = self.client.clone().controller_unpublish_volume(request(message)).await;
-        answer.map_err(refused)?;
+        response(self.client.clone().controller_unpublish_volume(request(message))).await?;
         Ok(((), String::new()))
     }
 
@@ -111,11 +102,7 @@ impl ControllerSide {
             volume_id: volume.to_owned(),
             ..proto::DeleteVolumeRequest::default()
         };
-        self.client
-            .clone()
-            .delete_volume(request(message))
-            .await
-            .map_err(refused)?;
+        response(self.client.clone().delete_volume(request(message))).await?;
         Ok(((), volume.to_owned()))
     }
 
@@ -124,11 +111,7 @@ impl ControllerSide {
             snapshot_id: snapshot.to_owned(),
             ..proto::DeleteSnapshotRequest::default()
         };
-        self.client
-            .clone()
-            .delete_snapshot(request(message))
-            .await
-            .map_err(refused)?;
+        response(self.client.clone().delete_snapshot(request(message))).await?;
         Ok(((), snapshot.to_owned()))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tonic::transport::Channel;
 
-use super::client::{GROWN, at_least, gib, refused, request, text};
+use super::client::{GROWN, at_least, gib, request, response, text};
 use crate::csi::proto;
 use crate::csi::proto::VolumeCapability;
 use crate::csi::proto::node_client::NodeClient;
@@ -36,10 +36,7 @@ impl NodeSide {
             ..proto::NodeStageVolumeRequest::default()
         };
         std::fs::create_dir_all(self.staging())?;
-        self.client()?
-            .node_stage_volume(request(message))
-            .await
-            .map_err(refused)?;
+        response(self.client()?.node_stage_volume(request(message))).await?;
         Ok(((), String::new()))
     }
 
@@ -52,10 +49,7 @@ impl NodeSide {
             volume_capability: Some(self.capability.clone()),
             ..proto::NodePublishVolumeRequest::default()
         };
-        self.client()?
-            .node_publish_volume(request(message))
-            .await
-            .map_err(refused)?;
+        response(self.client()?.node_publish_volume(request(message))).await?;
         Ok(((), self.mounted()?))
     }
 
@@ -69,10 +63,7 @@ impl NodeSide {
             volume_capability: Some(self.capability.clone()),
             ..proto::NodeExpandVolumeRequest::default()
         };
-        self.client()?
-            .node_expand_volume(request(message))
-            .await
-            .map_err(refused)?;
+        response(self.client()?.node_expand_volume(request(message))).await?;
         let after = self.total(volume).await?;
         anyhow::ensure!(after > before, "the filesystem still has {after} bytes");
         Ok(((), format!("from {} to {}", gib(before), gib(after))))
@@ -84,11 +75,9 @@ impl NodeSide {
             volume_path: text(&self.pod())?,
             staging_target_path: text(&self.staging())?,
         };
-        let response = self.client()?.node_get_volume_stats(request(message)).await;
-        let usage = response.map_err(refused)?.into_inner().usage;
-        let bytes = usage
-            .iter()
-            .find(|usage| usage.unit() == proto::volume_usage::Unit::Bytes);
+        let stats = response(self.client()?.node_get_volume_stats(request(message))).await?;
+        let mut usage = stats.usage.iter();
+        let bytes = usage.find(|usage| usage.unit() == proto::volume_usage::Unit::Bytes);
         Ok(bytes.context("the response has no usage in bytes")?.total)
     }
 
@@ -97,18 +86,12 @@ impl NodeSide {
             volume_id: volume.to_owned(),
             target_path: text(&self.pod())?,
         };
-        self.client()?
-            .node_unpublish_volume(request(unpublish))
-            .await
-            .map_err(refused)?;
+        response(self.client()?.node_unpublish_volume(request(unpublish))).await?;
         let unstage = proto::NodeUnstageVolumeRequest {
             volume_id: volume.to_owned(),
             staging_target_path: text(&self.staging())?,
         };
-        self.client()?
-            .node_unstage_volume(request(unstage))
-            .await
-            .map_err(refused)?;
+        response(self.client()?.node_unstage_volume(request(unstage))).await?;
         Ok(((), String::new()))
     }
 

@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::clean;
 use super::show::print_line;
-use crate::app::cloud::CloudClient;
 use crate::app::{cloud, controller, mock_cloud, node};
 use crate::base::{Deadline, Tasks};
 use crate::csi::node::Service;
@@ -135,7 +134,7 @@ impl World {
     fn start_controller(&self, fake: &Cloud, options: &Options) -> anyhow::Result<()> {
         let region: RegionId = REGION.parse()?;
         let endpoint = fake.endpoint().context("the fake cloud serves no HTTP")?;
-        let CloudClient { ecs, .. } = cloud::fake_client(endpoint, &region, self.scheme, options)?;
+        let ecs = cloud::fake_client(endpoint, &region, self.scheme, options)?.ecs;
         let zone = options.zones.first().map(|zone| zone.parse()).transpose()?;
         let tasks = Tasks::default();
         let cluster: ClusterId = CLUSTER.parse()?;

@@ -22,7 +22,6 @@ pub struct Claim {
 
 impl Claim {
     /// The claim of a volume name: external-provisioner derives the name from the claim's UID.
-    #[must_use]
     pub fn of_volume(namespace: &str, name: &str, volume: &str) -> Self {
         let tail = volume.len().checked_sub(36);
         let tail = tail.and_then(|start| volume.get(start..));
@@ -63,7 +62,6 @@ pub enum ClusterEvent {
 }
 
 impl ClusterEvent {
-    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::OutOfStock { .. } => reason::OUT_OF_STOCK,

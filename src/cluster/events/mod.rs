@@ -49,7 +49,6 @@ pub struct EventPermit(mpsc::OwnedPermit<ClusterEvent>);
 
 impl EventRecorder {
     /// A recorder for this driver in this cluster. A background task writes the events while the process runs.
-    #[must_use]
     pub fn new(cluster: &Cluster, nodes: Nodes, driver: &DriverName) -> Self {
         let (queue, events) = mpsc::channel(QUEUE);
         let write = write::run(cluster.clone(), nodes, driver.clone(), events);
@@ -60,16 +59,11 @@ impl EventRecorder {
 
     /// Whether an event with this reason and object is due: at most once a minute. Callers check it
     /// before they compose the message.
-    #[must_use]
     pub fn permit(&self, reason: &'static str, about: &str) -> Option<EventPermit> {
         let Inner { queue, budget } = self.0.as_ref()?;
-        let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
-        if !budget.is_due(reason, about) {
-            return None;
-        }
         let permit = queue.clone().try_reserve_owned().ok()?;
-        budget.spend(reason, about);
-        Some(EventPermit(permit))
+        let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
+        budget.spend(reason, about).then_some(EventPermit(permit))
     }
 }
 
@@ -97,23 +91,25 @@ impl Budget {
         }
     }
 
-    fn is_due(&mut self, reason: &'static str, about: &str) -> bool {
+    /// Whether the event is due, which is then recorded.
+    fn spend(&mut self, reason: &'static str, about: &str) -> bool {
         let seconds = u32::try_from(self.filled.elapsed().as_secs()).unwrap_or(u32::MAX);
         if seconds > 0 {
             let more = seconds.saturating_mul(PER_SECOND);
             self.left = self.left.saturating_add(more).min(BURST);
             self.filled += Duration::from_secs(seconds.into());
         }
-        let before = self.last_written.get(&(reason, about.to_owned()));
-        self.left > 0 && before.is_none_or(|when| when.elapsed() >= QUIET)
-    }
-
-    fn spend(&mut self, reason: &'static str, about: &str) {
-        if self.last_written.len() > SWEEP {
-            self.last_written.retain(|_, when| when.elapsed() < QUIET);
+        let key = (reason, about.to_owned());
+        let is_recent = |when: &Instant| when.elapsed() < QUIET;
+        if self.left == 0 || self.last_written.get(&key).is_some_and(is_recent) {
+            return false;
         }
-        self.last_written.insert((reason, about.to_owned()), Instant::now());
+        if self.last_written.len() > SWEEP {
+            self.last_written.retain(|_, when| is_recent(when));
+        }
+        self.last_written.insert(key, Instant::now());
         self.left -= 1;
+        true
     }
 }
 
@@ -124,13 +120,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_event_repeats_once_a_minute_and_all_events_have_a_bounded_rate() {
         let mut budget = Budget::new();
-        let mut permits = |about: &str| {
-            let due = budget.is_due("SoldOut", about);
-            if due {
-                budget.spend("SoldOut", about);
-            }
-            due
-        };
+        let mut permits = |about: &str| budget.spend("SoldOut", about);
         assert!(permits("a"));
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(!permits("a"));

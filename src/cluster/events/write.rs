@@ -268,9 +268,9 @@ mod tests {
                     ),
                     false => (200, event),
                 };
-                let answer = http::Response::builder().status(code);
-                let answer = answer.body(kube::client::Body::from(body.to_string().into_bytes()));
-                Ok::<_, std::convert::Infallible>(answer.unwrap())
+                let response = http::Response::builder().status(code);
+                let response = response.body(kube::client::Body::from(body.to_string().into_bytes()));
+                Ok::<_, std::convert::Infallible>(response.unwrap())
             }
         });
         (Client::new(service, "default"), calls, emptied)

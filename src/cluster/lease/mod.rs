@@ -71,7 +71,6 @@ pub struct HeldLease {
 }
 
 impl Candidate {
-    #[must_use]
     pub fn new(cluster: &Cluster, config: LeaseConfig) -> Self {
         Self::of(cluster.client(), config)
     }
@@ -85,7 +84,6 @@ impl Candidate {
         }
     }
 
-    #[must_use]
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.leadership.subscribe()
     }

@@ -26,10 +26,10 @@ impl Cluster {
     pub async fn read_volumes(&self, driver: &DriverName) -> Result<Volumes> {
         let driver = driver.as_str();
         let mut read = Volumes::default();
-        for object in list::<PersistentVolume>(&self.all(), "persistentvolumes").await? {
+        for object in list::<PersistentVolume>(&Api::all(self.client()), "persistentvolumes").await? {
             read.add_volume(driver, object);
         }
-        for object in list::<PersistentVolumeClaim>(&self.all_namespaces(), "persistentvolumeclaims").await? {
+        for object in list::<PersistentVolumeClaim>(&Api::all(self.client()), "persistentvolumeclaims").await? {
             read.add_claim(object);
         }
         for (owner, content) in read_contents(self).await? {
@@ -40,7 +40,7 @@ impl Cluster {
                 read.other_handles.extend(content.handle);
             }
         }
-        for object in list::<VolumeAttachment>(&self.all(), "volumeattachments").await? {
+        for object in list::<VolumeAttachment>(&Api::all(self.client()), "volumeattachments").await? {
             if object.spec.attacher == driver {
                 read.attachments.push(Attachment {
                     volume: object.spec.source.persistent_volume_name,
@@ -48,7 +48,7 @@ impl Cluster {
                 });
             }
         }
-        for object in list::<CSINode>(&self.all(), "csinodes").await? {
+        for object in list::<CSINode>(&Api::all(self.client()), "csinodes").await? {
             let row = object.spec.drivers.into_iter().find(|row| row.name == driver);
             let id = row.and_then(|row| row.node_id.parse().ok());
             read.instances.extend(object.metadata.name.zip(id));
@@ -57,25 +57,8 @@ impl Cluster {
     }
 
     /// The CRDs of snapshots that are installed, by their plural names.
-    ///
-    /// # Errors
-    /// If the API groups cannot be read.
     pub async fn snapshot_crds(&self) -> Result<Vec<&'static str>> {
         content::installed(self).await
-    }
-
-    fn all_namespaces<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::all(self.client())
-    }
-
-    fn all<K>(&self) -> Api<K>
-    where
-        K: kube::Resource<Scope = k8s_openapi::ClusterResourceScope, DynamicType = ()>,
-    {
-        Api::all(self.client())
     }
 }
 

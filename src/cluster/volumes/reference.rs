@@ -35,7 +35,6 @@ impl Volumes {
     }
 
     /// Whether an object refers to the resource or its group, or waits for it.
-    #[must_use]
     pub fn uses(&self, resource: &Resource<'_>) -> bool {
         let is_wanted = |id: &str| id == resource.id || Some(id) == resource.group;
         self.ids().any(is_wanted) || self.waits_for(resource.tags)
@@ -43,7 +42,6 @@ impl Volumes {
 
     /// Whether a claim, or a content without a handle, waits for a resource with these tags, or for the clone that is
     /// made of it.
-    #[must_use]
     pub fn waits_for(&self, tags: &Tags) -> bool {
         let names = [tag::CSI_NAME, tag::CLONE_FOR];
         let mut names = names.iter().filter_map(|key| tags.get(*key));

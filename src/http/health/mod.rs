@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ecs::ApiHealth;
 use ecs::api_health::{CONNECTIVITY_ADVICE, Outage, RECENT, Report};
 use ecs::credential::CredentialProvider;
 use ecs::rate_limit::RateLimiter;
+use ecs::{ApiHealth, Client};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -51,6 +51,17 @@ pub(crate) struct CloudAccess {
     pub(crate) provider: Arc<dyn CredentialProvider>,
     /// The wall clock, for the lifetime of credentials.
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl CloudAccess {
+    pub(crate) fn new(client: &Client, provider: Arc<dyn CredentialProvider>) -> Self {
+        Self {
+            api_health: client.api_health(),
+            rate_limiter: client.rate_limiter(),
+            provider,
+            clock: Arc::new(client.server_clock()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -189,7 +200,7 @@ fn reachable(report: &Report) -> Result<String, String> {
     })
 }
 
-/// A standby is ready if it knows that there is a leader, or will be the leader soon.
+/// A standby is ready if there is a leader, or if it will be the leader soon.
 fn leader_check(leadership: Leadership) -> Check {
     let outcome = match leadership {
         Leadership::Leader => Ok("this replica is the leader".to_owned()),

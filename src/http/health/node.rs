@@ -21,12 +21,29 @@ pub(crate) struct NodeChecks {
 
 impl NodeChecks {
     pub(crate) async fn run(&self) -> Vec<Check> {
+        let host = &self.prerequisites;
+        let kernel = check(
+            "kernel",
+            "reading the kernel's release",
+            PROC_ADVICE,
+            host.check_kernel(),
+        );
+        let devices = async {
+            let listed = host.check_devices().await;
+            listed.map_err(|message| format!("{message}; {KERNEL_ADVICE}"))?;
+            Ok("they can be listed, and their nodes exist".to_owned())
+        };
+        let state = async {
+            let written = host.check_state_dir().await;
+            written.map_err(|message| format!("{message}; {STATE_ADVICE}"))?;
+            Ok("it is writable".to_owned())
+        };
         let (kernel, capabilities, devices, mounts, state) = tokio::join!(
-            self.kernel(),
+            kernel,
             self.capabilities(),
-            self.devices(),
+            check("devices", "listing them", KERNEL_ADVICE, devices),
             self.mounts(),
-            self.state()
+            check("state", "writing to it", STATE_ADVICE, state)
         );
         let checks = [Some(kernel), Some(capabilities), Some(devices), mounts, Some(state)];
         let tools = Check::new("tools", tools());
@@ -40,65 +57,44 @@ impl NodeChecks {
         }
     }
 
-    async fn kernel(&self) -> Check {
-        let release = self.prerequisites.check_kernel();
-        let outcome = match Deadline::after(TIMEOUT).bound(release).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(timed_out("reading the kernel's release", PROC_ADVICE)),
-        };
-        Check::new("kernel", outcome)
-    }
-
     async fn capabilities(&self) -> Check {
-        let granted = self.prerequisites.check_capabilities();
-        let (outcome, is_limited) = match Deadline::after(TIMEOUT).bound(granted).await {
-            Ok(Ok(Some(limitation))) => (Ok(limitation), true),
-            Ok(Ok(None)) => (Ok("all are granted".to_owned()), false),
-            Ok(Err(message)) => (Err(message), false),
-            Err(_) => (Err(timed_out("reading them", PROC_ADVICE)), false),
+        let mut is_limited = false;
+        let granted = async {
+            let limitation = self.prerequisites.check_capabilities().await?;
+            is_limited = limitation.is_some();
+            Ok(limitation.unwrap_or_else(|| "all are granted".to_owned()))
         };
-        Check {
-            is_limited,
-            ..Check::new("capabilities", outcome)
-        }
-    }
-
-    async fn devices(&self) -> Check {
-        let available = self.prerequisites.check_devices();
-        let outcome = match Deadline::after(TIMEOUT).bound(available).await {
-            Ok(Ok(())) => Ok("they can be listed, and their nodes exist".to_owned()),
-            Ok(Err(message)) => Err(format!("{message}; {KERNEL_ADVICE}")),
-            Err(_) => Err(timed_out("listing them", KERNEL_ADVICE)),
-        };
-        Check::new("devices", outcome)
+        let check = check("capabilities", "reading them", PROC_ADVICE, granted).await;
+        Check { is_limited, ..check }
     }
 
     async fn mounts(&self) -> Option<Check> {
         if !self.require_shared_mounts {
             return None;
         }
-        let shared = self.prerequisites.check_mount_propagation();
-        let outcome = match Deadline::after(TIMEOUT).bound(shared).await {
-            Ok(Ok(())) => Ok("they propagate to kubelet".to_owned()),
-            Ok(Err(message)) => Err(message),
-            Err(_) => Err(timed_out("reading the mount table", KERNEL_ADVICE)),
+        let shared = async {
+            self.prerequisites.check_mount_propagation().await?;
+            Ok("they propagate to kubelet".to_owned())
         };
-        Some(Check::new("mounts", outcome))
-    }
-
-    async fn state(&self) -> Check {
-        let written = self.prerequisites.check_state_dir();
-        let outcome = match Deadline::after(TIMEOUT).bound(written).await {
-            Ok(Ok(())) => Ok("it is writable".to_owned()),
-            Ok(Err(message)) => Err(format!("{message}; {STATE_ADVICE}")),
-            Err(_) => Err(timed_out("writing to it", STATE_ADVICE)),
-        };
-        Check::new("state", outcome)
+        Some(check("mounts", "reading the mount table", KERNEL_ADVICE, shared).await)
     }
 }
 
-fn timed_out(operation: &str, todo: &str) -> String {
-    format!("{operation} has not finished within {} s; {todo}", TIMEOUT.as_secs())
+/// The result of a check; an operation that does not finish in time fails with this advice.
+async fn check(
+    name: &'static str,
+    operation: &str,
+    advice: &str,
+    checked: impl Future<Output = Result<String, String>>,
+) -> Check {
+    let late = |_| {
+        Err(format!(
+            "{operation} has not finished within {} s; {advice}",
+            TIMEOUT.as_secs()
+        ))
+    };
+    let outcome = Deadline::after(TIMEOUT).bound(checked).await;
+    Check::new(name, outcome.unwrap_or_else(late))
 }
 
 /// Whether the programs that a node executes are in `PATH`.

@@ -5,33 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
+use super::Samples;
 use crate::base::{Clock, Deadline, LogOnce, SystemClock, error_chain};
 use crate::disk::{DiskServices, HealthIssue, health_issues};
 use crate::model::{Disk, DiskId, InstanceId};
-use crate::telemetry::catalog::register;
 
 /// Time from the start to the first listing.
 const FIRST: Duration = Duration::from_secs(30);
 
 /// Timeout of a listing.
 const TIMEOUT: Duration = Duration::from_secs(120);
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct VolumeLabels {
-    state: String,
-    category: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NodeLabels {
-    node_id: String,
-}
 
 /// The most unhealthy disks that are kept.
 const MAX_UNHEALTHY: usize = 100;
@@ -49,48 +34,32 @@ pub(crate) struct UnhealthyDisks {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InventoryMetrics {
     last: Arc<Mutex<Option<Listing>>>,
-    volumes: Family<VolumeLabels, Gauge>,
-    capacity: Family<VolumeLabels, Gauge>,
-    attachments: Family<NodeLabels, Gauge>,
-    listed: Gauge,
 }
 
 /// The result of a listing.
 #[derive(Debug, Clone)]
 struct Listing {
     at: Timestamp,
-    /// Number and bytes of the disks.
-    volumes: BTreeMap<VolumeLabels, (i64, i64)>,
-    attachments: BTreeMap<InstanceId, i64>,
+    /// Number and bytes of the disks by state and category.
+    volumes: BTreeMap<(String, String), (u64, u64)>,
+    attachments: BTreeMap<InstanceId, u64>,
     unhealthy: UnhealthyDisks,
 }
 
 impl InventoryMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        register(registry, "volumes", self.volumes.clone());
-        register(registry, "volumes_capacity", self.capacity.clone());
-        register(registry, "node_attachments_used", self.attachments.clone());
-        register(registry, "volumes_listed_timestamp", self.listed.clone());
-    }
-
-    /// Sets the gauges, in which a scrape must not see a part of a listing.
-    pub(super) fn update(&self) {
+    pub(super) fn read(&self, to: &mut Samples) {
         let last = self.lock();
+        let listed = last.as_ref().map_or(0, |listing| listing.at.as_second());
+        to.set("volumes_listed_timestamp", [], listed.unsigned_abs());
         let Some(listing) = last.as_ref() else { return };
-        self.volumes.clear();
-        self.capacity.clear();
-        self.attachments.clear();
-        for (labels, (count, bytes)) in &listing.volumes {
-            self.volumes.get_or_create(labels).set(*count);
-            self.capacity.get_or_create(labels).set(*bytes);
+        for ((state, category), (count, bytes)) in &listing.volumes {
+            let labels = [("state", state.as_str()), ("category", category.as_str())];
+            to.set("volumes", labels, *count);
+            to.set("volumes_capacity", labels, *bytes);
         }
         for (node, count) in &listing.attachments {
-            let labels = NodeLabels {
-                node_id: node.to_string(),
-            };
-            self.attachments.get_or_create(&labels).set(*count);
+            to.set("node_attachments_used", [("node_id", node.as_str())], *count);
         }
-        self.listed.set(listing.at.as_second());
     }
 
     /// The unhealthy disks; none before the first listing.
@@ -105,10 +74,7 @@ impl InventoryMetrics {
 
     async fn list(&self, disks: &DiskServices) -> crate::disk::Result<()> {
         let item = |disk: &Disk| {
-            let labels = VolumeLabels {
-                state: disk.status.to_string(),
-                category: disk.category.to_string(),
-            };
+            let labels = (disk.status.to_string(), disk.category.to_string());
             let unhealthy: Vec<(DiskId, HealthIssue)> = health_issues(disk)
                 .into_iter()
                 .map(|issue| (disk.id.clone(), issue))
@@ -117,14 +83,14 @@ impl InventoryMetrics {
             (labels, disk.size.bytes().0, attachments, unhealthy)
         };
         let rows = disks.inventory.list(Deadline::after(TIMEOUT), item).await?;
-        let mut volumes: BTreeMap<VolumeLabels, (i64, i64)> = BTreeMap::new();
-        let mut nodes: BTreeMap<InstanceId, i64> = BTreeMap::new();
+        let mut volumes: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+        let mut nodes: BTreeMap<InstanceId, u64> = BTreeMap::new();
         let mut unhealthy = Vec::new();
         for (labels, bytes, attachments, issues) in rows {
             unhealthy.extend(issues);
             let (count, sum) = volumes.entry(labels).or_default();
             *count += 1;
-            *sum = sum.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+            *sum = sum.saturating_add(bytes);
             for node in attachments {
                 *nodes.entry(node).or_default() += 1;
             }

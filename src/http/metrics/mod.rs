@@ -3,13 +3,17 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tokio::sync::Mutex;
 
 pub(crate) use self::controller::ControllerGauges;
+pub(crate) use self::inventory::{InventoryMetrics, UnhealthyDisks, refresh};
+pub(crate) use self::leader::LeaderGauge;
 pub(crate) use self::node::NodeGauges;
+pub(crate) use self::orphans::{OrphanMetrics, count_orphans};
+use self::samples::Samples;
 use crate::telemetry::CallMetrics;
 use crate::telemetry::catalog::{PREFIX, register};
 
@@ -18,10 +22,7 @@ mod inventory;
 mod leader;
 mod node;
 mod orphans;
-
-pub(crate) use self::inventory::{InventoryMetrics, UnhealthyDisks, refresh};
-pub(crate) use self::leader::LeaderGauge;
-pub(crate) use self::orphans::{OrphanMetrics, count_orphans};
+mod samples;
 
 /// The content type of OpenMetrics 1.0.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,13 +35,11 @@ pub(crate) struct Metrics {
     gauges: Mutex<Vec<Box<dyn Gauges>>>,
 }
 
-/// Gauges that are set at each scrape. A trait, so that the linker leaves those of the controller out of the program of
-/// the node.
+/// Gauges that are read at each scrape. A trait, so that the linker leaves those of the controller out of the program
+/// of the node.
 #[async_trait]
 pub(crate) trait Gauges: Debug + Send + Sync {
-    fn register(&self, registry: &mut Registry);
-
-    async fn update(&self);
+    async fn read(&self, to: &mut Samples);
 }
 
 impl Metrics {
@@ -50,29 +49,23 @@ impl Metrics {
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION")), ("role", role)]);
         register(&mut registry, "build", build);
         calls.register(&mut registry);
-        for one in &gauges {
-            one.register(&mut registry);
-        }
         Self {
             registry,
             gauges: Mutex::new(gauges),
         }
     }
 
-    /// Adds the counts of unused disks and snapshots.
-    pub(crate) fn with_orphans(mut self, orphans: &OrphanMetrics) -> Self {
-        orphans.register(&mut self.registry);
-        self
-    }
-
     /// The metrics in the OpenMetrics format. Scrapes wait for each other.
     pub(crate) async fn encode(&self) -> String {
-        let gauges = self.gauges.lock().await;
-        for one in gauges.iter() {
-            one.update().await;
+        let mut samples = Samples::default();
+        for one in self.gauges.lock().await.iter() {
+            one.read(&mut samples).await;
         }
+        let mut read = Registry::with_prefix(PREFIX);
+        read.register_collector(Box::new(samples));
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("writing into memory does not fail");
+        let encoded = encode_registry(&mut text, &self.registry).and_then(|()| encode(&mut text, &read));
+        encoded.expect("writing into memory does not fail");
         text
     }
 }

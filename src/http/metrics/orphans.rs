@@ -1,65 +1,47 @@
 //! Disks and snapshots that Kubernetes does not use, counted periodically as by `diskplugin orphans`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use async_trait::async_trait;
 
+use super::{Gauges, Samples};
 use crate::base::error_chain;
-use crate::ops::orphans::{Observer, Report, Rules, classify};
-use crate::telemetry::catalog::register;
+use crate::ops::orphans::{Class, Kind, Observer, Report, Rules, classify};
 
 /// Time from the start to the first count: other work of a new controller is more urgent.
 const FIRST: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
-struct Labels {
-    class: String,
-    kind: String,
-}
+/// Number and bytes of the resources.
+type Sums = BTreeMap<(Class, Kind), (u64, u64)>;
 
 /// Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OrphanMetrics {
-    resources: Family<Labels, Gauge>,
-    capacity: Family<Labels, Gauge>,
-    counted: Arc<Mutex<BTreeSet<Labels>>>,
-}
+pub(crate) struct OrphanMetrics(Arc<Mutex<Sums>>);
 
 impl OrphanMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        register(registry, "orphans", self.resources.clone());
-        register(registry, "orphans_capacity", self.capacity.clone());
-    }
-
     fn set(&self, report: &Report) {
-        let mut sums: BTreeMap<Labels, (i64, i64)> = BTreeMap::new();
+        let mut sums = Sums::new();
         for finding in &report.findings {
-            let labels = Labels {
-                class: finding.class.to_string(),
-                kind: finding.kind.to_string(),
-            };
-            let (count, sum) = sums.entry(labels).or_default();
+            let (count, sum) = sums.entry((finding.class, finding.kind)).or_default();
             *count += 1;
-            let bytes = finding.size.map_or(0, |size| size.bytes().0);
-            *sum = sum.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+            *sum = sum.saturating_add(finding.size.map_or(0, |size| size.bytes().0));
         }
-        // A scrape at the same time must not miss what was counted before and now.
-        for (labels, (count, bytes)) in &sums {
-            self.resources.get_or_create(labels).set(*count);
-            self.capacity.get_or_create(labels).set(*bytes);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sums;
+    }
+}
+
+#[async_trait]
+impl Gauges for OrphanMetrics {
+    async fn read(&self, to: &mut Samples) {
+        let sums = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((class, kind), (count, bytes)) in sums.iter() {
+            let (class, kind) = (class.to_string(), kind.to_string());
+            let labels = [("class", class.as_str()), ("kind", kind.as_str())];
+            to.set("orphans", labels, *count);
+            to.set("orphans_capacity", labels, *bytes);
         }
-        let now: BTreeSet<_> = sums.into_keys().collect();
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        for gone in counted.difference(&now) {
-            self.resources.remove(gone);
-            self.capacity.remove(gone);
-        }
-        *counted = now;
     }
 }
 

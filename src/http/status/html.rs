@@ -237,7 +237,7 @@ fn more(omitted: usize, what: &str) -> String {
     }
 }
 
-/// The history of a volume, relative to the page: a proxy may serve it below a path of its own.
+/// The history of a volume, relative to the page: a proxy may serve it below another path.
 fn history(volume: &str) -> String {
     format!("debug/volumes/{}", utf8_percent_encode(volume, NON_ALPHANUMERIC))
 }

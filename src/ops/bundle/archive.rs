@@ -5,16 +5,17 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
-use serde_json::Value;
-
-use super::manifest::{Manifest, Member, Missing};
+use serde_json::{Value, json};
 
 /// The directory of all members.
 const ROOT: &str = "diskplugin-bundle";
 
 pub(super) struct Archive<W: Write> {
     builder: tar::Builder<GzEncoder<W>>,
-    manifest: Manifest,
+    collected: Timestamp,
+    members: Vec<Value>,
+    /// Sources that could not be read, and why.
+    missing: Vec<(String, String)>,
 }
 
 impl<W: Write> std::fmt::Debug for Archive<W> {
@@ -27,50 +28,61 @@ impl<W: Write> Archive<W> {
     pub(super) fn new(writer: W, now: Timestamp) -> Self {
         Self {
             builder: tar::Builder::new(GzEncoder::new(writer, Compression::default())),
-            manifest: Manifest {
-                version: env!("CARGO_PKG_VERSION"),
-                collected: now,
-                members: Vec::new(),
-                missing: Vec::new(),
-            },
+            collected: now,
+            members: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
     pub(super) fn add(&mut self, name: &str, source: &str, content: &str) -> io::Result<()> {
         self.append(name, content)?;
-        self.manifest.members.push(Member {
-            name: name.to_owned(),
-            source: source.to_owned(),
-            bytes: content.len(),
-        });
+        let bytes = content.len();
+        self.members
+            .push(json!({"name": name, "source": source, "bytes": bytes}));
         Ok(())
     }
 
-    pub(super) fn add_json(&mut self, name: &str, source: &str, content: &Value) -> io::Result<()> {
-        self.add(name, source, &format!("{content:#}"))
+    /// Adds the content of a source, or the reason why there is none.
+    pub(super) fn add_read(
+        &mut self,
+        name: &str,
+        source: &str,
+        read: Result<Option<String>, String>,
+    ) -> io::Result<()> {
+        match read {
+            Ok(Some(content)) => return self.add(name, source, &content),
+            Ok(None) => self.add_missing(source, "it does not exist"),
+            Err(reason) => self.add_missing(source, &reason),
+        }
+        Ok(())
     }
 
     /// Records a source that could not be read.
     pub(super) fn add_missing(&mut self, source: &str, reason: &str) {
-        self.manifest.missing.push(Missing {
-            source: source.to_owned(),
-            reason: reason.to_owned(),
-        });
+        self.missing.push((source.to_owned(), reason.to_owned()));
     }
+
     pub(super) fn members(&self) -> usize {
-        self.manifest.members.len()
+        self.members.len()
     }
 
     /// One line for each source that could not be read.
     pub(super) fn missing(&self) -> Vec<String> {
-        let missing = self.manifest.missing.iter();
-        missing.map(|one| format!("{}: {}", one.source, one.reason)).collect()
+        let missing = self.missing.iter();
+        missing.map(|(source, reason)| format!("{source}: {reason}")).collect()
     }
 
     /// Writes the manifest and the end of the archive.
     pub(super) fn finish(mut self) -> io::Result<W> {
-        let manifest = serde_json::to_string_pretty(&self.manifest)?;
-        self.append("manifest.json", &manifest)?;
+        let missing = self.missing.iter();
+        let missing = missing.map(|(source, reason)| json!({"source": source, "reason": reason}));
+        let manifest = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "collected": self.collected,
+            "members": self.members,
+            "missing": missing.collect::<Vec<_>>(),
+        });
+        self.append("manifest.json", &format!("{manifest:#}"))?;
         self.builder.into_inner()?.finish()
     }
 
@@ -78,7 +90,7 @@ impl<W: Write> Archive<W> {
         let mut header = tar::Header::new_gnu();
         header.set_size(u64::try_from(content.len()).map_err(io::Error::other)?);
         header.set_mode(0o600);
-        let seconds = self.manifest.collected.as_second();
+        let seconds = self.collected.as_second();
         header.set_mtime(u64::try_from(seconds).unwrap_or_default());
         let path = format!("{ROOT}/{name}");
         self.builder.append_data(&mut header, path, content.as_bytes())

@@ -4,7 +4,6 @@ mod archive;
 mod collect;
 mod file;
 mod flags;
-mod manifest;
 mod object;
 mod pages;
 mod pod;

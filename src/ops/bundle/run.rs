@@ -7,13 +7,13 @@ use clap::Command;
 use serde_json::json;
 
 use super::archive::{Archive, file_name};
-use super::collect::collect;
+use super::collect::Collection;
 use super::file::NewFile;
 use super::flags::Flags;
 use super::pages::pages;
 use super::settings::settings;
 use crate::base::{Clock, SystemClock};
-use crate::ops::process_client;
+use crate::ops::{print, process_client};
 
 /// Writes the archive. `program` has all flags of the driver. A signal drops the collection, which removes the partial
 /// file.
@@ -32,7 +32,7 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
     let (new, file) = NewFile::create(&args.out)?;
     let mut archive = Archive::new(BufWriter::new(file), SystemClock.now());
     let outcome = match args.processes.url.is_empty() {
-        true => collect(args, &settings(program), &mut archive).await,
+        true => Collection::new(args, &mut archive).await?.run(&settings(program)).await,
         false => read_urls(args, token.as_deref(), &mut archive).await,
     };
     outcome?;
@@ -41,16 +41,16 @@ async fn write(args: &Flags, program: &Command) -> anyhow::Result<()> {
         bail!("no source could be read:\n  {}", missing.join("\n  "));
     }
     let own = json!({"diskplugin": env!("CARGO_PKG_VERSION"), "architecture": std::env::consts::ARCH});
-    let written = archive.add_json("diskplugin.json", "this program", &own);
+    let written = archive.add("diskplugin.json", "this program", &format!("{own:#}"));
     let finished = written.and_then(|()| archive.finish());
     let finished = finished.context("cannot write the archive")?;
     let file = finished.into_inner().context("cannot write the archive")?;
     new.keep(&file)?;
-    let mut text = format!("{}: {members} members\n", args.out.display());
+    let mut text = format!("{}: {members} members", args.out.display());
     for one in missing {
-        text.push_str(&format!("not included: {one}\n"));
+        text.push_str(&format!("\nnot included: {one}"));
     }
-    write!(std::io::stdout(), "{text}").context("cannot print")
+    print(text)
 }
 
 async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl Write>) -> anyhow::Result<()> {
@@ -58,11 +58,10 @@ async fn read_urls(args: &Flags, token: Option<&str>, archive: &mut Archive<impl
         let folder = file_name(authority);
         for (path, name, is_optional) in pages(&args.volume) {
             let source = format!("http://{authority}{path}");
-            match process_client::get(authority, &path, token).await {
-                Ok(Some(text)) => archive.add(&format!("{folder}/{name}"), &source, &text)?,
-                Ok(None) if is_optional => {}
-                Ok(None) => archive.add_missing(&source, "it does not exist"),
-                Err(error) => archive.add_missing(&source, &format!("{error:#}")),
+            let read = process_client::get(authority, &path, token).await;
+            if !(is_optional && matches!(read, Ok(None))) {
+                let read = read.map_err(|error| format!("{error:#}"));
+                archive.add_read(&format!("{folder}/{name}"), &source, read)?;
             }
         }
     }

@@ -43,8 +43,9 @@ pub(super) async fn check(location: &LocationArgs, args: CloudArgs, connect: Con
             return Ok(found);
         }
     }
+    let clock = client.ecs.server_clock();
     let probe = PermissionProbe::new(client.ecs);
-    let ahead = || client.clock.local_ahead();
+    let ahead = || clock.local_ahead();
     found.extend(cloud::check(&probe, location.zone.as_ref(), ahead).await);
     Ok(found)
 }

@@ -76,21 +76,3 @@ pub(super) fn first(names: &[&str]) -> String {
         more => format!("{} and {more} more", shown.join(", ")),
     }
 }
-
-/// All checks, in the order in which they ran.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Report {
-    pub(super) checks: Vec<Check>,
-}
-
-impl Report {
-    pub(super) fn has_failed(&self) -> bool {
-        self.checks.iter().any(|check| check.status == Status::Failed)
-    }
-
-    /// The number of checks with this status.
-    pub(super) fn count(&self, status: Status) -> usize {
-        let checks = self.checks.iter();
-        checks.filter(|check| check.status == status).count()
-    }
-}

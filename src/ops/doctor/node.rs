@@ -7,25 +7,22 @@ use crate::model::Bytes;
 const LEAST_TOOL_MEMORY: u64 = 16 << 20;
 
 /// A check of `/readyz`.
-#[must_use]
-pub fn requirement(name: &str, outcome: Result<String, String>, is_limited: bool) -> Check {
+pub fn requirement(name: &str, is_ok: bool, is_limited: bool, found: String) -> Check {
     let name = format!("node/{name}");
     let advice = "see the requirements of a node in docs/reference/support.md";
-    match outcome {
-        Ok(found) if is_limited => Check::warning(name, found, advice),
-        Ok(found) => Check::ok(name, found),
-        Err(found) => Check::failed(name, found, advice),
+    match (is_ok, is_limited) {
+        (true, true) => Check::warning(name, found, advice),
+        (true, false) => Check::ok(name, found),
+        (false, _) => Check::failed(name, found, advice),
     }
 }
 
 /// The versions of the filesystem tools.
-#[must_use]
 pub fn versions(found: String) -> Check {
     Check::ok("node/versions", found)
 }
 
 /// The memory limit of the container, of which the driver needs its own part.
-#[must_use]
 pub fn memory(limit: Option<Bytes>, own: Bytes) -> Check {
     let name = "node/memory";
     let Some(Bytes(limit)) = limit else {
@@ -49,10 +46,10 @@ mod tests {
 
     #[test]
     fn a_limitation_is_a_warning() {
-        let of = |outcome, is_limited| requirement("capabilities", outcome, is_limited).status;
-        assert_eq!(of(Ok(String::new()), false), Status::Ok);
-        assert_eq!(of(Ok(String::new()), true), Status::Warning);
-        assert_eq!(of(Err(String::new()), false), Status::Failed);
+        let of = |is_ok, is_limited| requirement("capabilities", is_ok, is_limited, String::new()).status;
+        assert_eq!(of(true, false), Status::Ok);
+        assert_eq!(of(true, true), Status::Warning);
+        assert_eq!(of(false, false), Status::Failed);
     }
 
     #[test]

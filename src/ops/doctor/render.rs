@@ -3,22 +3,22 @@
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
-use super::check::{Report, Status};
+use super::check::{Check, Status};
 
 const ALL: [Status; 4] = [Status::Ok, Status::Warning, Status::Failed, Status::Skipped];
 
 /// One line per check, then what to do about each that has advice.
-pub(super) fn table(report: &Report) -> String {
+pub(super) fn table(checks: &[Check]) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
         .set_header(["STATUS", "CHECK", "FOUND"]);
-    for check in &report.checks {
+    for check in checks {
         table.add_row([check.status.to_string(), check.name.clone(), check.found.clone()]);
     }
     let text = table.to_string();
     let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
-    let advised: Vec<_> = report.checks.iter().filter(|check| !check.advice.is_empty()).collect();
+    let advised: Vec<_> = checks.iter().filter(|check| !check.advice.is_empty()).collect();
     if !advised.is_empty() {
         lines.extend([String::new(), "What to do:".to_owned()]);
         lines.extend(
@@ -27,14 +27,19 @@ pub(super) fn table(report: &Report) -> String {
                 .map(|check| format!("* {}: {}", check.name, check.advice)),
         );
     }
-    let counts = ALL.map(|status| format!("{} {status}", report.count(status)));
+    let counts = ALL.map(|status| format!("{} {status}", count(checks, status)));
     lines.extend([String::new(), counts.join(", ")]);
     lines.join("\n")
 }
 
 /// The stable JSON document.
-pub(super) fn json(report: &Report) -> Value {
-    let counts = ALL.map(|status| (status.to_string(), json!(report.count(status))));
+pub(super) fn json(checks: &[Check]) -> Value {
+    let counts = ALL.map(|status| (status.to_string(), json!(count(checks, status))));
     let counts: serde_json::Map<_, _> = counts.into_iter().collect();
-    json!({"checks": report.checks, "counts": counts, "failed": report.has_failed()})
+    json!({"checks": checks, "counts": counts, "failed": count(checks, Status::Failed) > 0})
+}
+
+/// The number of checks with this status.
+pub(super) fn count(checks: &[Check], status: Status) -> usize {
+    checks.iter().filter(|check| check.status == status).count()
 }

@@ -1,17 +1,14 @@
 //! `diskplugin doctor`: checks cloud and node, and reports what will not work, and why.
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Context;
-
-use super::check::{Check, Report};
+use super::check::{Check, Status};
 use super::flags::{Flags, NodeFlags, Scope};
-use super::render::{json, table};
+use super::render::{count, json, table};
 use super::{access, cluster};
 use crate::base::error_chain;
 use crate::cli::{NodeDirectoryArgs, OutputFormat};
-use crate::ops::Connect;
+use crate::ops::{self, Connect};
 
 /// Kubernetes sets it in pods.
 const IN_POD: &str = "KUBERNETES_SERVICE_HOST";
@@ -53,7 +50,7 @@ pub async fn run(
             Err(error) => checks.push(cluster::no_access(error_chain(&error))),
         }
     }
-    print(&Report { checks }, args.output)
+    print(&checks, args.output)
 }
 
 /// The checks of a node only. `diskplugin-node` has no code of the cloud and of Kubernetes.
@@ -64,18 +61,17 @@ pub async fn run_on_node(
     args: NodeFlags,
     node: impl AsyncFnOnce(NodeDirectoryArgs) -> Vec<Check>,
 ) -> anyhow::Result<ExitCode> {
-    let checks = node(args.node).await;
-    print(&Report { checks }, args.output)
+    print(&node(args.node).await, args.output)
 }
 
-fn print(report: &Report, format: OutputFormat) -> anyhow::Result<ExitCode> {
+fn print(checks: &[Check], format: OutputFormat) -> anyhow::Result<ExitCode> {
     let text = match format {
-        OutputFormat::Table => table(report),
-        OutputFormat::Json => json(report).to_string(),
+        OutputFormat::Table => table(checks),
+        OutputFormat::Json => json(checks).to_string(),
     };
-    writeln!(std::io::stdout(), "{text}").context("cannot print")?;
-    Ok(match report.has_failed() {
-        true => ExitCode::from(FAILED),
-        false => ExitCode::SUCCESS,
+    ops::print(text)?;
+    Ok(match count(checks, Status::Failed) {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(FAILED),
     })
 }

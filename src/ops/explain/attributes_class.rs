@@ -15,7 +15,11 @@ pub(super) fn explain(class: &AttributesClass, settings: &ExplainSettings, mut t
     let mut map = parameters::strings(class.parameters.as_ref(), &mut to);
     if let Some(change) = parameters::parse_all(&mut map, &mut to, mutable::read) {
         let size = settings.size.gib_ceil().unwrap_or(Gib(u32::MAX));
-        if changes_disk(&change) {
+        let only_tags = Change {
+            tags: change.tags.clone(),
+            ..Change::default()
+        };
+        if change != only_tags {
             let categories = Category::CONVERTIBLE.iter();
             to.changes = categories.map(|of| changed(of, size, &change)).collect();
         } else if change.is_empty() && to.problems.is_empty() {
@@ -23,16 +27,6 @@ pub(super) fn explain(class: &AttributesClass, settings: &ExplainSettings, mut t
         }
     }
     to
-}
-
-/// Whether it changes more than tags.
-fn changes_disk(change: &Change) -> bool {
-    let tags = change.tags.clone();
-    *change
-        != Change {
-            tags,
-            ..Change::default()
-        }
 }
 
 /// The driver's own check of a disk that was created without options.

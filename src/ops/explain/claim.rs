@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::manifest::{Claim, ClaimSpec, Manifest, Object, StorageClass};
 use super::parameters::{self, Map};
 use super::report::{Explained, Outcome};
-use super::request::{Draft, Source};
+use super::request::Draft;
 use super::settings::ExplainSettings;
 use super::storage_class;
 use crate::csi::param::mutable;
 use crate::csi::proto::volume_capability::access_mode::Mode;
+use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use crate::model::{Bytes, SizeRange, quantity};
 
 /// Annotation of the StorageClass of claims that name none.
@@ -86,12 +87,17 @@ fn find_class<'a>(claim: &Claim, manifests: &'a [Manifest]) -> Result<&'a Storag
     }
 }
 
-/// None if a volume populator fills the volume.
-fn source(spec: &ClaimSpec) -> Option<Source> {
+/// A source with an ID that the driver accepts: that of the object is known only in the cluster. None if a volume
+/// populator fills the volume.
+fn source(spec: &ClaimSpec) -> Option<Type> {
     let source = spec.data_source.as_ref().or(spec.data_source_ref.as_ref())?;
     match (source.api_group.as_deref().unwrap_or_default(), &*source.kind) {
-        ("snapshot.storage.k8s.io", "VolumeSnapshot") => Some(Source::Snapshot),
-        ("", "PersistentVolumeClaim") => Some(Source::Volume),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot") => Some(Type::Snapshot(SnapshotSource {
+            snapshot_id: "s-source".to_owned(),
+        })),
+        ("", "PersistentVolumeClaim") => Some(Type::Volume(VolumeSource {
+            volume_id: "d-source".to_owned(),
+        })),
         _ => None,
     }
 }

@@ -133,7 +133,7 @@ pub(super) struct DataSource {
     pub(super) kind: String,
 }
 
-/// Reads the objects of a file; those in a List become objects of their own.
+/// Reads the objects of a file; those in a List are separate objects.
 pub(super) fn read(file: &str, text: &str) -> Result<Vec<Manifest>, InvalidFile> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|source| InvalidFile::Yaml {
         file: file.to_owned(),

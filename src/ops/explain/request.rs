@@ -7,7 +7,7 @@ use super::parameters::{Map, SIDECARS};
 use super::settings::ExplainSettings;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use crate::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
+use crate::csi::proto::volume_content_source::Type;
 use crate::csi::proto::{
     CapacityRange, CreateVolumeRequest, Topology, TopologyRequirement, VolumeCapability, VolumeContentSource,
 };
@@ -25,13 +25,6 @@ const VOLUME: &str = "pvc-example";
 const SELECTED_NODE: &str = "selected-node";
 const UNKNOWN_REGION: &str = "region";
 
-/// The source of a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    Snapshot,
-    Volume,
-}
-
 /// A request in the words of Kubernetes.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
@@ -45,7 +38,7 @@ pub(super) struct Draft {
     /// Zones of the nodes.
     pub(super) zones: Vec<ZoneId>,
     pub(super) topologies: Vec<TopologyTerm>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<Type>,
 }
 
 impl Draft {
@@ -101,7 +94,10 @@ impl Draft {
             }),
             volume_capabilities: self.modes.iter().map(capability).collect(),
             parameters,
-            volume_content_source: self.source.map(content_source),
+            volume_content_source: self
+                .source
+                .clone()
+                .map(|source| VolumeContentSource { r#type: Some(source) }),
             accessibility_requirements: self.requirement(),
             mutable_parameters: self.mutable.clone(),
             ..CreateVolumeRequest::default()
@@ -189,18 +185,4 @@ fn terms(term: &TopologyTerm) -> Vec<Topology> {
         segments: segments.into_iter().collect(),
     };
     all.into_iter().map(topology).collect()
-}
-
-/// IDs that the driver accepts: those of the objects are known only in the cluster.
-fn content_source(source: Source) -> VolumeContentSource {
-    VolumeContentSource {
-        r#type: Some(match source {
-            Source::Snapshot => Type::Snapshot(SnapshotSource {
-                snapshot_id: "s-source".to_owned(),
-            }),
-            Source::Volume => Type::Volume(VolumeSource {
-                volume_id: "d-source".to_owned(),
-            }),
-        }),
-    }
 }

@@ -1,6 +1,6 @@
 //! `diskplugin explain`: what classes and claims do with this driver.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -9,21 +9,18 @@ use ecs::{Client, DescribeStock};
 use super::flags::Flags;
 use super::manifest::{Manifest, read};
 use super::object::explain;
-use super::report::{Explained, Explanation, Outcome};
+use super::report::{Explained, Outcome};
 use super::settings::ExplainSettings;
 use super::text::render;
 use crate::base::{Deadline, error_chain};
 use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::candidates::RegionStock;
-use crate::ops::Connect;
+use crate::ops::{Connect, print};
 
 /// Timeout of the queries of `--live` together.
 const LIVE: Duration = Duration::from_secs(30);
 
 /// Explains the objects of the files.
-///
-/// # Errors
-/// A file or the stock cannot be read, or an object would be rejected.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
     let manifests = read_all(&args.files)?;
     let mut settings = ExplainSettings {
@@ -43,7 +40,10 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<()> {
         settings.region = Some(region);
     }
     let explanation = explain(&manifests, &settings);
-    print(&explanation, args.output)?;
+    print(match args.output {
+        OutputFormat::Table => render(&explanation),
+        OutputFormat::Json => serde_json::to_string_pretty(&explanation)?,
+    })?;
     let is_skipped = |one: &Explained| one.result == Outcome::Skipped;
     anyhow::ensure!(
         !explanation.objects.iter().all(is_skipped),
@@ -95,12 +95,4 @@ async fn stock(ecs: &Client) -> anyhow::Result<RegionStock> {
         zonal: Some(query(false).await?),
         regional: Some(query(true).await?),
     })
-}
-
-fn print(explanation: &Explanation, output: OutputFormat) -> anyhow::Result<()> {
-    let text = match output {
-        OutputFormat::Table => render(explanation),
-        OutputFormat::Json => serde_json::to_string_pretty(explanation)? + "\n",
-    };
-    write!(std::io::stdout(), "{text}").context("cannot print")
 }

@@ -1,6 +1,6 @@
 //! The explanation as text.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 use super::report::{Candidate, DiskChange, Explained, Explanation, Outcome};
 
@@ -10,7 +10,7 @@ const WIDTH: u16 = 120;
 /// The explanation for a person.
 pub(super) fn render(explanation: &Explanation) -> String {
     let objects = explanation.objects.iter().map(object);
-    objects.collect::<Vec<_>>().join("\n")
+    objects.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 fn object(object: &Explained) -> String {
@@ -57,26 +57,16 @@ fn candidates(candidates: &[Candidate], result: Outcome) -> String {
     if candidates.is_empty() {
         return String::new();
     }
-    let with_zone = candidates.iter().any(|of| of.zone.is_some());
-    let with_stock = candidates.iter().any(|of| of.in_stock.is_some());
     let mut table = plain();
-    let mut header = vec!["#", "zone", "category", "size", "sizes (GiB)", "IOPS", "MB/s", "stock"];
-    header.retain(|of| (*of != "zone" || with_zone) && (*of != "stock" || with_stock));
-    table.set_header(header);
-    for (n, candidate) in candidates.iter().enumerate() {
-        let mut row = vec![(n + 1).to_string()];
-        if with_zone {
-            row.push(candidate.zone.clone().unwrap_or_else(|| "region".to_owned()));
+    table.set_header(["#", "zone", "category", "size", "sizes (GiB)", "IOPS", "MB/s", "stock"]);
+    table.add_rows(candidates.iter().enumerate().map(cells));
+    for (column, is_shown) in [
+        (1, candidates.iter().any(|of| of.zone.is_some())),
+        (7, candidates.iter().any(|of| of.in_stock.is_some())),
+    ] {
+        if let Some(column) = table.column_mut(column).filter(|_| !is_shown) {
+            column.set_constraint(ColumnConstraint::Hidden);
         }
-        row.extend(cells(candidate));
-        if with_stock {
-            row.push(match candidate.in_stock {
-                Some(true) => "in stock".to_owned(),
-                Some(false) => "out of stock".to_owned(),
-                None => "unknown".to_owned(),
-            });
-        }
-        table.add_row(row);
     }
     if let Some(column) = table.column_mut(0) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -88,7 +78,7 @@ fn candidates(candidates: &[Candidate], result: Outcome) -> String {
     format!("  {condition}CreateVolume tries, in this order:\n{}", indented(&table))
 }
 
-fn cells(candidate: &Candidate) -> [String; 5] {
+fn cells((n, candidate): (usize, &Candidate)) -> [String; 8] {
     let category = match candidate.level {
         Some(level) => format!("{} {level}", candidate.category),
         None => candidate.category.clone(),
@@ -97,12 +87,20 @@ fn cells(candidate: &Candidate) -> [String; 5] {
         None => ("unknown".to_owned(), "unknown".to_owned()),
         Some(of) => (pair(of.read_iops, of.write_iops), pair(of.read_mbps, of.write_mbps)),
     };
+    let stock = match candidate.in_stock {
+        Some(true) => "in stock",
+        Some(false) => "out of stock",
+        None => "unknown",
+    };
     [
+        (n + 1).to_string(),
+        candidate.zone.clone().unwrap_or_else(|| "region".to_owned()),
         category,
         format!("{} GiB", candidate.size_gib),
         format!("{} to {}", candidate.min_size_gib, candidate.max_size_gib),
         iops,
         throughput,
+        stock.to_owned(),
     ]
 }
 

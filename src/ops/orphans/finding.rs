@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::model::{Category, ClusterId, DiskId, Gib, InstanceId, InvalidId, SnapshotId};
+use crate::model::{Category, ClusterId, DiskId, Gib, InstanceId, SnapshotId};
 
 /// A disk or snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,18 +15,7 @@ pub enum ResourceId {
     Snapshot(SnapshotId),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{value:?} is neither the ID of a disk nor that of a snapshot; allowed: d-… or s-…, letters and digits after -"
-)]
-pub struct InvalidResourceId {
-    value: String,
-    #[source]
-    source: InvalidId,
-}
-
 impl ResourceId {
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
             Self::Disk(_) => Kind::Disk,
@@ -34,7 +23,6 @@ impl ResourceId {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Disk(id) => id.as_str(),
@@ -44,16 +32,15 @@ impl ResourceId {
 }
 
 impl FromStr for ResourceId {
-    type Err = InvalidResourceId;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, InvalidResourceId> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let parsed = match text.starts_with("s-") {
             true => text.parse().map(Self::Snapshot),
             false => text.parse().map(Self::Disk),
         };
-        parsed.map_err(|source| InvalidResourceId {
-            value: text.to_owned(),
-            source,
+        parsed.map_err(|_| {
+            format!("{text:?} is neither the ID of a disk nor that of a snapshot; allowed: d-… or s-…, letters and digits after -")
         })
     }
 }

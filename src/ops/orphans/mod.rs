@@ -11,7 +11,7 @@ mod render;
 mod run;
 
 pub use classify::{Rules, classify};
-pub use finding::Report;
+pub use finding::{Class, Kind, Report};
 pub use flags::Flags;
 pub use observe::Observer;
 pub use run::run;

@@ -13,7 +13,7 @@ use crate::base::{Clock, Deadline, error_chain, join_all};
 use crate::cluster::volumes::{ContentKind, Volumes};
 use crate::cluster::{self, Cluster};
 use crate::disk::{self, DiskServices, READ_LAG};
-use crate::model::{Disk, DriverName, Snapshot, tag};
+use crate::model::{Disk, DriverName, Snapshot, SnapshotGroupId, Tags, tag};
 
 /// Limit of all cloud reads of a report.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -50,6 +50,18 @@ pub enum Presence {
     Absent,
     /// It cannot be the ID of a resource.
     Invalid,
+}
+
+/// The current state of a disk or snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Current {
+    pub(super) tags: Tags,
+    /// The group of a snapshot.
+    pub(super) group: Option<SnapshotGroupId>,
+    pub(super) created: Option<Timestamp>,
+    pub(super) is_owned: bool,
+    /// The row of a disk.
+    pub(super) row: Option<Box<Disk>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -108,9 +120,6 @@ impl Observer {
     }
 
     /// Reads the volumes of Kubernetes.
-    ///
-    /// # Errors
-    /// If a list fails.
     pub async fn volumes(&self) -> cluster::Result<Volumes> {
         self.cluster.read_volumes(&self.driver).await
     }
@@ -145,23 +154,35 @@ impl Observer {
     }
 
     async fn presence(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Presence> {
-        let inventory = &self.disks.inventory;
-        let (tags, row) = match id {
-            ResourceId::Disk(id) => match inventory.find_disk(deadline, id).await? {
-                Some(row) => (row.tags.clone(), Some(Box::new(row))),
-                None => return Ok(Presence::Absent),
-            },
-            ResourceId::Snapshot(id) => match inventory.find_snapshot(deadline, id).await? {
-                Some(row) => (row.tags, None),
-                None => return Ok(Presence::Absent),
-            },
-        };
-        Ok(match inventory.owns(&tags) {
-            true => Presence::Owned,
-            false => Presence::Foreign {
+        Ok(match self.current(deadline, id).await? {
+            None => Presence::Absent,
+            Some(current) if current.is_owned => Presence::Owned,
+            Some(Current { tags, row, .. }) => Presence::Foreign {
                 row,
                 owner: tags.get(tag::CLUSTER).cloned(),
             },
         })
+    }
+
+    /// The current state of a resource; none if it certainly does not exist.
+    pub(super) async fn current(&self, deadline: Deadline, id: &ResourceId) -> disk::Result<Option<Current>> {
+        let inventory = &self.disks.inventory;
+        let found = match id {
+            ResourceId::Disk(id) => inventory.find_disk(deadline, id).await?.map(|row| Current {
+                is_owned: inventory.owns(&row.tags),
+                tags: row.tags.clone(),
+                group: None,
+                created: row.created,
+                row: Some(Box::new(row)),
+            }),
+            ResourceId::Snapshot(id) => inventory.find_snapshot(deadline, id).await?.map(|row| Current {
+                is_owned: inventory.owns(&row.tags),
+                tags: row.tags,
+                group: row.group,
+                created: row.created,
+                row: None,
+            }),
+        };
+        Ok(found)
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn json(report: &Report, deletions: Option<&[Deletion]>) -> Value {
 fn words(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
         Outcome::Deleted => ("deleted", None),
-        Outcome::Refused(refusal) => ("refused", Some(refusal.to_string())),
+        Outcome::Refused(reason) => ("refused", Some(reason.clone())),
         Outcome::Failed(error) => ("failed", Some(error.clone())),
     }
 }

@@ -17,15 +17,12 @@ use crate::base::{SystemClock, Tasks};
 use crate::cli::{InvalidSettings, Location, OutputFormat};
 use crate::disk::DiskServices;
 use crate::model::ClusterId;
-use crate::ops::Connect;
+use crate::ops::{Connect, print};
 
 /// Something was found, or a named resource was not deleted.
 const FOUND: u8 = 1;
 
 /// Reports, and deletes what is named.
-///
-/// # Errors
-/// Cloud or Kubernetes cannot be read.
 pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
     if !args.delete.is_empty() && !args.yes && !std::io::stdin().is_terminal() {
         let problem = "--delete asks for confirmation on a terminal; without one, set --yes";
@@ -68,7 +65,7 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
             true => json(&shown, None).to_string(),
             false => table(&shown),
         };
-        print(&text)?;
+        print(text)?;
         return Ok(exit_code(!shown.findings.is_empty()));
     };
     if !args.yes && !is_confirmed(&args.delete, &cluster_id)? {
@@ -76,7 +73,7 @@ pub async fn run(args: Flags, connect: Connect) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FOUND));
     }
     let deletions = delete(&observer, &args.delete, &report, older_than).await;
-    print(&match is_json {
+    print(match is_json {
         true => json(&shown, Some(&deletions)).to_string(),
         false => deletions_table(&deletions),
     })?;
@@ -102,7 +99,7 @@ async fn delete(observer: &Observer, ids: &[ResourceId], report: &Report, older_
     deletions
 }
 
-/// Asks on standard error, so that standard output has only results.
+/// Requests confirmation on standard error, so that standard output has only results.
 fn is_confirmed(ids: &[ResourceId], cluster: &ClusterId) -> anyhow::Result<bool> {
     let names: Vec<_> = ids.iter().map(ResourceId::as_str).collect();
     let mut terminal = std::io::stderr();
@@ -116,8 +113,4 @@ fn is_confirmed(ids: &[ResourceId], cluster: &ClusterId) -> anyhow::Result<bool>
     let read = std::io::stdin().lock().read_line(&mut line);
     read.context("cannot read the confirmation")?;
     Ok(line.trim() == "yes")
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{text}").context("cannot print")
 }

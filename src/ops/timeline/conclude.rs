@@ -21,7 +21,6 @@ const WAITING: [&str; 4] = [
 ];
 
 /// What a running step means; actions of the cloud are named as such.
-#[must_use]
 pub fn describe(step: &str) -> String {
     let mut phases = Phase::ALL.into_iter();
     match phases.find(|phase| phase.as_str() == step) {

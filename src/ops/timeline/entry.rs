@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::history::{CallRecord, DiskState, History};
 use crate::cluster;
@@ -35,7 +36,8 @@ pub(super) struct Timeline {
     pub(super) now: Timestamp,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub(super) enum Entry {
     Call {
         source: String,

@@ -55,8 +55,7 @@ pub(super) fn text(timeline: &Timeline) -> String {
     for problem in &timeline.unavailable {
         line(&mut text, &format!("not available: {problem}"));
     }
-    line(&mut text, &format!("\n{}", timeline.conclusion()));
-    text
+    text + "\n" + &timeline.conclusion()
 }
 
 fn line(text: &mut String, line: &str) {
@@ -130,28 +129,13 @@ fn step_line(step: &StepRecord) -> String {
 
 /// The timeline as one JSON object.
 pub(super) fn json(timeline: &Timeline) -> Value {
-    let entries = timeline.entries.iter().map(|entry| match entry {
-        Entry::Call { source, call } => json!({"type": "call", "source": source, "call": call}),
-        Entry::Event(event) => json!({
-            "type": "event",
-            "time": event.time,
-            "count": event.count,
-            "object": event.object,
-            "warning": event.is_warning,
-            "reason": event.reason,
-            "message": event.message,
-        }),
-        Entry::Attachment { node, since, state } => {
-            json!({"type": "attachment", "node": node, "since": since, "state": state})
-        }
-    });
     json!({
         "volume": timeline.volume,
         "disk": timeline.disk,
         "persistentVolume": timeline.persistent_volume,
         "claim": timeline.claim,
         "cloud": timeline.cloud,
-        "entries": entries.collect::<Vec<_>>(),
+        "entries": timeline.entries,
         "obstacles": timeline.obstacles,
         "unavailable": timeline.unavailable,
         "conclusion": timeline.conclusion(),

@@ -1,9 +1,5 @@
 //! `diskplugin timeline`: what happened to a volume, and what it waits for.
 
-use std::io::Write;
-
-use anyhow::Context;
-
 use super::entry::Timeline;
 use super::flags::Flags;
 use super::history::History;
@@ -16,7 +12,7 @@ use crate::cluster::driver_pods::DriverPod;
 use crate::cluster::driver_status::{CONTROLLER, DriverStatus, NODE, NodeStatus};
 use crate::cluster::volume_history::VolumeHistory;
 use crate::cluster::workload::Workload;
-use crate::ops::{process, process_client};
+use crate::ops::{print, process, process_client};
 
 /// Most pods of nodes that are read, if it is unknown where the volume is attached.
 const MAX_NODES: usize = 50;
@@ -45,11 +41,10 @@ pub async fn run(args: Flags) -> anyhow::Result<()> {
     } else {
         read_urls(&args, &mut timeline).await?;
     }
-    let text = match args.output {
+    print(match args.output {
         OutputFormat::Table => text(&timeline),
-        OutputFormat::Json => format!("{}\n", json(&timeline)),
-    };
-    write!(std::io::stdout(), "{text}").context("cannot print")?;
+        OutputFormat::Json => json(&timeline).to_string(),
+    })?;
     if !timeline.is_read {
         anyhow::bail!("no source could be read");
     }

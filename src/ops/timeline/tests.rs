@@ -252,7 +252,7 @@ fn another_call_does_not_hide_a_failure() {
     let expanded = call(40, "ControllerExpandVolume", Some("OK"), None);
     let shown = lines(vec![expand(20), expanded]);
     assert!(shown[0].ends_with("succeeded."), "{shown:?}");
-    // Nobody tries again.
+    // The call is not repeated.
     let shown = lines(vec![expand(-1000), publish(30, Some("OK"))]);
     assert!(shown[0].ends_with("succeeded."), "{shown:?}");
     assert!(lines(vec![expand(-1000)])[0].contains("OUT_OF_RANGE"));

@@ -12,7 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::Fields;
 use super::metrics::{CallMetrics, Exemplar};
-use super::timeline::{RecordedCall, RecordedStep, Timelines};
+use super::timeline::{RecordedCall, Timelines};
 use crate::csi::layer as rpc;
 
 /// The code of a cloud call that ended without a response.
@@ -127,8 +127,7 @@ impl CallLayer {
             let cancelled = step.is_cloud_call.then(|| CANCELLED.to_owned());
             let code = step.code.clone().or(cancelled);
             let failure = code.filter(|code| code != span::OK);
-            let ended = RecordedStep::ended(elapsed, failure, step.request_id.clone());
-            call.end_step(index, ended);
+            call.end_step(index, elapsed, failure, step.request_id.clone());
         }
     }
 }

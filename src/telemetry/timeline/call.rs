@@ -38,7 +38,7 @@ pub(crate) struct RecordedCall {
     record: Mutex<Record>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Record {
     method: String,
     started: Timestamp,
@@ -89,24 +89,6 @@ pub(crate) struct RecordedStep {
     request_id: Option<String>,
 }
 
-/// The end of a step.
-#[derive(Debug)]
-pub(in crate::telemetry) struct Ended {
-    elapsed: Duration,
-    code: Option<String>,
-    request_id: Option<String>,
-}
-
-impl RecordedStep {
-    pub(in crate::telemetry) fn ended(elapsed: Duration, code: Option<String>, request_id: Option<String>) -> Ended {
-        Ended {
-            elapsed,
-            code,
-            request_id,
-        }
-    }
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
@@ -125,18 +107,7 @@ impl RecordedCall {
             record: Mutex::new(Record {
                 method: method.to_owned(),
                 started,
-                seconds: None,
-                code: None,
-                message: None,
-                node: None,
-                repeated: 0,
-                first_started: None,
-                steps: Vec::new(),
-                omitted_steps: 0,
-                notes: Vec::new(),
-                key: None,
-                name: None,
-                next_step: 0,
+                ..Record::default()
             }),
         }
     }
@@ -229,20 +200,25 @@ impl RecordedCall {
         Some(index)
     }
 
-    pub(in crate::telemetry) fn end_step(&self, index: usize, ended: Ended) {
+    /// `code` and `request_id` are those of the cloud.
+    pub(in crate::telemetry) fn end_step(
+        &self,
+        index: usize,
+        elapsed: Duration,
+        code: Option<String>,
+        request_id: Option<String>,
+    ) {
         let mut record = self.lock();
         let Some(at) = record.steps.iter().position(|step| step.index == index) else {
             return;
         };
-        let is_plain = ended.code.is_none() && ended.request_id.is_none();
-        if is_plain && ended.elapsed < NEGLIGIBLE {
+        if code.is_none() && request_id.is_none() && elapsed < NEGLIGIBLE {
             record.steps.remove(at);
             return;
         }
         let step = &mut record.steps[at];
-        step.seconds = Some(ended.elapsed.as_secs_f64());
-        step.code = ended.code;
-        step.request_id = ended.request_id;
+        step.seconds = Some(elapsed.as_secs_f64());
+        (step.code, step.request_id) = (code, request_id);
     }
 
     pub(in crate::telemetry) fn note(&self, text: &str) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-pub(super) use self::call::{RecordedCall, RecordedStep};
+pub(super) use self::call::RecordedCall;
 pub(crate) use self::summary::Summary;
 use crate::base::Clock;
 
