@@ -1,4 +1,4 @@
-//! What the callers asked for and were told, and when: the state_reader of the cloud is held against it.
+//! Requests of the callers, the responses, and their times: the state_reader of the cloud is held against it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

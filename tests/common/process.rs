@@ -160,7 +160,7 @@ impl Process {
             assert!(!self.is_over(), "the process ended at startup: {}", self.stderr());
             let channel = csi::try_connect(socket).await?;
             let mut identity = IdentityClient::new(channel.clone());
-            // A stopped process accepts a connection and never answers.
+            // A stopped process accepts a connection and never responds.
             let probe = timeout(PROBE_TIMEOUT, identity.probe(ProbeRequest {})).await;
             let probe = probe.ok()?.ok()?;
             (probe.into_inner().ready == Some(true)).then_some(channel)

@@ -14,10 +14,10 @@ use crate::common::sidecar::is_transient;
 
 /// Between two lists.
 const PERIOD: Duration = Duration::from_secs(3);
-/// What a list takes at most, with its repeats.
+/// The maximum duration of a list with its retries.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// Lists for ever, and notes what is not so.
+/// Lists continuously and records wrong entries.
 pub(crate) async fn look(callers: &Callers, lag: Duration) {
     let mut tick = tokio::time::interval(PERIOD);
     loop {
@@ -59,7 +59,7 @@ pub(crate) async fn look(callers: &Callers, lag: Duration) {
     }
 }
 
-/// What was never so between the two times.
+/// Listed entries that did not exist at any time between the two times.
 fn compare<'a>(
     volumes: impl Iterator<Item = &'a Volume>,
     entries: Vec<Entry>,

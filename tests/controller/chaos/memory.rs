@@ -58,7 +58,7 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|n| first_seed() + n)
 }
 
-/// Runs in this weather with each seed. Nothing may be wrong, and nothing may have been told wrongly.
+/// Runs under these faults with each seed. Neither the final state nor any response may be wrong.
 async fn holds(weather: Weather, seeds: impl Iterator<Item = u64>) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for seed in seeds {

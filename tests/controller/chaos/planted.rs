@@ -1,4 +1,4 @@
-//! The judge of chaos and kill finds what is planted.
+//! The checks of chaos and kill detect planted errors.
 
 use serde_json::{Value, json};
 

@@ -25,11 +25,11 @@ pub(crate) const NODES: usize = 10;
 /// Lives at the same time.
 pub(crate) const AT_A_TIME: usize = 50;
 
-/// What is wrong with the cloud.
+/// Faults of the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weather {
     Calm,
-    /// Of all calls, 5 % are answered by a 5xx, 2 % by a 500 though they took effect, 2 % find their
+    /// Of all calls, 5 % fail with a 5xx, 2 % by a 500 though they took effect, 2 % find their
     /// connection reset, and of 2 % the answer is lost.
     Faults,
     /// Of all lists, 30 % are up to 2 s old, each by an age of its own.
@@ -67,7 +67,7 @@ impl Weather {
         }
     }
 
-    /// What is to be configured.
+    /// The configuration of the fake cloud.
     pub(crate) fn config(self) -> Value {
         json!({
             "faults": self.faults(),
@@ -78,7 +78,7 @@ impl Weather {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) wall: Duration,
@@ -126,7 +126,7 @@ pub(crate) async fn run(
     }
     let wall = start.elapsed();
     tasks.wait().await;
-    // What was accepted and is under way arrives.
+    // Accepted operations complete.
     tokio::time::sleep(weather.lag() + Duration::from_secs(1)).await;
     let counts = cloud.counts();
     let calls = cloud.calls().into_iter().map(|entry| CloudCall {

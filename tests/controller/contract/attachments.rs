@@ -1,12 +1,6 @@
 //! Attaching and detaching disks.
 
-use diskplugin::model::DiskStatus;
-use ecs::{Client, DescribeDisks, Kind};
-use serde_json::json;
-
-use crate::contract::world::{
-    FAR_ZONE, World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, node, zone,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     an_attached_disk_has_its_instance,
@@ -25,7 +19,7 @@ over_every_connection!(
 pub(crate) async fn an_attached_disk_has_its_instance(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"attach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!((row.status, row.attachments), (DiskStatus::Attaching, vec![]));
     world.pass(2);
@@ -37,8 +31,8 @@ pub(crate) async fn an_attached_disk_has_its_instance(ecs: &Client, world: &Worl
 pub(crate) async fn a_disk_is_detaching_until_it_is_available(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"detach": "2s"}}));
     let disk = create_essd(ecs, "held").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
-    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
+    detach(ecs, &disk, "i-one").await.unwrap();
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.status, DiskStatus::Detaching);
     assert!(row.is_attached_to(&node("i-one")));
@@ -50,8 +44,8 @@ pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
     let mine = create_essd(ecs, "mine").await;
     let other = create_essd(ecs, "other").await;
     create_essd(ecs, "free").await;
-    ecs.attach_disk(deadline(), &attach_to(&mine, "i-one")).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&other, "i-two")).await.unwrap();
+    attach(ecs, &mine, "i-one").await.unwrap();
+    attach(ecs, &other, "i-two").await.unwrap();
     let query = DescribeDisks {
         instance: Some(node("i-one")),
         ..DescribeDisks::default()
@@ -63,13 +57,11 @@ pub(crate) async fn disks_are_listed_by_instance(ecs: &Client, _: &World) {
 
 pub(crate) async fn a_disk_in_use_elsewhere_is_a_conflict(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "theirs").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-two")).await;
-        expect_error(outcome, Kind::Conflict);
-        let outcome = ecs.detach_disk(deadline(), &detach_from(&disk, "i-two")).await;
-        expect_error(outcome, Kind::Conflict);
+        expect_error(attach(ecs, &disk, "i-two").await, Kind::Conflict);
+        expect_error(detach(ecs, &disk, "i-two").await, Kind::Conflict);
     }
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
@@ -96,17 +88,15 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Clien
         }));
         let one = create_essd(ecs, &format!("one-{alternatives}")).await;
         let two = create_essd(ecs, &format!("two-{alternatives}")).await;
-        ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
-        let outcome = ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await;
-        expect_error(outcome, Kind::Conflict);
+        attach(ecs, &one, "i-one").await.unwrap();
+        expect_error(attach(ecs, &two, "i-one").await, Kind::Conflict);
         world.pass(2);
-        ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await.unwrap();
+        attach(ecs, &two, "i-one").await.unwrap();
         world.pass(2);
-        ecs.detach_disk(deadline(), &detach_from(&one, "i-one")).await.unwrap();
-        let outcome = ecs.detach_disk(deadline(), &detach_from(&two, "i-one")).await;
-        expect_error(outcome, Kind::Conflict);
+        detach(ecs, &one, "i-one").await.unwrap();
+        expect_error(detach(ecs, &two, "i-one").await, Kind::Conflict);
         world.pass(2);
-        ecs.detach_disk(deadline(), &detach_from(&two, "i-one")).await.unwrap();
+        detach(ecs, &two, "i-one").await.unwrap();
         world.pass(2);
     }
 }
@@ -114,8 +104,8 @@ pub(crate) async fn one_instance_runs_one_attach_or_detach_at_a_time(ecs: &Clien
 pub(crate) async fn an_instance_that_is_allowed_to_attaches_side_by_side(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"serial_attach_detach": false}, "delays": {"attach": "2s"}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await.unwrap();
+    attach(ecs, &one, "i-one").await.unwrap();
+    attach(ecs, &two, "i-one").await.unwrap();
     world.pass(2);
     for disk in [one, two] {
         assert!(described(ecs, &disk).await.unwrap().is_in_use_on(&node("i-one")));
@@ -126,7 +116,7 @@ pub(crate) async fn detaching_what_is_free_is_a_conflict_or_not_found(ecs: &Clie
     let disk = create_essd(ecs, "free").await;
     for seed in 0..8 {
         world.configure(json!({"rules": {"alternatives": "seeded"}}));
-        let error = ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        let error = detach(ecs, &disk, "i-one").await;
         let kind = error.unwrap_err().kind();
         assert!(matches!(kind, Kind::Conflict | Kind::NotFound), "try {seed}: {kind:?}");
     }
@@ -139,30 +129,32 @@ pub(crate) async fn unknown_disks_and_instances_are_distinguished(ecs: &Client, 
         (&nothing, "i-one", "InvalidDiskId.NotFound"),
         (&disk, "i-unknown", "InvalidInstanceId.NotFound"),
     ] {
-        let outcome = ecs.attach_disk(deadline(), &attach_to(disk, instance)).await;
-        assert_eq!(expect_error(outcome, Kind::NotFound).code(), Some(code));
-        let outcome = ecs.detach_disk(deadline(), &detach_from(disk, instance)).await;
-        assert_eq!(expect_error(outcome, Kind::NotFound).code(), Some(code));
+        assert_eq!(
+            expect_error(attach(ecs, disk, instance).await, Kind::NotFound).code(),
+            Some(code)
+        );
+        assert_eq!(
+            expect_error(detach(ecs, disk, instance).await, Kind::NotFound).code(),
+            Some(code)
+        );
     }
 }
 
 pub(crate) async fn a_disk_of_another_zone_is_rejected(ecs: &Client, _: &World) {
     let mut far = essd("far");
     far.zone = Some(zone(FAR_ZONE));
-    let disk = ecs.create_disk(deadline(), &far).await.unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-    let error = expect_error(outcome, Kind::Precondition);
+    let disk = create(ecs, &far).await.unwrap();
+    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::Precondition);
     assert_eq!(error.code(), Some("ResourcesNotInSameZone"));
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far")).await.unwrap();
+    attach(ecs, &disk, "i-far").await.unwrap();
 }
 
 pub(crate) async fn an_instance_at_its_attach_limit_is_a_quota_error(ecs: &Client, world: &World) {
     // The system disk counts too.
     world.configure(json!({"rules": {"disk_quantity": 2}}));
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    ecs.attach_disk(deadline(), &attach_to(&one, "i-one")).await.unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&two, "i-one")).await;
-    let error = expect_error(outcome, Kind::Quota);
+    attach(ecs, &one, "i-one").await.unwrap();
+    let error = expect_error(attach(ecs, &two, "i-one").await, Kind::Quota);
     assert_eq!(error.code(), Some("InstanceDiskLimitExceeded"));
     assert!(described(ecs, &two).await.unwrap().is_free());
 }

@@ -1,27 +1,16 @@
 //! Retries of the client, as observed by the server.
 
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
-use std::time::Duration;
 
-use diskplugin::base::error_chain;
-use diskplugin::base::{Deadline, SystemClock};
-use diskplugin::model::{ClientToken, Gib};
-use ecs::sign::Scheme;
-use ecs::{Client, DescribeDisks, Kind, ResizeDisk, ResizeMode};
-use fake_ecs::Options;
-use serde_json::json;
 use tokio::time::Instant;
 use wiremock::matchers::{any, query_param};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
-use crate::contract::world::{
-    Connection, World, attach_to, client, create_essd, deadline, described, detach_from, essd, expect_error,
-    snapshot_of,
-};
+use diskplugin::base::{SystemClock, error_chain};
 
-/// Faults after which the call has taken effect, but the caller cannot know it.
+use crate::contract::world::*;
+
+/// Faults after which the call has taken effect, without a readable response.
 const LOST: [&str; 5] = ["reset-after", "truncated", "empty", "html", "internal-error-after"];
 
 /// A server that returns these responses and then success.
@@ -68,7 +57,7 @@ async fn every_attempt_has_a_new_signature_and_the_same_client_token() {
         let busy = || refusal(503, "ServiceUnavailable");
         let server = script(vec![busy(), busy()]).await;
         let ecs = caller(&server.uri(), scheme);
-        ecs.create_disk(deadline(), &essd("again")).await.unwrap();
+        create(&ecs, &essd("again")).await.unwrap();
         let requests = server.received_requests().await.unwrap();
         assert_eq!(requests.len(), 3);
         assert_eq!(distinct(&requests, nonce), 3);
@@ -117,7 +106,7 @@ async fn a_snapshot_with_a_lost_response_is_retried_and_created_once() {
     for (index, fault) in LOST.iter().enumerate() {
         world.configure(json!({"faults": [{"action": "CreateSnapshot", "kind": fault}]}));
         let request = snapshot_of(&disk, fault);
-        world.ecs.create_snapshot(deadline(), &request).await.unwrap();
+        snapshot(&world.ecs, &request).await.unwrap();
         assert_eq!(world.snapshots(), index + 1, "{fault}");
         one_token(&world, "CreateSnapshot");
     }
@@ -135,7 +124,7 @@ async fn a_resize_with_a_lost_response_is_retried_and_applied_once() {
             mode: ResizeMode::Offline,
             token: ClientToken::derive("ResizeDisk", [fault]),
         };
-        world.ecs.resize_disk(deadline(), &request).await.unwrap();
+        resize(&world.ecs, &request).await.unwrap();
         assert_eq!(described(&world.ecs, &disk).await.unwrap().size, Gib(size));
         one_token(&world, "ResizeDisk");
     }
@@ -174,15 +163,13 @@ async fn attach_and_detach_are_not_retried_after_a_lost_response() {
         world.configure(json!({"faults": [
             {"action": "AttachDisk", "kind": fault}, {"action": "DetachDisk", "kind": fault}
         ]}));
-        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-        expect_error(outcome, Kind::Ambiguous);
+        expect_error(attach(&world.ecs, &disk, "i-one").await, Kind::Ambiguous);
         assert_eq!(world.calls("AttachDisk"), 1, "{fault}");
         // The disk is attached now, so that the detach can take effect.
-        let _ = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-        let outcome = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
-        expect_error(outcome, Kind::Ambiguous);
+        let _ = attach(&world.ecs, &disk, "i-one").await;
+        expect_error(detach(&world.ecs, &disk, "i-one").await, Kind::Ambiguous);
         assert_eq!(world.calls("DetachDisk"), 1, "{fault}");
-        let _ = world.ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await;
+        let _ = detach(&world.ecs, &disk, "i-one").await;
         assert!(described(&world.ecs, &disk).await.unwrap().is_free());
     }
 }
@@ -195,7 +182,7 @@ async fn a_throttled_call_waits_for_the_time_in_the_response() {
     let server = script(vec![throttled]).await;
     let ecs = caller(&server.uri(), Scheme::V1);
     let start = Instant::now();
-    ecs.create_disk(deadline(), &essd("patient")).await.unwrap();
+    create(&ecs, &essd("patient")).await.unwrap();
     assert!(start.elapsed() >= Duration::from_millis(2500));
     assert_eq!(server.received_requests().await.unwrap().len(), 2);
 }
@@ -250,7 +237,7 @@ async fn no_error_contains_key_secret_or_signature() {
     let disk = create_essd(&world.ecs, "shy").await;
     for fault in LOST.iter().chain(&["reset-before"]) {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = world.ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
+        let outcome = attach(&world.ecs, &disk, "i-one").await;
         let error = outcome.unwrap_err();
         let text = format!("{} {error:?}", error_chain(&error));
         for secret in [

@@ -1,10 +1,6 @@
 //! Disk features: performance levels, IOPS, multi-attach, encryption, regional disks, and stale stock.
 
-use diskplugin::model::{Category, Gib, PerformanceLevel, ZoneStock};
-use ecs::{Client, CreateDisk, DescribeStock};
-use serde_json::json;
-
-use crate::contract::world::{World, ZONE, create_essd, deadline, described, essd, zone};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_regional_disk_is_created_without_a_zone_and_refused_with_one,
@@ -22,7 +18,7 @@ over_every_connection!(
 /// The error code of the rejected request, which must not have created a disk.
 async fn code(ecs: &Client, world: &World, request: &CreateDisk) -> String {
     let before = world.disks();
-    let expect_error = ecs.create_disk(deadline(), request).await.unwrap_err();
+    let expect_error = create(ecs, request).await.unwrap_err();
     assert_eq!(world.disks(), before);
     expect_error.code().unwrap().to_owned()
 }
@@ -49,7 +45,7 @@ pub(crate) async fn a_regional_disk_is_created_without_a_zone_and_refused_with_o
         ..regional("zonal")
     };
     assert_eq!(code(ecs, world, &zonal).await, "InvalidZoneId.DiskCategoryUnsupported");
-    let id = ecs.create_disk(deadline(), &regional("regional")).await.unwrap();
+    let id = create(ecs, &regional("regional")).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert_eq!((disk.zone, disk.category.is_regional()), (None, true));
     let nowhere = CreateDisk {
@@ -126,7 +122,7 @@ pub(crate) async fn stock_can_be_stale(ecs: &Client, world: &World) {
         category: Category::CloudSsd,
         ..essd("refused")
     };
-    assert!(ecs.create_disk(deadline(), &expect_error).await.is_err());
+    assert!(create(ecs, &expect_error).await.is_err());
     world.pass(1);
     assert!(!stock(ecs, &ssd).await[0].categories[0].available);
 }
@@ -193,7 +189,7 @@ pub(crate) async fn sizes_and_iops_beyond_the_matrix_are_refused_in_the_document
     ] {
         assert_eq!(code(ecs, world, &request).await, wanted, "{request:?}");
     }
-    let id = ecs.create_disk(deadline(), &iops("most", 10, 7000)).await.unwrap();
+    let id = create(ecs, &iops("most", 10, 7000)).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().provisioned_iops, 7000);
 }
 
@@ -220,7 +216,7 @@ pub(crate) async fn a_shared_disk_is_of_a_shareable_category_and_does_not_burst(
         multi_attach: true,
         ..essd("shared")
     };
-    let id = ecs.create_disk(deadline(), &shared).await.unwrap();
+    let id = create(ecs, &shared).await.unwrap();
     assert!(described(ecs, &id).await.unwrap().multi_attach);
 }
 
@@ -243,7 +239,7 @@ pub(crate) async fn a_key_must_be_there_enabled_authorised_and_symmetric(ecs: &C
     ] {
         assert_eq!(code(ecs, world, &encrypted(key, Some(key))).await, wanted);
     }
-    let id = ecs.create_disk(deadline(), &encrypted("good", Some("k-5"))).await;
+    let id = create(ecs, &encrypted("good", Some("k-5"))).await;
     let disk = described(ecs, &id.unwrap()).await.unwrap();
     assert_eq!((disk.encrypted, disk.kms_key.as_deref()), (true, Some("k-5")));
 }
@@ -254,7 +250,7 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: 
         code(ecs, world, &essd("plain")).await,
         "InvalidEncrypted.NotMatchDiskDefaultEncryption"
     );
-    ecs.create_disk(deadline(), &encrypted("asked", None)).await.unwrap();
+    create(ecs, &encrypted("asked", None)).await.unwrap();
     world.configure(json!({"keys": {"default_encryption": "upgrade"}}));
     let id = create_essd(ecs, "upgraded").await;
     let disk = described(ecs, &id).await.unwrap();
@@ -262,7 +258,7 @@ pub(crate) async fn default_encryption_encrypts_or_rejects(ecs: &Client, world: 
 }
 
 pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
-    let id = ecs.create_disk(deadline(), &encrypted("asked", None)).await.unwrap();
+    let id = create(ecs, &encrypted("asked", None)).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert!(disk.kms_key.is_some(), "the id of the service key");
     assert!(disk.resource_group.is_some(), "the default group");
@@ -271,7 +267,7 @@ pub(crate) async fn unset_fields_get_defaults(ecs: &Client, _: &World) {
         resource_group: Some("rg-1".to_owned()),
         ..essd("grouped")
     };
-    let id = ecs.create_disk(deadline(), &grouped).await.unwrap();
+    let id = create(ecs, &grouped).await.unwrap();
     let group = described(ecs, &id).await.unwrap().resource_group;
     assert_eq!(group.as_deref(), Some("rg-1"));
 }

@@ -1,12 +1,8 @@
 //! Creating, describing and deleting disks.
 
-use diskplugin::model::{Category, DiskKind, DiskStatus, Gib, PerformanceLevel};
-use ecs::{Client, DescribeDisks, Kind};
-use serde_json::json;
+use diskplugin::model::DiskKind;
 
-use crate::contract::world::{
-    World, attach_to, create_essd, deadline, described, detach_from, essd, expect_error, tags, zone,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_new_disk_becomes_available_after_its_delay,
@@ -33,7 +29,7 @@ pub(crate) async fn a_new_disk_becomes_available_after_its_delay(ecs: &Client, w
 pub(crate) async fn a_disk_is_described_as_requested(ecs: &Client, world: &World) {
     let mut wanted = essd("wanted");
     wanted.tags = tags(&[("a/b", "ä ö&=+ %"), ("empty", "")]);
-    let id = ecs.create_disk(deadline(), &wanted).await.unwrap();
+    let id = create(ecs, &wanted).await.unwrap();
     let disk = described(ecs, &id).await.unwrap();
     assert_eq!(disk.id, id);
     assert!(disk.serial.is_some());
@@ -59,14 +55,14 @@ pub(crate) async fn performance_level_and_kms_key_are_stored(ecs: &Client, _: &W
     wanted.size = Gib(1);
     wanted.encrypted = true;
     wanted.kms_key = Some("key-1".to_owned());
-    let disk = ecs.create_disk(deadline(), &wanted).await.unwrap();
+    let disk = create(ecs, &wanted).await.unwrap();
     let disk = described(ecs, &disk).await.unwrap();
     assert_eq!(disk.performance_level.as_deref(), Some("PL0"));
     assert_eq!((disk.size, disk.encrypted), (Gib(1), true));
     assert_eq!(disk.kms_key.as_deref(), Some("key-1"));
     let mut legacy = essd("no-level");
     legacy.category = Category::CloudEfficiency;
-    let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
+    let disk = create(ecs, &legacy).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().performance_level, None);
 }
 
@@ -81,7 +77,7 @@ pub(crate) async fn a_token_of_a_different_request_is_a_mismatch(ecs: &Client, w
     let disk = create_essd(ecs, "first").await;
     let mut other = essd("first");
     other.size = Gib(21);
-    let error = expect_error(ecs.create_disk(deadline(), &other).await, Kind::TokenMismatch);
+    let error = expect_error(create(ecs, &other).await, Kind::TokenMismatch);
     assert_eq!(error.code(), Some("IdempotentParameterMismatch"));
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     assert_eq!(world.disks(), 1);
@@ -115,10 +111,7 @@ pub(crate) async fn a_deleted_disk_is_no_longer_described(ecs: &Client, world: &
     assert_eq!(described(ecs, &disk).await, None);
     world.pass(9);
     assert_eq!(described(ecs, &disk).await, None);
-    let error = expect_error(
-        ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await,
-        Kind::NotFound,
-    );
+    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
@@ -140,7 +133,7 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client,
         let held = attach_to(&disk, "i-one");
         ecs.attach_disk(deadline(), &held).await.unwrap();
         expect_error(ecs.delete_disk(deadline(), &disk).await, Kind::Conflict);
-        ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+        detach(ecs, &disk, "i-one").await.unwrap();
         ecs.delete_disk(deadline(), &disk).await.unwrap();
     }
 }
@@ -148,12 +141,12 @@ pub(crate) async fn an_attached_or_creating_disk_cannot_be_deleted(ecs: &Client,
 pub(crate) async fn a_wrong_zone_or_size_is_invalid(ecs: &Client, world: &World) {
     let mut nowhere = essd("nowhere");
     nowhere.zone = Some(zone("cn-beijing-z"));
-    expect_error(ecs.create_disk(deadline(), &nowhere).await, Kind::Invalid);
+    expect_error(create(ecs, &nowhere).await, Kind::Invalid);
     for alternatives in ["first", "last"] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         let mut tiny = essd("tiny");
         tiny.size = Gib(19);
-        expect_error(ecs.create_disk(deadline(), &tiny).await, Kind::OutOfRange);
+        expect_error(create(ecs, &tiny).await, Kind::OutOfRange);
     }
     assert_eq!(world.disks(), 0);
 }

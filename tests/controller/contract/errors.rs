@@ -1,12 +1,6 @@
 //! Details of errors.
 
-use std::time::Duration;
-
-use diskplugin::base::Deadline;
-use ecs::{Client, DescribeDisks, Kind};
-use serde_json::json;
-
-use crate::contract::world::{World, attach_to, create_essd, deadline, described, essd, expect_error, node};
+use crate::contract::world::*;
 
 over_every_connection!(
     an_error_tells_action_code_status_words_and_request_id,
@@ -23,8 +17,7 @@ over_every_connection!(
 
 pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(ecs: &Client, world: &World) {
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-    let error = expect_error(outcome, Kind::NotFound);
+    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::NotFound);
     assert_eq!(error.action(), "AttachDisk");
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
     assert_eq!(error.status(), Some(404));
@@ -41,8 +34,7 @@ pub(crate) async fn an_error_tells_action_code_status_words_and_request_id(ecs: 
 pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": "null-message"}]}));
     let disk = "d-unknown".parse().unwrap();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-    let error = expect_error(outcome, Kind::NotFound);
+    let error = expect_error(attach(ecs, &disk, "i-one").await, Kind::NotFound);
     assert_eq!(error.message(), None);
     assert!(error.request_id().is_some());
 }
@@ -50,7 +42,7 @@ pub(crate) async fn an_error_without_message_is_still_an_error(ecs: &Client, wor
 pub(crate) async fn a_write_without_permission_is_denied_and_a_list_is_empty(ecs: &Client, world: &World) {
     create_essd(ecs, "there").await;
     world.configure(json!({"denied": ["CreateDisk", "DescribeDisks"]}));
-    let error = expect_error(ecs.create_disk(deadline(), &essd("no")).await, Kind::Denied);
+    let error = expect_error(create(ecs, &essd("no")).await, Kind::Denied);
     assert_eq!(error.code(), Some("Forbidden.RAM"));
     let all = DescribeDisks::default();
     let page = ecs.describe_disks(deadline(), &all).await.unwrap();
@@ -71,8 +63,10 @@ async fn call_with_fault(ecs: &Client, world: &World, fault: &str) {
     let disk = create_essd(ecs, fault).await;
     world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
     world.cloud.clear_calls();
-    let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-    assert_eq!(expect_error(outcome, Kind::Ambiguous).action(), "AttachDisk");
+    assert_eq!(
+        expect_error(attach(ecs, &disk, "i-one").await, Kind::Ambiguous).action(),
+        "AttachDisk"
+    );
     assert_eq!(world.calls("AttachDisk"), 1, "{fault} is not repeated");
     let row = described(ecs, &disk).await.unwrap();
     assert!(row.is_in_use_on(&node("i-one")), "{row}");
@@ -92,8 +86,7 @@ pub(crate) async fn an_unreadable_attach_error_has_an_unknown_outcome(ecs: &Clie
     let disk = "d-unknown".parse().unwrap();
     for fault in ["truncated", "html"] {
         world.configure(json!({"faults": [{"action": "AttachDisk", "kind": fault}]}));
-        let outcome = ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await;
-        expect_error(outcome, Kind::Ambiguous);
+        expect_error(attach(ecs, &disk, "i-one").await, Kind::Ambiguous);
     }
 }
 
@@ -120,8 +113,10 @@ pub(crate) async fn a_call_that_hangs_takes_effect_and_lasts_until_its_deadline(
     world.configure(json!({"faults": [{"action": "CreateDisk", "times": 9, "kind": "hang"}]}));
     let time = Duration::from_secs(1);
     let start = tokio::time::Instant::now();
-    let outcome = ecs.create_disk(Deadline::after(time), &essd("hung")).await;
-    expect_error(outcome, Kind::Deadline);
+    expect_error(
+        ecs.create_disk(Deadline::after(time), &essd("hung")).await,
+        Kind::Deadline,
+    );
     assert!(start.elapsed() >= time);
     assert_eq!(world.disks(), 1);
 }

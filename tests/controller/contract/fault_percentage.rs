@@ -1,9 +1,6 @@
 //! Faults in a percentage of calls, drawn from the seed.
 
-use ecs::{Client, DescribeDisks, Kind};
-use serde_json::json;
-
-use crate::contract::world::{World, create_essd, deadline, described};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_share_of_the_reads_is_stale_and_the_others_are_not,

@@ -1,15 +1,10 @@
 //! Snapshot groups have one point in time and are deleted as a unit.
 
-use std::collections::BTreeSet;
+use ecs::{CreateSnapshotGroup, DescribeSnapshotGroups};
 
-use serde_json::json;
+use diskplugin::model::{SnapshotGroup, SnapshotGroupId};
 
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, SnapshotGroup, SnapshotGroupId, SnapshotStatus, Tags};
-use ecs::{Client, CreateSnapshotGroup, DescribeSnapshotGroups, Kind, TagResources, TagTarget};
-
-use crate::contract::world::{
-    FAR_ZONE, World, create_essd, deadline, described_snapshot, essd, expect_error, tags, zone,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_group_is_cut_at_one_instant_and_described_as_it_was_wanted,
@@ -33,6 +28,10 @@ fn group_of(disks: &[&DiskId], name: &str) -> CreateSnapshotGroup {
     }
 }
 
+async fn create_group(ecs: &Client, request: &CreateSnapshotGroup) -> Result<SnapshotGroupId> {
+    ecs.create_snapshot_group(deadline(), request).await
+}
+
 async fn described(ecs: &Client, id: &SnapshotGroupId) -> Option<SnapshotGroup> {
     let query = DescribeSnapshotGroups {
         ids: Some(vec![id.clone()]),
@@ -48,7 +47,7 @@ pub(crate) async fn a_group_is_cut_at_one_instant_and_described_as_it_was_wanted
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let mut wanted = group_of(&[&one, &two], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = create_group(ecs, &wanted).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
     assert_eq!(row.tags, wanted.tags);
     assert_eq!(row.status, SnapshotStatus::Progressing);
@@ -71,7 +70,7 @@ pub(crate) async fn the_snapshots_of_a_group_name_it_and_carry_none_of_its_tags(
     let disk = create_essd(ecs, "one").await;
     let mut wanted = group_of(&[&disk], "group");
     wanted.tags = tags(&[("k", "v")]);
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = create_group(ecs, &wanted).await.unwrap();
     let member = described(ecs, &id).await.unwrap().members.remove(0);
     let row = described_snapshot(ecs, &member.snapshot).await.unwrap();
     assert_eq!((row.group, row.tags), (Some(id), Tags::new()));
@@ -90,12 +89,12 @@ pub(crate) async fn a_repeated_group_is_the_same_and_its_token_of_other_disks_is
 ) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let first = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let first = create_group(ecs, &wanted).await.unwrap();
     world.pass(60);
-    let second = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let second = create_group(ecs, &wanted).await.unwrap();
     assert_eq!(first, second);
     let other = group_of(&[&one], "group");
-    expect_error(ecs.create_snapshot_group(deadline(), &other).await, Kind::TokenMismatch);
+    expect_error(create_group(ecs, &other).await, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 2);
 }
 
@@ -103,16 +102,16 @@ pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, wo
     let near = create_essd(ecs, "near").await;
     let mut other = essd("far");
     other.zone = Some(zone(FAR_ZONE));
-    let far = ecs.create_disk(deadline(), &other).await.unwrap();
+    let far = create(ecs, &other).await.unwrap();
     let mut other = essd("old");
     other.category = Category::CloudSsd;
-    let old = ecs.create_disk(deadline(), &other).await.unwrap();
+    let old = create(ecs, &other).await.unwrap();
     let mut other = essd("shared");
     other.multi_attach = true;
-    let shared = ecs.create_disk(deadline(), &other).await.unwrap();
+    let shared = create(ecs, &other).await.unwrap();
     let mut other = essd("huge");
     other.size = Gib(32 * 1024);
-    let huge = ecs.create_disk(deadline(), &other).await.unwrap();
+    let huge = create(ecs, &other).await.unwrap();
     let none: DiskId = "d-none".parse().unwrap();
     for (disk, code) in [
         (&far, "InvalidDiskIds.NotInSameZone"),
@@ -122,23 +121,30 @@ pub(crate) async fn disks_that_cannot_form_a_group_are_rejected(ecs: &Client, wo
         (&none, "InvalidDiskId.NotFound"),
     ] {
         let wanted = group_of(&[&near, disk], code);
-        let error = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap_err();
+        let error = create_group(ecs, &wanted).await.unwrap_err();
         assert_eq!(error.code(), Some(code));
     }
-    let error = ecs.create_snapshot_group(deadline(), &group_of(&[], "none")).await;
-    assert_eq!(error.unwrap_err().code(), Some("MissingParamter.InstanceId"));
+    assert_eq!(
+        create_group(ecs, &group_of(&[], "none")).await.unwrap_err().code(),
+        Some("MissingParamter.InstanceId")
+    );
     let mut many = Vec::new();
     for n in 0..17 {
         many.push(create_essd(ecs, &format!("many-{n}")).await);
     }
     let all: Vec<_> = many.iter().collect();
-    let error = ecs.create_snapshot_group(deadline(), &group_of(&all, "many")).await;
-    assert_eq!(error.unwrap_err().code(), Some("NumberExceed.TooManyDisks"));
+    assert_eq!(
+        create_group(ecs, &group_of(&all, "many")).await.unwrap_err().code(),
+        Some("NumberExceed.TooManyDisks")
+    );
     world.configure(json!({"rules": {"never_attached": true}}));
-    let error = ecs
-        .create_snapshot_group(deadline(), &group_of(&[&near], "unused"))
-        .await;
-    assert_eq!(error.unwrap_err().code(), Some("IncorrectDiskStatus.NeverAttached"));
+    assert_eq!(
+        create_group(ecs, &group_of(&[&near], "unused"))
+            .await
+            .unwrap_err()
+            .code(),
+        Some("IncorrectDiskStatus.NeverAttached")
+    );
     assert_eq!(world.snapshots(), 0);
 }
 
@@ -148,7 +154,7 @@ pub(crate) async fn a_group_is_listed_by_tags_and_by_id(ecs: &Client, _: &World)
     for name in ["aa", "bb"] {
         let mut wanted = group_of(&[&disk], name);
         wanted.tags = tags(&[("name", name), ("k", "v")]);
-        ids.push(ecs.create_snapshot_group(deadline(), &wanted).await.unwrap());
+        ids.push(create_group(ecs, &wanted).await.unwrap());
     }
     let by = |pairs: &[(&str, &str)]| DescribeSnapshotGroups {
         tags: tags(pairs),
@@ -172,7 +178,7 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: 
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     for wait in [0, 5] {
         let wanted = group_of(&[&one, &two], &format!("group-{wait}"));
-        let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+        let id = create_group(ecs, &wanted).await.unwrap();
         world.pass(wait);
         assert_eq!(ecs.delete_snapshot_group(deadline(), &id).await.unwrap(), []);
         assert_eq!((described(ecs, &id).await, world.snapshots()), (None, 0));
@@ -182,7 +188,7 @@ pub(crate) async fn deleting_a_group_deletes_its_snapshots(ecs: &Client, world: 
 pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(ecs: &Client, world: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = create_group(ecs, &wanted).await.unwrap();
     let member = described(ecs, &id).await.unwrap().members[0].snapshot.clone();
     world.configure(json!({"holds": {"images": [member.as_str()]}}));
     let kept = ecs.delete_snapshot_group(deadline(), &id).await.unwrap();
@@ -200,7 +206,7 @@ pub(crate) async fn a_deletion_that_leaves_snapshots_says_so_in_its_success(ecs:
 pub(crate) async fn a_group_is_deleted_with_its_last_snapshot(ecs: &Client, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let wanted = group_of(&[&one, &two], "group");
-    let id = ecs.create_snapshot_group(deadline(), &wanted).await.unwrap();
+    let id = create_group(ecs, &wanted).await.unwrap();
     let members = described(ecs, &id).await.unwrap().members;
     ecs.delete_snapshot(deadline(), &members[0].snapshot).await.unwrap();
     assert_eq!(described(ecs, &id).await.unwrap().members.len(), 1);

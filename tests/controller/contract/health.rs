@@ -1,10 +1,6 @@
 //! Disk health, and unreadable rows.
 
-use diskplugin::model::DiskId;
-use ecs::{Client, DescribeDisks};
-use serde_json::json;
-
-use crate::contract::world::{World, create_essd, deadline};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_disk_that_is_ill_is_told_with_what_happens_to_it,

@@ -1,10 +1,10 @@
 //! Instances and their types.
 
-use diskplugin::model::InstanceStatus;
-use ecs::{Client, DescribeInstances, Kind};
-use serde_json::json;
+use ecs::DescribeInstances;
 
-use crate::contract::world::{FAR_ZONE, World, ZONE, deadline, expect_error, node, zone};
+use diskplugin::model::InstanceStatus;
+
+use crate::contract::world::*;
 
 over_every_connection!(
     instances_are_listed_with_type_zone_and_status,
@@ -66,6 +66,5 @@ pub(crate) async fn a_type_has_its_disk_quantity(ecs: &Client, _: &World) {
 
 pub(crate) async fn more_than_ten_types_are_rejected(ecs: &Client, _: &World) {
     let names: Vec<String> = (0..11).map(|n| format!("ecs.g{n}.large")).collect();
-    let outcome = ecs.describe_instance_types(deadline(), &names).await;
-    expect_error(outcome, Kind::Invalid);
+    expect_error(ecs.describe_instance_types(deadline(), &names).await, Kind::Invalid);
 }

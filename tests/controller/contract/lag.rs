@@ -1,12 +1,6 @@
 //! Stale lists.
 
-use diskplugin::model::DiskStatus;
-use ecs::{Client, DescribeDisks, DescribeSnapshots, TagResources, TagTarget};
-use serde_json::json;
-
-use crate::contract::world::{
-    World, attach_to, create_essd, deadline, described, described_snapshot, detach_from, essd, node, snapshot_of, tags,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_new_disk_and_a_new_snapshot_are_missing_for_a_moment,
@@ -21,8 +15,7 @@ pub(crate) async fn a_new_disk_and_a_new_snapshot_are_missing_for_a_moment(ecs: 
     assert_eq!(described(ecs, &disk).await, None);
     world.pass(3);
     assert!(described(ecs, &disk).await.is_some());
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "new")).await;
-    let snapshot = snapshot.unwrap();
+    let snapshot = snapshot(ecs, &snapshot_of(&disk, "new")).await.unwrap();
     assert_eq!(described_snapshot(ecs, &snapshot).await, None);
     world.pass(3);
     assert!(described_snapshot(ecs, &snapshot).await.is_some());
@@ -32,7 +25,7 @@ pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &
     world.configure(json!({"stale": {"lag": "2s"}, "delays": {"attach": "3s"}}));
     let disk = create_essd(ecs, "lagging").await;
     world.pass(3);
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     let mut statuses = Vec::new();
     for _ in 0..6 {
         statuses.push(described(ecs, &disk).await.unwrap().status);
@@ -46,9 +39,9 @@ pub(crate) async fn an_attached_disk_is_described_as_available_during_lag(ecs: &
 pub(crate) async fn a_torn_read_of_a_disk_that_has_just_left_still_names_its_node(ecs: &Client, world: &World) {
     world.configure(json!({"stale": {"lag": "2s", "torn": true}}));
     let disk = create_essd(ecs, "torn").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     world.pass(10);
-    ecs.detach_disk(deadline(), &detach_from(&disk, "i-one")).await.unwrap();
+    detach(ecs, &disk, "i-one").await.unwrap();
     world.pass(1);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.attachments, [node("i-one")]);
@@ -60,10 +53,10 @@ pub(crate) async fn what_was_just_tagged_is_shown_by_its_id_and_not_found_by_its
     world.configure(json!({"stale": {"tags": "5s"}}));
     let mut request = essd("tagged");
     request.tags = tags(&[("name", "pvc-1")]);
-    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    let disk = create(ecs, &request).await.unwrap();
     let mut request = snapshot_of(&disk, "tagged");
     request.tags = tags(&[("name", "pvc-1")]);
-    let snapshot = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    let snapshot = snapshot(ecs, &request).await.unwrap();
     let found = async |key: &str| {
         let query = DescribeDisks {
             tags: tags(&[(key, "pvc-1")]),

@@ -134,7 +134,7 @@ impl Lab {
     }
 }
 
-/// What the look-up finds at last.
+/// Repeats the look-up until it returns a value.
 async fn eventually<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let wait = async {
         loop {

@@ -1,12 +1,9 @@
 //! Modifying category, performance level, IOPS and bursting.
 
-use serde_json::json;
-
-use diskplugin::model::{Category, DiskId, PerformanceLevel, Task, TaskStatus};
-use ecs::{Client, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec};
+use diskplugin::model::{Task, TaskStatus};
 
 use crate::contract::modify_requests::{auto, code, disk, to};
-use crate::contract::world::{World, create_essd, deadline, described};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_dry_run_changes_nothing_and_tells_what_would_be_taken,
@@ -30,7 +27,7 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(ecs:
         dry_run: true,
         ..auto(&disk)
     };
-    assert_eq!(code(ecs.modify_disk_spec(deadline(), &dry).await), "DryRunOperation");
+    assert_eq!(code(modify(ecs, &dry).await), "DryRunOperation");
     assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
     let same = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
@@ -39,7 +36,7 @@ pub(crate) async fn a_dry_run_changes_nothing_and_tells_what_would_be_taken(ecs:
         ..to(&disk)
     };
     assert_eq!(
-        code(ecs.modify_disk_spec(deadline(), &same).await),
+        code(modify(ecs, &same).await),
         "NoChangeInDiskCategoryAndPerformanceLevel"
     );
 }
@@ -50,7 +47,7 @@ pub(crate) async fn a_new_performance_level_applies_immediately(ecs: &Client, _:
         performance_level: Some(PerformanceLevel::Pl2),
         ..to(&disk)
     };
-    let task = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+    let task = modify(ecs, &request).await.unwrap();
     assert_eq!(task, None);
     let row = described(ecs, &disk).await.unwrap();
     assert_eq!(row.performance_level.as_deref(), Some("PL2"));
@@ -63,7 +60,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
         provisioned_iops: Some(1000),
         ..auto(&disk)
     };
-    let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+    let id = modify(ecs, &request).await.unwrap();
     let running = task(ecs, &disk).await;
     assert_eq!((Some(running.id), running.status), (id, TaskStatus::Processing));
     assert_eq!(running.resource, disk.as_str());
@@ -78,7 +75,7 @@ pub(crate) async fn a_new_category_requires_a_task(ecs: &Client, world: &World) 
 pub(crate) async fn a_failed_task_leaves_the_disk_unchanged(ecs: &Client, world: &World) {
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec", "kind": "fails-later"}]}));
     let disk = create_essd(ecs, "failing").await;
-    let id = ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    let id = modify(ecs, &auto(&disk)).await.unwrap();
     let ended = task(ecs, &disk).await;
     assert_eq!((Some(ended.id), ended.status), (id, TaskStatus::Failed));
     assert_eq!(described(ecs, &disk).await.unwrap().category, Category::CloudEssd);
@@ -96,7 +93,7 @@ pub(crate) async fn tasks_are_listed_by_id_and_by_disk_the_newest_first(ecs: &Cl
             category: Some(category),
             ..to(disk)
         };
-        let id = ecs.modify_disk_spec(deadline(), &request).await.unwrap();
+        let id = modify(ecs, &request).await.unwrap();
         ids.push(id.unwrap());
         world.pass(1);
     }
@@ -115,11 +112,15 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         attribute: DiskAttribute::Bursting(bursting),
     };
     let essd = create_essd(ecs, "essd").await;
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await;
-    assert_eq!(code(expect_error), "BurstingEnabledForDiskCategoryUnsupported");
+    assert_eq!(
+        code(ecs.modify_disk_attribute(deadline(), &burst(&essd, true)).await),
+        "BurstingEnabledForDiskCategoryUnsupported"
+    );
     let small = disk(ecs, "small", Category::CloudAuto, 3).await;
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&small, true)).await;
-    assert_eq!(code(expect_error), "InvalidBurstingEnabled.DiskSizeTooSmall");
+    assert_eq!(
+        code(ecs.modify_disk_attribute(deadline(), &burst(&small, true)).await),
+        "InvalidBurstingEnabled.DiskSizeTooSmall"
+    );
     let disk = disk(ecs, "auto", Category::CloudAuto, 20).await;
     for on in [true, false] {
         ecs.modify_disk_attribute(deadline(), &burst(&disk, on)).await.unwrap();
@@ -130,9 +131,11 @@ pub(crate) async fn bursting_is_switched_for_auto_disks_and_not_while_they_chang
         category: Some(Category::CloudEssd),
         ..to(&disk)
     };
-    ecs.modify_disk_spec(deadline(), &back).await.unwrap();
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await;
-    assert_eq!(code(expect_error), "BurstingEnabledForModifyingDiskUnsupported");
+    modify(ecs, &back).await.unwrap();
+    assert_eq!(
+        code(ecs.modify_disk_attribute(deadline(), &burst(&disk, true)).await),
+        "BurstingEnabledForModifyingDiskUnsupported"
+    );
 }
 
 pub(crate) async fn whether_a_disk_is_deleted_with_its_instance_is_listed_and_switched(ecs: &Client, _: &World) {

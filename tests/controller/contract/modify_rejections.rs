@@ -1,14 +1,7 @@
 //! Rejected modifications, with the error code for each reason.
 
-use serde_json::json;
-
-use diskplugin::model::{Category, ClientToken, DiskId, Gib, PerformanceLevel};
-use ecs::{
-    Client, CreateDisk, DescribeTasks, DiskAttribute, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode,
-};
-
 use crate::contract::modify_requests::{auto, code, disk, to};
-use crate::contract::world::{FAR_ZONE, World, attach_to, create_essd, deadline, essd, snapshot_of, zone};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_disk_with_a_running_task_rejects_other_changes,
@@ -23,14 +16,12 @@ over_every_connection!(
 pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"modify": "60s"}}));
     let disk = create_essd(ecs, "busy").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    modify(ecs, &auto(&disk)).await.unwrap();
     for (alternatives, wanted) in [("first", "InvalidStatus.DiskNotReady"), ("last", "IncorrectDiskStatus")] {
         world.configure(json!({"rules": {"alternatives": alternatives}}));
-        let again = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
-        assert_eq!(code(again), wanted);
+        assert_eq!(code(modify(ecs, &auto(&disk)).await), wanted);
     }
-    let gone = ecs.delete_disk(deadline(), &disk).await;
-    assert_eq!(code(gone), "IncorrectDiskStatus");
+    assert_eq!(code(ecs.delete_disk(deadline(), &disk).await), "IncorrectDiskStatus");
     world.pass(60);
     ecs.delete_disk(deadline(), &disk).await.unwrap();
 }
@@ -38,15 +29,14 @@ pub(crate) async fn a_disk_with_a_running_task_rejects_other_changes(ecs: &Clien
 pub(crate) async fn a_change_of_category_starts_a_cooling_period(ecs: &Client, world: &World) {
     world.configure(json!({"rules": {"cooling_period": "10m"}}));
     let disk = create_essd(ecs, "hot").await;
-    ecs.modify_disk_spec(deadline(), &auto(&disk)).await.unwrap();
+    modify(ecs, &auto(&disk)).await.unwrap();
     let back = ModifyDiskSpec {
         category: Some(Category::CloudEssd),
         ..to(&disk)
     };
-    let expect_error = ecs.modify_disk_spec(deadline(), &back).await;
-    assert_eq!(code(expect_error), "DiskInCoolingPeriod");
+    assert_eq!(code(modify(ecs, &back).await), "DiskInCoolingPeriod");
     world.pass(600);
-    assert!(ecs.modify_disk_spec(deadline(), &back).await.is_ok());
+    assert!(modify(ecs, &back).await.is_ok());
 }
 
 pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(ecs: &Client, world: &World) {
@@ -84,14 +74,15 @@ pub(crate) async fn what_fits_neither_disk_nor_category_is_refused_by_name(ecs: 
             "InvalidDiskCategory.ValueNotSupported",
         ),
     ] {
-        let expect_error = ecs.modify_disk_spec(deadline(), &request).await;
-        assert_eq!(code(expect_error), wanted, "{request:?}");
+        assert_eq!(code(modify(ecs, &request).await), wanted, "{request:?}");
     }
     let most = iops(&auto_disk, 17_000);
-    assert_eq!(ecs.modify_disk_spec(deadline(), &most).await.unwrap(), None);
+    assert_eq!(modify(ecs, &most).await.unwrap(), None);
     let basic = disk(ecs, "basic", Category::Cloud, 20).await;
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&basic)).await;
-    assert_eq!(code(expect_error), "InvalidDiskCategory.NotSupported");
+    assert_eq!(
+        code(modify(ecs, &auto(&basic)).await),
+        "InvalidDiskCategory.NotSupported"
+    );
 }
 
 pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(ecs: &Client, world: &World) {
@@ -103,35 +94,33 @@ pub(crate) async fn a_disk_that_grows_or_is_snapshotted_does_not_change(ecs: &Cl
         mode: ResizeMode::Offline,
         token: ClientToken::derive("ResizeDisk", ["growing"]),
     };
-    ecs.resize_disk(deadline(), &request).await.unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&growing)).await;
-    assert_eq!(code(expect_error), "OperationDenied.DiskExpansionUnfinished");
+    resize(ecs, &request).await.unwrap();
+    assert_eq!(
+        code(modify(ecs, &auto(&growing)).await),
+        "OperationDenied.DiskExpansionUnfinished"
+    );
     let cutting = create_essd(ecs, "cutting").await;
-    ecs.create_snapshot(deadline(), &snapshot_of(&cutting, "snap"))
-        .await
-        .unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&cutting)).await;
-    assert_eq!(code(expect_error), "DiskCreatingSnapshot");
+    snapshot(ecs, &snapshot_of(&cutting, "snap")).await.unwrap();
+    assert_eq!(code(modify(ecs, &auto(&cutting)).await), "DiskCreatingSnapshot");
     world.pass(10);
-    assert!(ecs.modify_disk_spec(deadline(), &auto(&growing)).await.is_ok());
+    assert!(modify(ecs, &auto(&growing)).await.is_ok());
 }
 
 pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(ecs: &Client, world: &World) {
     world.configure(json!({"out_of_stock": ["*/cloud_auto"]}));
     let disk = create_essd(ecs, "sold").await;
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
-    assert_eq!(code(expect_error), "OperationDenied.NoStock");
+    assert_eq!(code(modify(ecs, &auto(&disk)).await), "OperationDenied.NoStock");
     let request = CreateDisk {
         zone: Some(zone(FAR_ZONE)),
         ..essd("far")
     };
-    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-far")).await.unwrap();
+    let disk = create(ecs, &request).await.unwrap();
+    attach(ecs, &disk, "i-far").await.unwrap();
     let to_ssd = ModifyDiskSpec {
         category: Some(Category::CloudSsd),
         ..to(&disk)
     };
-    let expect_error = ecs.modify_disk_spec(deadline(), &to_ssd).await;
+    let expect_error = modify(ecs, &to_ssd).await;
     assert!(
         matches!(
             &*code(expect_error),
@@ -143,14 +132,15 @@ pub(crate) async fn what_the_instance_does_not_take_or_nobody_sells_is_refused(e
 
 pub(crate) async fn modifying_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let unknown: DiskId = "d-unknown".parse().unwrap();
-    let expect_error = ecs.modify_disk_spec(deadline(), &auto(&unknown)).await;
-    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
+    assert_eq!(code(modify(ecs, &auto(&unknown)).await), "InvalidDiskId.NotFound");
     let burst = ModifyDiskAttribute {
         disk: unknown.clone(),
         attribute: DiskAttribute::Bursting(true),
     };
-    let expect_error = ecs.modify_disk_attribute(deadline(), &burst).await;
-    assert_eq!(code(expect_error), "InvalidDiskId.NotFound");
+    assert_eq!(
+        code(ecs.modify_disk_attribute(deadline(), &burst).await),
+        "InvalidDiskId.NotFound"
+    );
     let query = DescribeTasks::Disk(unknown);
     let page = ecs.describe_tasks(deadline(), &query).await.unwrap();
     assert!(page.rows.is_empty());
@@ -161,7 +151,7 @@ pub(crate) async fn an_internal_error_can_have_status_404(ecs: &Client, world: &
     world.configure(json!({"faults": [{"action": "ModifyDiskSpec",
         "kind": {"code": {"status": 404, "code": "InternalError"}}}]}));
     // It is repeated, unlike the call of a disk that does not exist.
-    let outcome = ecs.modify_disk_spec(deadline(), &auto(&disk)).await;
+    let outcome = modify(ecs, &auto(&disk)).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(world.calls("ModifyDiskSpec"), 2);
 }

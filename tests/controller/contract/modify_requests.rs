@@ -1,9 +1,6 @@
 //! Requests that modify a disk, and the error codes of the responses.
 
-use diskplugin::model::{Category, DiskId, Gib};
-use ecs::{Client, CreateDisk, Error, ModifyDiskSpec};
-
-use crate::contract::world::{deadline, essd};
+use crate::contract::world::*;
 
 pub(crate) fn to(disk: &DiskId) -> ModifyDiskSpec {
     ModifyDiskSpec {
@@ -28,10 +25,10 @@ pub(crate) async fn disk(ecs: &Client, name: &str, category: Category, size: u32
         size: Gib(size),
         ..essd(name)
     };
-    ecs.create_disk(deadline(), &request).await.unwrap()
+    create(ecs, &request).await.unwrap()
 }
 
 #[track_caller]
-pub(crate) fn code<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
+pub(crate) fn code<T: std::fmt::Debug>(outcome: Result<T>) -> String {
     outcome.unwrap_err().code().unwrap_or_default().to_owned()
 }

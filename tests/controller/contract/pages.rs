@@ -1,13 +1,6 @@
 //! Paged lists.
 
-use std::collections::BTreeSet;
-
-use serde_json::json;
-
-use diskplugin::model::{DiskId, Tags};
-use ecs::{Client, DescribeDisks, DescribeSnapshots, Kind};
-
-use crate::contract::world::{World, create_essd, deadline, essd, expect_error, snapshot_of, tags};
+use crate::contract::world::*;
 
 over_every_connection!(
     pages_list_every_disk_once,
@@ -72,7 +65,7 @@ pub(crate) async fn snapshot_pages_are_smaller(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     for n in 0..101 {
         let request = snapshot_of(&disk, &format!("cut-{n}"));
-        ecs.create_snapshot(deadline(), &request).await.unwrap();
+        snapshot(ecs, &request).await.unwrap();
     }
     let mut query = DescribeSnapshots {
         page_size: Some(500),
@@ -96,7 +89,7 @@ pub(crate) async fn a_page_token_is_good_only_for_its_query_and_its_time(ecs: &C
     world.configure(json!({"rules": {"page_memory": "1h"}}));
     let mut request = essd("tagged");
     request.tags = tags(&[("k", "v")]);
-    ecs.create_disk(deadline(), &request).await.unwrap();
+    create(ecs, &request).await.unwrap();
     disks(ecs, 11).await;
     let first = ecs.describe_disks(deadline(), &by(10)).await.unwrap();
     let other = DescribeDisks {
@@ -138,10 +131,10 @@ pub(crate) async fn a_list_by_tags_ends_early_and_one_without_them_does_not(ecs:
     for n in 0..20 {
         let mut request = essd(&format!("disk-{n}"));
         request.tags = tags(&[("k", "v")]);
-        ecs.create_disk(deadline(), &request).await.unwrap();
+        create(ecs, &request).await.unwrap();
         let mut request = snapshot_of(&disk, &format!("cut-{n}"));
         request.tags = tags(&[("k", "v")]);
-        ecs.create_snapshot(deadline(), &request).await.unwrap();
+        snapshot(ecs, &request).await.unwrap();
     }
     for (filter, disks, snapshots) in [(tags(&[("k", "v")]), 15, 15), (Tags::new(), 21, 20)] {
         let mut query = DescribeDisks {

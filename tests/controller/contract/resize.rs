@@ -1,10 +1,6 @@
 //! Resizing disks.
 
-use diskplugin::model::{ClientToken, DiskId, Gib};
-use ecs::{Client, Kind, ResizeDisk, ResizeMode};
-use serde_json::json;
-
-use crate::contract::world::{World, attach_to, create_essd, deadline, described, expect_error};
+use crate::contract::world::*;
 
 over_every_connection!(
     an_available_disk_is_resized_offline,
@@ -30,7 +26,7 @@ pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &W
     world.configure(json!({"delays": {"resize": "2s"}}));
     let disk = create_essd(ecs, "free").await;
     let request = to(&disk, 30, ResizeMode::Offline);
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
     world.pass(2);
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
@@ -38,30 +34,30 @@ pub(crate) async fn an_available_disk_is_resized_offline(ecs: &Client, world: &W
 
 pub(crate) async fn an_attached_disk_is_resized_online(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "held").await;
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     let request = to(&disk, 30, ResizeMode::Online);
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
 pub(crate) async fn a_repeated_resize_has_one_effect(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "once").await;
     let request = to(&disk, 30, ResizeMode::Offline);
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     // Without the token, a resize from 30 to 30 is rejected.
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
 pub(crate) async fn a_resize_token_of_a_different_size_is_a_mismatch(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "other").await;
     let request = to(&disk, 30, ResizeMode::Offline);
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     let other = ResizeDisk {
         size: Gib(40),
         ..request
     };
-    expect_error(ecs.resize_disk(deadline(), &other).await, Kind::TokenMismatch);
+    expect_error(resize(ecs, &other).await, Kind::TokenMismatch);
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
 }
 
@@ -71,7 +67,7 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(ecs: &C
         world.configure(json!({"rules": {"alternatives": alternatives}}));
         for size in [19, 20, 65537] {
             let request = to(&disk, size, ResizeMode::Offline);
-            expect_error(ecs.resize_disk(deadline(), &request).await, Kind::OutOfRange);
+            expect_error(resize(ecs, &request).await, Kind::OutOfRange);
         }
     }
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(20));
@@ -79,31 +75,31 @@ pub(crate) async fn a_disk_neither_shrinks_nor_grows_beyond_its_category(ecs: &C
 
 pub(crate) async fn resizing_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = to(&"d-unknown".parse().unwrap(), 30, ResizeMode::Offline);
-    let error = expect_error(ecs.resize_disk(deadline(), &request).await, Kind::NotFound);
+    let error = expect_error(resize(ecs, &request).await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
 pub(crate) async fn the_resize_mode_must_match_the_state(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "stopped").await;
     let request = to(&disk, 30, ResizeMode::Online);
-    expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
+    expect_error(resize(ecs, &request).await, Kind::Conflict);
     world.configure(json!({"delays": {"attach": "2s"}}));
-    ecs.attach_disk(deadline(), &attach_to(&disk, "i-one")).await.unwrap();
+    attach(ecs, &disk, "i-one").await.unwrap();
     let request = to(&disk, 30, ResizeMode::Offline);
-    expect_error(ecs.resize_disk(deadline(), &request).await, Kind::Conflict);
+    expect_error(resize(ecs, &request).await, Kind::Conflict);
 }
 
 pub(crate) async fn a_resize_is_rejected_while_another_one_is_processed(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"resize": "30s"}}));
     let disk = create_essd(ecs, "twice").await;
     let request = to(&disk, 30, ResizeMode::Offline);
-    ecs.resize_disk(deadline(), &request).await.unwrap();
+    resize(ecs, &request).await.unwrap();
     // Another order on the disk, not an earlier call with the token: no implementation repeats the call.
     let more = to(&disk, 40, ResizeMode::Offline);
-    let error = expect_error(ecs.resize_disk(deadline(), &more).await, Kind::Conflict);
+    let error = expect_error(resize(ecs, &more).await, Kind::Conflict);
     assert_eq!(error.code(), Some("LastOrderProcessing"));
     world.pass(30);
-    ecs.resize_disk(deadline(), &more).await.unwrap();
+    resize(ecs, &more).await.unwrap();
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(30));
     world.pass(30);
     assert_eq!(described(ecs, &disk).await.unwrap().size, Gib(40));

@@ -1,13 +1,6 @@
 //! Creating, restoring, deleting and expiring snapshots, and their limits.
 
-use serde_json::json;
-
-use diskplugin::model::{Category, ClientToken, Gib, SnapshotStatus};
-use ecs::{Client, DescribeSnapshots, Kind};
-
-use crate::contract::world::{
-    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_snapshot_is_captured_then_complete,
@@ -31,8 +24,7 @@ over_every_connection!(
 pub(crate) async fn a_snapshot_is_captured_then_complete(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
-    let id = id.unwrap();
+    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!(row.status, SnapshotStatus::Progressing);
     assert_eq!((row.created, row.available), (None, false));
@@ -52,9 +44,8 @@ pub(crate) async fn a_snapshot_of_an_older_category_is_usable_when_complete(ecs:
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let mut legacy = essd("legacy");
     legacy.category = Category::CloudSsd;
-    let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
-    let id = id.unwrap();
+    let disk = create(ecs, &legacy).await.unwrap();
+    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     world.pass(4);
     assert!(!described_snapshot(ecs, &id).await.unwrap().available);
     world.pass(1);
@@ -66,7 +57,7 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World
     let mut wanted = snapshot_of(&disk, "wanted");
     wanted.tags = tags(&[("k", "v")]);
     wanted.retention_days = Some(7);
-    let id = ecs.create_snapshot(deadline(), &wanted).await.unwrap();
+    let id = snapshot(ecs, &wanted).await.unwrap();
     let row = described_snapshot(ecs, &id).await.unwrap();
     assert_eq!((row.id, row.name), (id, "wanted".to_owned()));
     assert_eq!((row.source_disk, row.source_size), (Some(disk), Gib(20)));
@@ -75,11 +66,11 @@ pub(crate) async fn a_snapshot_is_described_as_requested(ecs: &Client, _: &World
 
 pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
     restored.size = Gib(40);
-    let id = ecs.create_disk(deadline(), &restored).await.unwrap();
+    let id = create(ecs, &restored).await.unwrap();
     let row = described(ecs, &id).await.unwrap();
     assert_eq!((row.source_snapshot, row.size), (restored.snapshot, Gib(40)));
 }
@@ -87,32 +78,32 @@ pub(crate) async fn a_disk_from_a_snapshot_has_its_source(ecs: &Client, _: &Worl
 pub(crate) async fn a_disk_from_a_snapshot_is_not_smaller(ecs: &Client, _: &World) {
     let mut large = essd("large");
     large.size = Gib(40);
-    let disk = ecs.create_disk(deadline(), &large).await.unwrap();
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let disk = create(ecs, &large).await.unwrap();
+    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
-    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::OutOfRange);
+    let error = expect_error(create(ecs, &restored).await, Kind::OutOfRange);
     assert_eq!(error.code(), Some("InvalidDiskSize.TooSmall"));
 }
 
 pub(crate) async fn a_disk_from_an_unfinished_or_unknown_snapshot_is_refused(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"cut": "1s", "snapshot": "5s"}}));
     let disk = create_essd(ecs, "source").await;
-    let snapshot = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let snapshot = snapshot(ecs, &snapshot_of(&disk, "one")).await;
     let mut restored = essd("restored");
     restored.snapshot = Some(snapshot.unwrap());
-    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
+    let error = create(ecs, &restored).await.unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
     restored.snapshot = Some("s-unknown".parse().unwrap());
-    let error = expect_error(ecs.create_disk(deadline(), &restored).await, Kind::NotFound);
+    let error = expect_error(create(ecs, &restored).await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotFound"));
 }
 
 pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
-    let first = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let first = snapshot(ecs, &snapshot_of(&disk, "one")).await;
     world.pass(60);
-    let second = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
+    let second = snapshot(ecs, &snapshot_of(&disk, "one")).await;
     assert_eq!(first.unwrap(), second.unwrap());
     assert_eq!(world.snapshots(), 1);
 }
@@ -120,15 +111,14 @@ pub(crate) async fn a_repeated_create_returns_the_same_snapshot(ecs: &Client, wo
 pub(crate) async fn a_snapshot_token_of_a_different_request_is_a_mismatch(ecs: &Client, world: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
     let request = snapshot_of(&one, "name");
-    ecs.create_snapshot(deadline(), &request).await.unwrap();
-    let outcome = ecs.create_snapshot(deadline(), &snapshot_of(&two, "name")).await;
-    expect_error(outcome, Kind::TokenMismatch);
+    snapshot(ecs, &request).await.unwrap();
+    expect_error(snapshot(ecs, &snapshot_of(&two, "name")).await, Kind::TokenMismatch);
     assert_eq!(world.snapshots(), 1);
 }
 
 pub(crate) async fn a_snapshot_of_a_missing_disk_is_not_found(ecs: &Client, _: &World) {
     let request = snapshot_of(&"d-unknown".parse().unwrap(), "one");
-    let error = expect_error(ecs.create_snapshot(deadline(), &request).await, Kind::NotFound);
+    let error = expect_error(snapshot(ecs, &request).await, Kind::NotFound);
     assert_eq!(error.code(), Some("InvalidDiskId.NotFound"));
 }
 
@@ -139,22 +129,20 @@ pub(crate) async fn a_disk_of_an_older_category_has_one_snapshot_in_progress(ecs
         }));
         let mut legacy = essd(alternatives);
         legacy.category = Category::CloudEfficiency;
-        let disk = ecs.create_disk(deadline(), &legacy).await.unwrap();
+        let disk = create(ecs, &legacy).await.unwrap();
         let one = snapshot_of(&disk, &format!("one-{alternatives}"));
         let two = snapshot_of(&disk, &format!("two-{alternatives}"));
-        ecs.create_snapshot(deadline(), &one).await.unwrap();
-        expect_error(ecs.create_snapshot(deadline(), &two).await, Kind::Conflict);
+        snapshot(ecs, &one).await.unwrap();
+        expect_error(snapshot(ecs, &two).await, Kind::Conflict);
         world.pass(5);
-        ecs.create_snapshot(deadline(), &two).await.unwrap();
+        snapshot(ecs, &two).await.unwrap();
     }
 }
 
 pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &World) {
     let (one, two) = (create_essd(ecs, "one").await, create_essd(ecs, "two").await);
-    let of_one = ecs.create_snapshot(deadline(), &snapshot_of(&one, "of-one")).await;
-    ecs.create_snapshot(deadline(), &snapshot_of(&two, "of-two"))
-        .await
-        .unwrap();
+    let of_one = snapshot(ecs, &snapshot_of(&one, "of-one")).await;
+    snapshot(ecs, &snapshot_of(&two, "of-two")).await.unwrap();
     let by_disk = DescribeSnapshots {
         disk: Some(one),
         ..DescribeSnapshots::default()
@@ -174,11 +162,10 @@ pub(crate) async fn snapshots_are_listed_by_disk_and_by_id(ecs: &Client, _: &Wor
 
 pub(crate) async fn a_deleted_snapshot_is_gone_though_disks_were_made_from_it(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
-    let id = id.unwrap();
+    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     let mut restored = essd("restored");
     restored.snapshot = Some(id.clone());
-    ecs.create_disk(deadline(), &restored).await.unwrap();
+    create(ecs, &restored).await.unwrap();
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
     assert_eq!(described_snapshot(ecs, &id).await, None);
 }
@@ -194,7 +181,7 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, wo
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "kept");
     request.retention_days = Some(1);
-    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
+    let id = snapshot(ecs, &request).await.unwrap();
     world.pass(24 * 3600 - 1);
     assert!(described_snapshot(ecs, &id).await.is_some());
     world.pass(1);
@@ -202,17 +189,14 @@ pub(crate) async fn a_snapshot_expires_after_its_retention_days(ecs: &Client, wo
     for days in [0, 65537] {
         request.retention_days = Some(days);
         request.token = ClientToken::derive("CreateSnapshot", [days.to_string().as_str()]);
-        let error = ecs.create_snapshot(deadline(), &request).await.unwrap_err();
+        let error = snapshot(ecs, &request).await.unwrap_err();
         assert_eq!(error.code(), Some("InvalidRetentionDays.Malformed"));
     }
 }
 
 pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs: &Client, world: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs
-        .create_snapshot(deadline(), &snapshot_of(&disk, "one"))
-        .await
-        .unwrap();
+    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     for (hold, code) in [
         ("images", "SnapshotCreatedImage"),
         ("locked", "InvalidOperation.SnapshotIsLocked"),
@@ -225,7 +209,7 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs
     world.configure(json!({"holds": {"archived": [id.as_str()]}}));
     let mut restored = essd("restored");
     restored.snapshot = Some(id.clone());
-    let error = ecs.create_disk(deadline(), &restored).await.unwrap_err();
+    let error = create(ecs, &restored).await.unwrap_err();
     assert_eq!(error.code(), Some("InvalidSnapshotId.NotReady"));
     ecs.delete_snapshot(deadline(), &id).await.unwrap();
 }
@@ -233,10 +217,7 @@ pub(crate) async fn somebody_elses_hold_on_a_snapshot_is_refused_by_its_code(ecs
 pub(crate) async fn snapshots_per_disk_and_in_progress_are_limited(ecs: &Client, world: &World) {
     world.configure(json!({"delays": {"snapshot": "60s"}, "rules": {"alternatives": "first"}}));
     let disk = create_essd(ecs, "source").await;
-    let take = async |n: usize| {
-        ecs.create_snapshot(deadline(), &snapshot_of(&disk, &format!("cut-{n}")))
-            .await
-    };
+    let take = async |n: usize| snapshot(ecs, &snapshot_of(&disk, &format!("cut-{n}"))).await;
     for n in 0..10 {
         take(n).await.unwrap();
     }

@@ -1,10 +1,6 @@
 //! Stock and quotas.
 
-use diskplugin::model::{Category, ZoneStock};
-use ecs::{Client, DescribeStock, Kind};
-use serde_json::json;
-
-use crate::contract::world::{FAR_ZONE, World, ZONE, create_essd, deadline, essd, expect_error, zone};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_sold_out_category_is_out_of_stock_in_every_documented_code,
@@ -19,12 +15,12 @@ pub(crate) async fn a_sold_out_category_is_out_of_stock_in_every_documented_code
     world.configure(json!({"out_of_stock": [format!("{ZONE}/cloud_essd")]}));
     // Enough calls to get each of the three codes.
     for n in 0..12 {
-        let outcome = ecs.create_disk(deadline(), &essd(&format!("disk-{n}"))).await;
+        let outcome = create(ecs, &essd(&format!("disk-{n}"))).await;
         expect_error(outcome, Kind::OutOfStock);
     }
     let mut elsewhere = essd("elsewhere");
     elsewhere.zone = Some(zone(FAR_ZONE));
-    ecs.create_disk(deadline(), &elsewhere).await.unwrap();
+    create(ecs, &elsewhere).await.unwrap();
 }
 
 pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &Client, world: &World) {
@@ -32,8 +28,7 @@ pub(crate) async fn a_zone_without_stock_is_out_of_stock(ecs: &Client, world: &W
         world.configure(json!({
             "rules": {"alternatives": alternatives}, "out_of_stock": [format!("{ZONE}/*")]
         }));
-        let outcome = ecs.create_disk(deadline(), &essd(alternatives)).await;
-        expect_error(outcome, Kind::OutOfStock);
+        expect_error(create(ecs, &essd(alternatives)).await, Kind::OutOfStock);
     }
 }
 
@@ -46,7 +41,7 @@ pub(crate) async fn an_exhausted_quota_is_a_quota_error(ecs: &Client, world: &Wo
     ] {
         world.configure(json!({"limits": null}));
         world.configure(json!({"limits": limit}));
-        let outcome = ecs.create_disk(deadline(), &essd("one-too-many")).await;
+        let outcome = create(ecs, &essd("one-too-many")).await;
         expect_error(outcome, kind);
     }
     assert_eq!(world.disks(), 1);

@@ -1,11 +1,8 @@
 //! Tags of disks and snapshots.
 
-use diskplugin::model::{DiskId, Tags};
-use ecs::{Client, DescribeDisks, DescribeSnapshots, Kind, TagResources, TagTarget, UntagResources};
+use ecs::UntagResources;
 
-use crate::contract::world::{
-    World, create_essd, deadline, described, described_snapshot, essd, expect_error, snapshot_of, tags,
-};
+use crate::contract::world::*;
 
 over_every_connection!(
     a_tag_filter_requires_all_its_tags,
@@ -36,7 +33,7 @@ fn disks(ids: &[&DiskId], set: &[(&str, &str)]) -> TagResources {
 pub(crate) async fn a_tag_filter_requires_all_its_tags(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", ""), ("c/d", "x y&z")]);
-    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    let disk = create(ecs, &request).await.unwrap();
     create_essd(ecs, "plain").await;
     assert_eq!(found(ecs, &[("a", "1")]).await, std::slice::from_ref(&disk));
     let all = [("a", "1"), ("b", ""), ("c/d", "x y&z")];
@@ -49,10 +46,8 @@ pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
     let mut request = snapshot_of(&disk, "tagged");
     request.tags = tags(&[("a", "1")]);
-    let id = ecs.create_snapshot(deadline(), &request).await.unwrap();
-    ecs.create_snapshot(deadline(), &snapshot_of(&disk, "plain"))
-        .await
-        .unwrap();
+    let id = snapshot(ecs, &request).await.unwrap();
+    snapshot(ecs, &snapshot_of(&disk, "plain")).await.unwrap();
     let query = DescribeSnapshots {
         tags: request.tags,
         ..DescribeSnapshots::default()
@@ -65,7 +60,7 @@ pub(crate) async fn a_snapshot_is_listed_by_its_tags(ecs: &Client, _: &World) {
 pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "1")]);
-    let one = ecs.create_disk(deadline(), &request).await.unwrap();
+    let one = create(ecs, &request).await.unwrap();
     let two = create_essd(ecs, "plain").await;
     let change = disks(&[&one, &two], &[("b", "2"), ("c", "2")]);
     ecs.tag_resources(deadline(), &change).await.unwrap();
@@ -77,8 +72,7 @@ pub(crate) async fn tagging_adds_and_overwrites(ecs: &Client, _: &World) {
 
 pub(crate) async fn snapshots_can_be_tagged(ecs: &Client, _: &World) {
     let disk = create_essd(ecs, "source").await;
-    let id = ecs.create_snapshot(deadline(), &snapshot_of(&disk, "one")).await;
-    let id = id.unwrap();
+    let id = snapshot(ecs, &snapshot_of(&disk, "one")).await.unwrap();
     let change = TagResources {
         targets: TagTarget::Snapshots(vec![id.clone()]),
         tags: tags(&[("k", "v")]),
@@ -98,14 +92,14 @@ pub(crate) async fn tagging_what_is_not_there_is_not_found_and_changes_nothing(e
 pub(crate) async fn too_many_tags_are_invalid(ecs: &Client, world: &World) {
     let mut request = essd("tagged");
     request.tags = (0..21).map(|n| (format!("k{n}"), String::new())).collect();
-    expect_error(ecs.create_disk(deadline(), &request).await, Kind::Invalid);
+    expect_error(create(ecs, &request).await, Kind::Invalid);
     assert_eq!(world.disks(), 0);
 }
 
 pub(crate) async fn untagging_removes_the_named_keys_and_no_others(ecs: &Client, _: &World) {
     let mut request = essd("tagged");
     request.tags = tags(&[("a", "1"), ("b", "2")]);
-    let disk = ecs.create_disk(deadline(), &request).await.unwrap();
+    let disk = create(ecs, &request).await.unwrap();
     let untag = |disk: &DiskId| UntagResources {
         targets: TagTarget::Disks(vec![disk.clone()]),
         keys: vec!["a".to_owned(), "unknown".to_owned()],

@@ -1,17 +1,30 @@
 //! A fake cloud whose clock the test controls, and a client of it.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+// The imports of every contract.
+pub(crate) use std::collections::BTreeSet;
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::Duration;
 
-use diskplugin::base::Deadline;
-use diskplugin::model::{ClientToken, Disk, DiskId, InstanceId, Snapshot, SnapshotId, Tags, ZoneId};
-use ecs::credential::Credentials;
-use ecs::sign::Scheme;
-use ecs::{
-    AttachDisk, Client, CreateSnapshot, DescribeDisks, DescribeSnapshots, DetachDisk, Error, Kind, Result, ServerClock,
-    Settings,
+pub(crate) use diskplugin::base::Deadline;
+pub(crate) use diskplugin::model::{
+    Category, ClientToken, Disk, DiskId, DiskStatus, Gib, InstanceId, PerformanceLevel, Snapshot, SnapshotId,
+    SnapshotStatus, Tags, ZoneStock,
 };
-use fake_ecs::{Clock, Cloud, Options};
+pub(crate) use ecs::sign::Scheme;
+pub(crate) use ecs::{
+    AttachDisk, Client, CreateDisk, CreateSnapshot, DescribeDisks, DescribeSnapshots, DescribeStock, DescribeTasks,
+    DetachDisk, DiskAttribute, Error, Kind, ModifyDiskAttribute, ModifyDiskSpec, ResizeDisk, ResizeMode, Result,
+    TagResources, TagTarget,
+};
+pub(crate) use fake_ecs::Options;
+pub(crate) use serde_json::json;
+
+use std::sync::Mutex;
+
+use diskplugin::model::{TaskId, ZoneId};
+use ecs::credential::Credentials;
+use ecs::{ServerClock, Settings};
+use fake_ecs::{Clock, Cloud};
 use jiff::Timestamp;
 use serde_json::Value;
 use wiremock::MockServer;
@@ -174,9 +187,33 @@ pub(crate) fn detach_from(disk: &DiskId, instance: &str) -> DetachDisk {
     }
 }
 
+pub(crate) async fn attach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
+    ecs.attach_disk(deadline(), &attach_to(disk, instance)).await
+}
+
+pub(crate) async fn detach(ecs: &Client, disk: &DiskId, instance: &str) -> Result<()> {
+    ecs.detach_disk(deadline(), &detach_from(disk, instance)).await
+}
+
+pub(crate) async fn create(ecs: &Client, request: &CreateDisk) -> Result<DiskId> {
+    ecs.create_disk(deadline(), request).await
+}
+
+pub(crate) async fn snapshot(ecs: &Client, request: &CreateSnapshot) -> Result<SnapshotId> {
+    ecs.create_snapshot(deadline(), request).await
+}
+
+pub(crate) async fn modify(ecs: &Client, request: &ModifyDiskSpec) -> Result<Option<TaskId>> {
+    ecs.modify_disk_spec(deadline(), request).await
+}
+
+pub(crate) async fn resize(ecs: &Client, request: &ResizeDisk) -> Result<()> {
+    ecs.resize_disk(deadline(), request).await
+}
+
 /// A new 20 GiB ESSD.
 pub(crate) async fn create_essd(ecs: &Client, name: &str) -> DiskId {
-    ecs.create_disk(deadline(), &essd(name)).await.unwrap()
+    create(ecs, &essd(name)).await.unwrap()
 }
 
 /// The described disk, if any.

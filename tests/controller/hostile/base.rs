@@ -1,18 +1,15 @@
-//! Requests that are right, so that whatever is refused is refused for the one field that a test has
-//! spoilt. Together they have every field.
+//! Valid requests, so that a rejection is due to the one field that a test has changed. Together they have every field.
 
-use std::collections::HashMap;
-
-use diskplugin::csi::proto;
-use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use diskplugin::csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
+use diskplugin::csi::proto::volume_capability::MountVolume;
+use diskplugin::csi::proto::volume_content_source::{Type, VolumeSource};
 use prost_reflect::{DynamicMessage, ReflectMessage};
-use tonic::Request;
 
-use crate::hostile::rpc::{Stage, request};
+use crate::hostile::rpc::{call, new_stage, request};
+use crate::service::kit::{
+    self, AccessType, CreateVolumeRequest, HashMap, Mode, Request, Stage, block, capability, from_snapshot, new_volume,
+    parameters as map, proto, range,
+};
 
 /// A request of an RPC.
 #[derive(Debug, Clone)]
@@ -21,42 +18,20 @@ pub(crate) struct Base {
     pub(crate) message: DynamicMessage,
 }
 
-fn map(pairs: &[(&str, &str)]) -> HashMap<String, String> {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    pairs.iter().map(own).collect()
-}
-
 fn mount() -> proto::VolumeCapability {
-    proto::VolumeCapability {
-        access_type: Some(AccessType::Mount(MountVolume {
-            fs_type: "ext4".to_owned(),
-            mount_flags: vec!["noatime".to_owned()],
-            volume_mount_group: String::new(),
-        })),
-        access_mode: Some(AccessMode {
-            mode: Mode::SingleNodeWriter.into(),
-        }),
-    }
-}
-
-fn block() -> proto::VolumeCapability {
-    proto::VolumeCapability {
-        access_type: Some(AccessType::Block(BlockVolume {})),
-        ..mount()
-    }
+    let access = MountVolume {
+        fs_type: "ext4".to_owned(),
+        mount_flags: vec!["noatime".to_owned()],
+        ..MountVolume::default()
+    };
+    capability(Mode::SingleNodeWriter, Some(AccessType::Mount(access)))
 }
 
 fn topology() -> proto::Topology {
-    proto::Topology {
-        segments: map(&[("topology.kubernetes.io/zone", "cn-beijing-a")]),
-    }
+    kit::topology("a", "").requisite.remove(0)
 }
 
-fn source(content: Type) -> proto::VolumeContentSource {
-    proto::VolumeContentSource { r#type: Some(content) }
-}
-
-/// What is there, so that an id alone is no reason to refuse.
+/// Existing resources, so that an ID alone is not a reason to reject a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     volume: String,
@@ -66,30 +41,22 @@ pub(crate) struct Ids {
     member: String,
 }
 
-/// Makes a volume, a snapshot of it, and a group that has another.
+/// Creates a volume, a snapshot of it, and a group with another snapshot.
 pub(crate) async fn ids(stage: &Stage) -> Ids {
-    let new = proto::CreateVolumeRequest {
-        name: "source".to_owned(),
+    let new = CreateVolumeRequest {
+        capacity_range: None,
         volume_capabilities: vec![mount()],
-        parameters: map(&[("type", "cloud_essd")]),
-        ..proto::CreateVolumeRequest::default()
+        ..new_volume("source")
     };
-    let answer = stage.service.create_volume(Request::new(new)).await;
-    let volume = answer.unwrap().into_inner().volume.unwrap().volume_id;
-    let new = proto::CreateSnapshotRequest {
-        name: "cut".to_owned(),
-        source_volume_id: volume.clone(),
-        ..proto::CreateSnapshotRequest::default()
-    };
-    let answer = stage.service.create_snapshot(Request::new(new)).await;
-    let snapshot = answer.unwrap().into_inner().snapshot.unwrap().snapshot_id;
+    let volume = stage.create(new).await.unwrap().volume_id;
+    let snapshot = stage.snapshot("cut", &volume).await.unwrap().snapshot_id;
     let new = proto::CreateVolumeGroupSnapshotRequest {
         name: "cuts".to_owned(),
         source_volume_ids: vec![volume.clone()],
-        ..proto::CreateVolumeGroupSnapshotRequest::default()
+        ..Default::default()
     };
-    let answer = stage.service.create_volume_group_snapshot(Request::new(new));
-    let group = answer.await.unwrap().into_inner().group_snapshot.unwrap();
+    let created = stage.service.create_volume_group_snapshot(Request::new(new)).await;
+    let group = created.unwrap().into_inner().group_snapshot.unwrap();
     Ids {
         volume,
         snapshot,
@@ -98,13 +65,13 @@ pub(crate) async fn ids(stage: &Stage) -> Ids {
     }
 }
 
-/// All of them, on the stage of these ids.
+/// All valid requests for these resources.
 pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     let mut bases = Vec::new();
     macro_rules! base {
         ($rpc:literal $message:expr) => {
             let mut dynamic = DynamicMessage::new(request($rpc));
-            dynamic.transcode_from(&$message).expect("the types are one");
+            dynamic.transcode_from(&$message).expect("the types are equal");
             bases.push(Base {
                 rpc: $rpc,
                 message: dynamic,
@@ -113,10 +80,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     }
     let volume_id = ids.volume.clone();
     let snapshot_id = ids.snapshot.clone();
-    let capacity_range = Some(proto::CapacityRange {
-        required_bytes: 20 << 30,
-        limit_bytes: 0,
-    });
+    let capacity_range = Some(range(20, 0));
     let secrets = map(&[("password", "hush")]);
     let accessible = proto::TopologyRequirement {
         requisite: vec![topology()],
@@ -129,14 +93,14 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
         parameters: map(&[("type", "cloud_essd")]),
         secrets: secrets.clone(),
         accessibility_requirements: Some(accessible.clone()),
-        ..proto::CreateVolumeRequest::default()
+        ..Default::default()
     };
-    let restore = source(Type::Snapshot(SnapshotSource {
-        snapshot_id: snapshot_id.clone(),
-    }));
-    let clone = source(Type::Volume(VolumeSource {
-        volume_id: volume_id.clone(),
-    }));
+    let restore = from_snapshot(&snapshot_id);
+    let clone = proto::VolumeContentSource {
+        r#type: Some(Type::Volume(VolumeSource {
+            volume_id: volume_id.clone(),
+        })),
+    };
     base!("CreateVolume" create);
     base!("CreateVolume" proto::CreateVolumeRequest {
         volume_capabilities: vec![block()],
@@ -161,7 +125,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
             volume_capability: Some(capability.clone()),
             secrets: secrets.clone(),
             volume_context: map(&[("fsType", "ext4")]),
-            ..proto::ControllerPublishVolumeRequest::default()
+            ..Default::default()
         });
         base!("ValidateVolumeCapabilities" proto::ValidateVolumeCapabilitiesRequest {
             volume_id: volume_id.clone(),
@@ -169,7 +133,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
             volume_capabilities: vec![capability.clone()],
             parameters: map(&[("type", "cloud_essd")]),
             secrets: secrets.clone(),
-            ..proto::ValidateVolumeCapabilitiesRequest::default()
+            ..Default::default()
         });
         base!("GetCapacity" proto::GetCapacityRequest {
             volume_capabilities: vec![capability.clone()],
@@ -198,7 +162,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
         name: "snap-1".to_owned(),
         secrets: secrets.clone(),
         accessibility_requirements: Some(accessible),
-        ..proto::CreateSnapshotRequest::default()
+        ..Default::default()
     });
     base!("DeleteSnapshot" proto::DeleteSnapshotRequest {
         snapshot_id: snapshot_id.clone(),
@@ -208,7 +172,7 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
         max_entries: 5,
         source_volume_id: volume_id.clone(),
         secrets: secrets.clone(),
-        ..proto::ListSnapshotsRequest::default()
+        ..Default::default()
     });
     base!("GetSnapshot" proto::GetSnapshotRequest {
         snapshot_id,
@@ -224,14 +188,14 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     base!("ControllerListVolumeHealth" proto::ControllerListVolumeHealthRequest {
         max_entries: 5,
         secrets: secrets.clone(),
-        ..proto::ControllerListVolumeHealthRequest::default()
+        ..Default::default()
     });
     base!("GroupControllerGetCapabilities" proto::GroupControllerGetCapabilitiesRequest {});
     base!("CreateVolumeGroupSnapshot" proto::CreateVolumeGroupSnapshotRequest {
         name: "group-1".to_owned(),
         source_volume_ids: vec![volume_id.clone()],
         secrets: secrets.clone(),
-        ..proto::CreateVolumeGroupSnapshotRequest::default()
+        ..Default::default()
     });
     base!("DeleteVolumeGroupSnapshot" proto::DeleteVolumeGroupSnapshotRequest {
         group_snapshot_id: ids.group.clone(),
@@ -251,15 +215,14 @@ pub(crate) fn all(ids: &Ids) -> Vec<Base> {
     bases
 }
 
-/// All of them, each served.
+/// The valid requests, each of which has succeeded.
 pub(crate) async fn served() -> Vec<Base> {
     let mut served = Vec::new();
-    let stage = Stage::new();
-    let known = ids(&stage).await;
+    let known = ids(&new_stage()).await;
     for base in all(&known) {
-        let stage = Stage::new();
+        let stage = new_stage();
         assert_eq!(ids(&stage).await, known, "the seed is the same");
-        match stage.call(base.rpc, &base.message).await.answer {
+        match call(&stage, base.rpc, &base.message).await.response {
             Ok(_) => served.push(base),
             Err(status) => panic!("{base}: {status}"),
         }
@@ -267,7 +230,6 @@ pub(crate) async fn served() -> Vec<Base> {
     served
 }
 
-/// The rpc and the message, for people.
 impl std::fmt::Display for Base {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.rpc, self.message.descriptor().name())

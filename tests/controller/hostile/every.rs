@@ -7,17 +7,17 @@ use tonic::Code;
 
 use crate::hostile::base::{self, Base};
 use crate::hostile::field::{Path, paths};
-use crate::hostile::rpc::{CALLED, Outcome, Stage, request};
+use crate::hostile::rpc::{CALLED, Outcome, call, new_stage, request};
 use crate::hostile::rule::{self, Expect, Rule};
 use crate::hostile::spoil;
 
-/// A status message travels in a header, of which proxies take 8 KiB.
+/// A status message travels in a header, which proxies limit to 8 KiB.
 const LONGEST_MESSAGE: usize = 6 << 10;
 
-/// What is wrong with the answer to a request whose field was spoilt; none if nothing is.
+/// The error in the response to a request with a changed field, if any.
 pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Option<String> {
     let name = path.field().name();
-    if let Err(status) = &outcome.answer {
+    if let Err(status) = &outcome.response {
         let message = status.message();
         if message.len() > LONGEST_MESSAGE || message.chars().any(char::is_control) {
             return Some(format!(
@@ -30,7 +30,7 @@ pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Optio
             return Some(format!("{:?}: {message:.300}", status.code()));
         }
     }
-    match (expect, &outcome.answer) {
+    match (expect, &outcome.response) {
         (Expect::Fine, _) => None,
         (Expect::Quiet, Ok(_)) if outcome.calls.is_empty() => None,
         (Expect::Refused(code), Err(status)) => {
@@ -39,33 +39,33 @@ pub(crate) fn complaint(path: &Path, expect: Expect, outcome: &Outcome) -> Optio
             let one = spaced.trim_end_matches('s');
             let named = message.contains(name) || message.contains(one);
             let named = named || message.contains(name.trim_end_matches("ies"));
-            // What is missing in a oneof has no name of its own.
+            // A missing oneof has no name of its own.
             let named = named || path.text().split('.').any(|part| message.contains(part));
             if status.code() != code {
                 Some(format!("{:?} instead of {code:?}: {message:.300}", status.code()))
             } else if !named {
-                Some(format!("the message does not name it: {message:.300}"))
+                Some(format!("the message does not name the field: {message:.300}"))
             } else if code == Code::OutOfRange && outcome.calls.iter().all(|c| c.starts_with("Describe")) {
-                // What a size may be at least can depend on what it is made from.
+                // The minimum size can depend on the source.
                 None
             } else if !outcome.calls.is_empty() {
-                Some(format!("the cloud was asked {:?}", outcome.calls))
+                Some(format!("the cloud received {:?}", outcome.calls))
             } else {
                 None
             }
         }
-        (Expect::Quiet | Expect::Refused(_), answer) => {
-            let told = match answer {
+        (Expect::Quiet | Expect::Refused(_), response) => {
+            let observed = match response {
                 Ok(_) => "OK".to_owned(),
                 Err(status) => format!("{:?}: {:.300}", status.code(), status.message()),
             };
-            Some(format!("{told} after {:?}, expected {expect:?}", outcome.calls))
+            Some(format!("{observed} after {:?}, expected {expect:?}", outcome.calls))
         }
     }
 }
 
-/// What is expected of this request: ValidateVolumeCapabilities may answer a capability or parameter
-/// that it does not like without confirming it (CSI), after it has looked whether the volume is there.
+/// The expected response. ValidateVolumeCapabilities may respond to an unsupported capability or parameter without a
+/// confirmation (CSI), after it has read the volume.
 pub(crate) fn expected(rpc: &str, path: &Path, value: Option<&Value>, outcome: &Outcome) -> Expect {
     let rule = rule::of(path.field());
     let expect = rule.expect(value);
@@ -73,16 +73,16 @@ pub(crate) fn expected(rpc: &str, path: &Path, value: Option<&Value>, outcome: &
     let in_question = text.starts_with("volume_capabilities.") || rule == Rule::Known || rule == Rule::Many;
     if rpc == "ValidateVolumeCapabilities"
         && in_question
-        && let Ok(answer) = &outcome.answer
-        && !answer.has_field_by_name("confirmed")
-        && answer.has_field_by_name("message")
+        && let Ok(response) = &outcome.response
+        && !response.has_field_by_name("confirmed")
+        && response.has_field_by_name("message")
     {
         return Expect::Fine;
     }
     expect
 }
 
-/// The field of the request takes the value.
+/// The request with this value in the field.
 pub(crate) fn spoil(base: &Base, path: &Path, value: Option<&Value>) -> Option<Base> {
     let mut spoilt = base.clone();
     let owner = path.owner(&mut spoilt.message)?;
@@ -101,22 +101,22 @@ fn shown(value: Option<&Value>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_field_of_every_request_is_refused_by_name_when_it_is_wrong() {
+async fn an_invalid_value_of_any_field_is_rejected_and_the_error_names_the_field() {
     let (mut cases, mut wrong) = (0, Vec::new());
     for base in base::served().await {
         for path in paths(&base.message.descriptor()) {
             for value in spoil::values(path.field()) {
-                // What is there already, or is on another way to the same choice, is not spoilt.
+                // Unchanged, or in another alternative of the same oneof.
                 let Some(spoilt) = spoil(&base, &path, value.as_ref()) else {
                     continue;
                 };
                 if spoilt.message == base.message {
                     continue;
                 }
-                // A stage of its own: one that is taken for right may change the cloud.
-                let stage = Stage::new();
+                // A cloud of its own: an accepted request may change it.
+                let stage = new_stage();
                 base::ids(&stage).await;
-                let outcome = stage.call(spoilt.rpc, &spoilt.message).await;
+                let outcome = call(&stage, spoilt.rpc, &spoilt.message).await;
                 let expect = expected(spoilt.rpc, &path, value.as_ref(), &outcome);
                 cases += 1;
                 if let Some(complaint) = complaint(&path, expect, &outcome) {
@@ -132,9 +132,9 @@ async fn every_field_of_every_request_is_refused_by_name_when_it_is_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_right_requests_are_not_refused_and_have_every_field() {
+async fn the_valid_requests_are_accepted_and_have_every_field() {
     base::served().await;
-    let stage = Stage::new();
+    let stage = new_stage();
     let bases = base::all(&base::ids(&stage).await);
     for rpc in CALLED.iter().flat_map(|(_, rpcs)| *rpcs) {
         let all: BTreeSet<String> = paths(&request(rpc)).iter().map(Path::text).collect();

@@ -9,7 +9,7 @@ use prost_reflect::{Kind, MapKey, ReflectMessage, Value};
 use crate::hostile::base;
 use crate::hostile::every::{complaint, expected, spoil};
 use crate::hostile::field::{Path, paths};
-use crate::hostile::rpc::Stage;
+use crate::hostile::rpc::{call, new_stage};
 
 /// Any text: mostly short, now and then too long, with whatever characters there are.
 fn text() -> impl Strategy<Value = String> {
@@ -50,14 +50,14 @@ fn no_text_and_no_map_in_any_field_gets_past_its_rule() {
     };
     let outcome = TestRunner::new(config).run(&strategy, |((number, place), text, pairs)| {
         let complaint = runtime.block_on(async {
-            let stage = Stage::new();
+            let stage = new_stage();
             base::ids(&stage).await;
             let base = &bases[number];
             let paths = paths(&base.message.descriptor());
             let path = paths.iter().find(|path| path.text() == place).unwrap();
             let value = value(path.field(), text, pairs);
             let spoilt = spoil(base, path, Some(&value))?;
-            let outcome = stage.call(spoilt.rpc, &spoilt.message).await;
+            let outcome = call(&stage, spoilt.rpc, &spoilt.message).await;
             let expect = expected(spoilt.rpc, path, Some(&value), &outcome);
             let complaint = complaint(path, expect, &outcome)?;
             Some(format!("{} {place}: {complaint}", spoilt.rpc))

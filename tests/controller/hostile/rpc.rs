@@ -1,75 +1,48 @@
 //! The RPCs of the controller, called by name with a message that was built by reflection.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use crate::common::memory_cloud::client;
-use diskplugin::base::Tasks;
-use diskplugin::csi::controller::{DriverLocation, Service};
 use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::group_controller_server::GroupController;
-use diskplugin::disk::DiskServices;
-use fake_ecs::{Cloud, Options, TokioClock};
-use jiff::Timestamp;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor};
 use tonic::{Request, Status};
+
+use crate::service::kit::Stage;
 
 /// The compiled proto.
 pub(crate) static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     let proto = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     protox::Compiler::new([proto])
-        .expect("proto/ is there")
+        .expect("proto/ exists")
         .include_imports(true)
         .open_file("csi.proto")
         .expect("csi.proto compiles")
         .descriptor_pool()
 });
 
-/// A cloud and the controller over it.
-#[derive(Debug)]
-pub(crate) struct Stage {
-    pub(crate) cloud: Cloud,
-    pub(crate) service: Service,
-}
-
-/// What came of a call.
+/// The response to a call, and the calls of the cloud.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    pub(crate) answer: Result<DynamicMessage, Status>,
-    /// What the cloud was asked.
+    pub(crate) response: Result<DynamicMessage, Status>,
     pub(crate) calls: Vec<String>,
 }
 
-impl Stage {
-    pub(crate) fn new() -> Self {
-        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a";
-        let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-        let cloud = Cloud::in_memory(&Options::from_flags([nodes]).unwrap(), Arc::new(clock));
-        let tasks = Tasks::default();
-        let ecs = Arc::new(client(&cloud));
-        let disks = DiskServices::new(ecs, "test".parse().unwrap(), &tasks);
-        let location = DriverLocation {
-            region: "cn-beijing".parse().unwrap(),
-            zone: Some("cn-beijing-a".parse().unwrap()),
-        };
-        let service = Service::new(Arc::new(disks), location, tasks);
-        Self { cloud, service }
-    }
+/// A new process on a cloud of its own.
+pub(crate) fn new_stage() -> Stage {
+    Stage::new(&[]).restarted()
+}
 
-    /// Calls the RPC of this name.
-    pub(crate) async fn call(&self, name: &str, message: &DynamicMessage) -> Outcome {
-        self.cloud.clear_calls();
-        let answer = dispatch(self, name, message).await;
-        let calls = self.cloud.calls().into_iter().map(|call| call.action);
-        Outcome {
-            answer,
-            calls: calls.collect(),
-        }
-    }
+/// Calls the RPC of this name.
+pub(crate) async fn call(stage: &Stage, name: &str, message: &DynamicMessage) -> Outcome {
+    stage.cloud.clear_calls();
+    let response = dispatch(stage, name, message).await;
+    let calls = stage.cloud.calls().into_iter().map(|call| call.action).collect();
+    Outcome { response, calls }
 }
 
 macro_rules! rpcs {
-    ($($service:literal $trait:ident by $field:ident { $($name:literal $method:ident;)* })*) => {
+    ($($service:literal $trait:ident { $($name:literal $method:ident;)* })*) => {
         /// The RPCs that are called here, by service.
         pub(crate) const CALLED: &[(&str, &[&str])] = &[$(($service, &[$($name),*])),*];
 
@@ -80,11 +53,11 @@ macro_rules! rpcs {
         ) -> Result<DynamicMessage, Status> {
             match name {
                 $($($name => {
-                    let request = message.transcode_to().expect("the types are one");
-                    let answer = $trait::$method(&stage.$field, Request::new(request)).await?;
-                    let mut told = DynamicMessage::new(method(name).output());
-                    told.transcode_from(&answer.into_inner()).expect("the types are one");
-                    Ok(told)
+                    let request = message.transcode_to().expect("the types are equal");
+                    let response = $trait::$method(&stage.service, Request::new(request)).await?;
+                    let mut dynamic = DynamicMessage::new(method(name).output());
+                    dynamic.transcode_from(&response.into_inner()).expect("the types are equal");
+                    Ok(dynamic)
                 })*)*
                 _ => panic!("{name} is not called"),
             }
@@ -93,7 +66,7 @@ macro_rules! rpcs {
 }
 
 rpcs! {
-    "Controller" Controller by service {
+    "Controller" Controller {
         "CreateVolume" create_volume;
         "DeleteVolume" delete_volume;
         "ControllerPublishVolume" controller_publish_volume;
@@ -112,7 +85,7 @@ rpcs! {
         "ControllerGetVolume" controller_get_volume;
         "ControllerModifyVolume" controller_modify_volume;
     }
-    "GroupController" GroupController by service {
+    "GroupController" GroupController {
         "GroupControllerGetCapabilities" group_controller_get_capabilities;
         "CreateVolumeGroupSnapshot" create_volume_group_snapshot;
         "DeleteVolumeGroupSnapshot" delete_volume_group_snapshot;

@@ -1,5 +1,5 @@
-//! What each field may hold, and what a request that breaks it is answered. By the field's full
-//! name: a field that the proto gains has no rule, and fails until somebody thinks of it.
+//! The allowed values of each field, and the response to a request that violates them, by the field's full name. A new
+//! field of the proto has no rule, and the test fails until one is added.
 
 use prost_reflect::{FieldDescriptor, MapKey, Value};
 use tonic::Code;
@@ -9,16 +9,16 @@ pub(crate) const LONGEST: usize = 128;
 /// Largest map, keys and values together.
 pub(crate) const LARGEST: usize = 4096;
 
-/// What a field is.
+/// Kinds of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// The id of something that must be there.
     Id,
-    /// The id of something that shall be gone: what cannot be there is gone.
+    /// The ID of a resource to delete: a malformed ID cannot exist and counts as deleted.
     Gone,
     /// The same; empty means all.
     GoneOrAll,
-    /// A filter: what matches nothing is an empty list, nothing means all.
+    /// A filter: without a match the list is empty; an empty filter matches all.
     Filter,
     /// A name that the caller chooses.
     Name,
@@ -36,13 +36,13 @@ pub(crate) enum Rule {
     Sources,
     /// Ids of the snapshots in a group; none says nothing.
     Members,
-    /// One of them: what cannot be one is in no group.
+    /// One of them: a malformed ID is not a member of any group.
     Member,
     /// Words that the driver passes on.
     Flags,
     /// A text that must be empty.
     Unused,
-    /// Keys that the driver knows, and no others.
+    /// Only keys that the driver supports.
     Known,
     /// Keys of the caller.
     Any,
@@ -136,19 +136,19 @@ pub(crate) fn of(field: &FieldDescriptor) -> Rule {
     }
 }
 
-/// What a request with this value in one field must be answered.
+/// The expected response to a request with this value in one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
     /// This code, the field's name, and no cloud call.
     Refused(Code),
     /// Success without a cloud call.
     Quiet,
-    /// It is no worse than another value: success, or a refusal for what it means.
+    /// Success, or a rejection because of its meaning.
     Fine,
 }
 
 impl Rule {
-    /// What a value of the field is answered. None stands for a field that was taken away.
+    /// The expected response to a value of the field. None is a removed field.
     pub(crate) fn expect(self, value: Option<&Value>) -> Expect {
         const INVALID: Expect = Expect::Refused(Code::InvalidArgument);
         match (self, value) {
@@ -200,7 +200,7 @@ impl Rule {
 
     fn expect_text(self, text: &str) -> Expect {
         const INVALID: Expect = Expect::Refused(Code::InvalidArgument);
-        // What could be an id of the cloud is for the cloud to know.
+        // A well-formed ID is sent to the cloud.
         let plausible = ["d-", "s-", "i-", "sg-", "ssg-"].iter().any(|start| {
             let body = text.strip_prefix(start);
             body.is_some_and(|body| !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric()))

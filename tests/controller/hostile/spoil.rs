@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 
-/// Texts that somebody might try, or that a broken caller might send.
+/// Texts of attacks and of faulty callers.
 pub(crate) const TEXTS: [&str; 18] = [
     "",
     " ",
@@ -26,7 +26,7 @@ pub(crate) const TEXTS: [&str; 18] = [
     "null",
 ];
 
-/// Values for the field, each worth a case; none takes the field away.
+/// Values for the field; none removes the field.
 pub(crate) fn values(field: &FieldDescriptor) -> Vec<Option<Value>> {
     let mut values = vec![None];
     if field.is_map() {

@@ -56,7 +56,7 @@ impl Instants {
     }
 }
 
-/// What the cloud has: by name, what each disk and snapshot is and where.
+/// The disks and snapshots in the cloud by name.
 type Things = BTreeMap<String, String>;
 
 fn things(state: &Value) -> Things {

@@ -1,4 +1,4 @@
-//! The rate limiter against servers with quotas that it does not know, in virtual time.
+//! The rate limiter against servers with quotas that are not configured in the client, in virtual time.
 
 mod pipeline;
 mod server;

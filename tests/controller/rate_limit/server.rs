@@ -25,7 +25,7 @@ pub(crate) enum Rule {
     Bucket(f64, f64),
 }
 
-/// What the network adds to a call, in milliseconds.
+/// The latency of the network per call, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Latency {
     Fixed(u64),
@@ -38,7 +38,7 @@ pub(crate) struct Config {
     pub(crate) rule: Rule,
     /// Rules of some actions.
     pub(crate) actions: &'static [(&'static str, Rule)],
-    /// One rule for all calls together, answered with `Throttling.User`.
+    /// One rule for all calls together; the error code is `Throttling.User`.
     pub(crate) account: Rule,
     pub(crate) latency: Latency,
     /// Where the random latencies begin.

@@ -1,14 +1,7 @@
 //! ControllerPublishVolume and ControllerUnpublishVolume: the nodes to which a volume is attached, and the codes of
 //! rejected attachments.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tonic::{Code, Request};
-
-use diskplugin::csi::proto::controller_server::Controller;
-
-use crate::service::kit::{NODE, OTHER, Stage, holders, publication};
+use crate::service::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_queued_call_uses_the_state_after_its_wait() {
@@ -18,21 +11,18 @@ async fn a_queued_call_uses_the_state_after_its_wait() {
     let (one, two, meanwhile) = tokio::join!(
         stage.publish(&first, NODE),
         async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            sleep(1).await;
             stage.publish(&second, NODE).await
         },
         async {
             // While it is queued, another process attaches the disk to another node.
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            let request = Request::new(publication(&second, OTHER));
-            other.controller_publish_volume(request).await
+            sleep(5).await;
+            other.publish(&second, OTHER).await
         },
     );
     one.unwrap();
     meanwhile.unwrap();
-    let refused = two.unwrap_err();
-    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
-    assert!(refused.message().contains(OTHER), "{refused}");
+    assert_error(two, Code::FailedPrecondition, &[OTHER]);
     assert_eq!(holders(&stage, &second), [OTHER]);
     assert_eq!(stage.calls("DetachDisk"), 0);
 }
@@ -45,7 +35,7 @@ async fn a_volume_is_never_detached_from_another_node() {
         stage.publish(&volume, node).await.unwrap();
         stage.unpublish(&volume, "").await.unwrap();
         assert!(holders(&stage, &volume).is_empty());
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        sleep(3).await;
     }
     stage.unpublish(&volume, "").await.unwrap();
 }
@@ -54,26 +44,18 @@ async fn a_volume_is_never_detached_from_another_node() {
 async fn every_error_code_of_attach_limit_and_instance_type_is_mapped() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
+    let (limit, category) = (
+        "InstanceDiskLimitExceeded",
+        "InvalidInstanceType.NotSupportDiskCategory",
+    );
     for (status, name, expected) in [
-        (403, "InstanceDiskLimitExceeded", Code::ResourceExhausted),
-        (400, "InstanceDiskLimitExceeded", Code::ResourceExhausted),
-        (
-            403,
-            "InvalidInstanceType.NotSupportDiskCategory",
-            Code::FailedPrecondition,
-        ),
-        (
-            400,
-            "InvalidInstanceType.NotSupportDiskCategory",
-            Code::FailedPrecondition,
-        ),
+        (403, limit, Code::ResourceExhausted),
+        (400, limit, Code::ResourceExhausted),
+        (403, category, Code::FailedPrecondition),
+        (400, category, Code::FailedPrecondition),
     ] {
-        stage.fault("AttachDisk", &json!({"code": {"status": status, "code": name}}));
-        let refused = stage.publish(&volume, NODE).await.unwrap_err();
-        assert_eq!(refused.code(), expected, "{name}: {refused}");
-        for part in [name, NODE, &volume] {
-            assert!(refused.message().contains(part), "{part}: {refused}");
-        }
+        stage.fault("AttachDisk", &error_code(status, name));
+        assert_error(stage.publish(&volume, NODE).await, expected, &[name, NODE, &volume]);
     }
     stage.publish(&volume, NODE).await.unwrap();
 }

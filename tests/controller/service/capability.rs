@@ -1,19 +1,9 @@
 //! Access types, access modes and capabilities.
 
-use tonic::{Code, Request};
-
-use diskplugin::csi::controller::Service;
-use diskplugin::csi::proto::controller_server::Controller;
 use diskplugin::csi::proto::controller_service_capability::Type;
 use diskplugin::csi::proto::controller_service_capability::rpc::Type as Rpc;
-use diskplugin::csi::proto::volume_capability::AccessType;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::{
-    ControllerGetCapabilitiesRequest, ControllerPublishVolumeRequest, CreateVolumeRequest,
-    ValidateVolumeCapabilitiesRequest, ValidateVolumeCapabilitiesResponse, VolumeCapability,
-};
 
-use crate::service::kit::{NODE, Stage, block, capability, code, mount, new_volume, parameters, proven, publication};
+use crate::service::kit::*;
 
 fn modes() -> [(Mode, bool); 8] {
     [
@@ -32,20 +22,6 @@ fn accesses() -> [Option<AccessType>; 3] {
     [None, mount().access_type, block().access_type]
 }
 
-async fn validate(
-    stage: &Stage,
-    volume: &str,
-    capabilities: Vec<VolumeCapability>,
-) -> Result<ValidateVolumeCapabilitiesResponse, tonic::Status> {
-    let request = ValidateVolumeCapabilitiesRequest {
-        volume_id: volume.to_owned(),
-        volume_capabilities: capabilities,
-        ..Default::default()
-    };
-    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
-    answer.map(tonic::Response::into_inner)
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
     let stage = Stage::new(&[]);
@@ -59,10 +35,12 @@ async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
                 ..new_volume("pvc-1")
             };
             let created = stage.create(new).await.map(|_| ());
-            let mut publish = publication(&volume, NODE);
-            publish.volume_capability = Some(one.clone());
-            let published = stage.service.controller_publish_volume(Request::new(publish)).await;
-            let validated = validate(&stage, &volume, vec![one]).await.unwrap();
+            let publish = ControllerPublishVolumeRequest {
+                volume_capability: Some(one.clone()),
+                ..publication(&volume, NODE)
+            };
+            let published = stage.publish_as(publish).await;
+            let validated = stage.validate(&volume, vec![one]).await.unwrap();
             for outcome in [created, published.map(|_| ())] {
                 match outcome {
                     Ok(()) => assert!(fine, "{access:?} {mode:?}"),
@@ -83,11 +61,8 @@ async fn every_call_accepts_only_single_node_modes_for_mount_and_block() {
 async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
-    for mode in [
-        Mode::MultiNodeReaderOnly,
-        Mode::MultiNodeSingleWriter,
-        Mode::MultiNodeMultiWriter,
-    ] {
+    let is_multi = |(mode, _): &(Mode, bool)| mode.as_str_name().starts_with("MULTI");
+    for (mode, _) in modes().into_iter().filter(is_multi) {
         for (access, reason) in [
             (mount().access_type, "volumeMode Block"),
             (block().access_type, "multiAttach"),
@@ -96,19 +71,12 @@ async fn multi_node_modes_are_rejected_for_filesystems_and_single_node_disks() {
                 volume_capabilities: vec![capability(mode, access.clone())],
                 ..new_volume("pvc-2")
             };
-            let refused = stage.create(new).await.unwrap_err();
-            assert_eq!(refused.code(), Code::InvalidArgument);
-            for part in [mode.as_str_name(), reason] {
-                assert!(refused.message().contains(part), "{refused}");
-            }
+            let outcome = stage.create(new).await;
+            assert_error(outcome, Code::InvalidArgument, &[mode.as_str_name(), reason]);
             stage.cloud.clear_calls();
             let mut publish = publication(&volume, NODE);
             publish.volume_capability = Some(capability(mode, access));
-            let publish = Request::new(publish);
-            let refused = stage.service.controller_publish_volume(publish).await;
-            let refused = refused.unwrap_err();
-            assert_eq!(refused.code(), Code::InvalidArgument);
-            assert!(refused.message().contains(reason), "{refused}");
+            assert_error(stage.publish_as(publish).await, Code::InvalidArgument, &[reason]);
             assert_eq!(stage.calls("AttachDisk"), 0);
         }
     }
@@ -125,19 +93,15 @@ async fn a_read_only_publish_is_passed_to_the_node_and_conflicts_with_a_writable
                     readonly,
                     ..publication(&volume, NODE)
                 };
-                let answer = stage.service.controller_publish_volume(Request::new(request));
-                answer.await.map(|answer| answer.into_inner().publish_context)
+                stage.publish_as(request).await
             };
             for _ in 0..2 {
                 let context = publish(first).await.unwrap();
                 let key = diskplugin::model::context::ATTACHED_READ_ONLY;
                 assert_eq!(context.contains_key(key), first, "{context:?}");
             }
-            let refused = publish(!first).await.unwrap_err();
-            assert_eq!(refused.code(), Code::AlreadyExists, "{stale}: {refused}");
-            for part in [&volume, NODE, "read-only"] {
-                assert!(refused.message().contains(part), "{refused}");
-            }
+            let outcome = publish(!first).await;
+            assert_error(outcome, Code::AlreadyExists, &[&volume, NODE, "read-only"]);
             stage.unpublish(&volume, NODE).await.unwrap();
             assert!(publish(!first).await.is_ok(), "{stale}");
             stage.unpublish(&volume, NODE).await.unwrap();
@@ -156,26 +120,23 @@ async fn validation_confirms_capabilities_or_returns_the_reason() {
         parameters: parameters(&[("type", "cloud_essd")]),
         ..Default::default()
     };
-    let answer = stage
-        .service
-        .validate_volume_capabilities(Request::new(request.clone()))
-        .await;
-    let confirmed = answer.unwrap().into_inner().confirmed.unwrap();
+    let validate = async |request| {
+        let response = stage.service.validate_volume_capabilities(Request::new(request)).await;
+        response.unwrap().into_inner()
+    };
+    let confirmed = validate(request.clone()).await.confirmed.unwrap();
     assert_eq!(confirmed.volume_capabilities, request.volume_capabilities);
     assert_eq!(confirmed.volume_context, request.volume_context);
     request.parameters = parameters(&[("type", "gold")]);
-    let answer = stage.service.validate_volume_capabilities(Request::new(request)).await;
-    let answer = answer.unwrap().into_inner();
+    let refused = validate(request).await;
     assert!(
-        answer.confirmed.is_none() && answer.message.contains("gold"),
-        "{answer:?}"
+        refused.confirmed.is_none() && refused.message.contains("gold"),
+        "{refused:?}"
     );
-    assert_eq!(
-        code(proven(async || validate(&stage, "d-none", vec![mount()]).await).await),
-        Code::NotFound
-    );
-    assert_eq!(code(validate(&stage, &volume, vec![]).await), Code::InvalidArgument);
-    assert_eq!(code(validate(&stage, "", vec![mount()]).await), Code::InvalidArgument);
+    let missing = proven(async || stage.validate("d-none", vec![mount()]).await).await;
+    assert_eq!(code(missing), Code::NotFound);
+    assert_eq!(code(stage.validate(&volume, vec![]).await), Code::InvalidArgument);
+    assert_eq!(code(stage.validate("", vec![mount()]).await), Code::InvalidArgument);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,35 +1,11 @@
 //! gRPC codes and messages of every outcome.
 
-use serde_json::json;
-use tonic::{Code, Request, Status};
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest};
-
-use crate::common::memory_cloud::client;
-use crate::service::kit::{
-    NODE, OTHER, Stage, block, code, from_snapshot, new_volume, parameters, proven, range, soon,
-};
-
-/// Asserts the code, and that the message contains all parts.
-#[track_caller]
-fn assert_error<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, parts: &[&str]) {
-    let status = answer.unwrap_err();
-    assert_eq!(status.code(), code, "{status}");
-    for part in parts {
-        assert!(status.message().contains(part), "{part}: {}", status.message());
-    }
-}
+use crate::service::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn every_call_of_a_volume_life_cycle_is_idempotent() {
-    let stage = Stage::new(&[
-        "--create-delay=1s",
-        "--attach-delay=1s",
-        "--detach-delay=1s",
-        "--stale=2s",
-        "--missing-is-error",
-    ]);
+    let delays = ["--create-delay=1s", "--attach-delay=1s", "--detach-delay=1s"];
+    let stage = Stage::new(&[&delays[..], &["--stale=2s", "--missing-is-error"]].concat());
     let volume = stage.volume("pvc-1").await;
     assert_eq!(stage.volume("pvc-1").await, volume);
     let serial = volume.trim_start_matches("d-");
@@ -41,23 +17,15 @@ async fn every_call_of_a_volume_life_cycle_is_idempotent() {
         assert_eq!(stage.expand(&volume, 30).await.unwrap(), (30, true));
     }
     let snapshot = stage.snapshot("snap-1", &volume).await.unwrap();
-    assert_eq!(
-        stage.snapshot("snap-1", &volume).await.unwrap().snapshot_id,
-        snapshot.snapshot_id
-    );
+    let again = stage.snapshot("snap-1", &volume).await.unwrap();
+    assert_eq!(again.snapshot_id, snapshot.snapshot_id);
     assert_eq!((snapshot.size_bytes, &snapshot.source_volume_id), (30 << 30, &volume));
     assert!(snapshot.ready_to_use && snapshot.creation_time.is_some());
-    let source = Some(from_snapshot(&snapshot.snapshot_id));
-    let restore = CreateVolumeRequest {
-        volume_content_source: source.clone(),
-        ..new_volume("pvc-2")
-    };
+    let restore = restored("pvc-2", &snapshot.snapshot_id);
     for _ in 0..2 {
         let restored = stage.create(restore.clone()).await.unwrap();
-        assert_eq!(
-            (restored.capacity_bytes, restored.content_source),
-            (30 << 30, source.clone())
-        );
+        assert_eq!(restored.capacity_bytes, 30 << 30);
+        assert_eq!(restored.content_source, restore.volume_content_source);
     }
     assert_eq!(stage.disks().len(), 2);
     for _ in 0..2 {
@@ -75,37 +43,16 @@ async fn a_name_in_use_is_already_exists_and_lists_the_differences() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
     for (other, difference) in [
-        (
-            CreateVolumeRequest {
-                capacity_range: Some(range(40, 0)),
-                ..new_volume("pvc-1")
-            },
-            "size is 20 GiB",
-        ),
-        (
-            CreateVolumeRequest {
-                parameters: parameters(&[("type", "cloud_ssd")]),
-                ..new_volume("pvc-1")
-            },
-            "wanted cloud_ssd",
-        ),
-        (
-            CreateVolumeRequest {
-                parameters: parameters(&[("zoneId", "cn-beijing-b")]),
-                ..new_volume("pvc-1")
-            },
-            "wanted cn-beijing-b",
-        ),
+        (sized("pvc-1", 40, 0), "size is 20 GiB"),
+        (of_class("pvc-1", &[("type", "cloud_ssd")]), "wanted cloud_ssd"),
+        (of_class("pvc-1", &[("zoneId", "cn-beijing-b")]), "wanted cn-beijing-b"),
     ] {
         assert_error(stage.create(other).await, Code::AlreadyExists, &[&volume, difference]);
     }
     stage.snapshot("snap", &volume).await.unwrap();
     let other = stage.volume("pvc-2").await;
-    assert_error(
-        stage.snapshot("snap", &other).await,
-        Code::AlreadyExists,
-        &[&volume, &other],
-    );
+    let outcome = stage.snapshot("snap", &other).await;
+    assert_error(outcome, Code::AlreadyExists, &[&volume, &other]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,20 +60,15 @@ async fn out_of_stock_quota_and_invalid_size_have_distinct_codes() {
     let stage = Stage::new(&["--disk-quantity=2"]);
     let (first, second) = (stage.volume("pvc-1").await, stage.volume("pvc-2").await);
     stage.publish(&first, NODE).await.unwrap();
+    let outcome = stage.publish(&second, NODE).await;
     assert_error(
-        stage.publish(&second, NODE).await,
+        outcome,
         Code::ResourceExhausted,
         &[&second, NODE, "InstanceDiskLimitExceeded"],
     );
-    let large = CreateVolumeRequest {
-        capacity_range: Some(range(70_000, 0)),
-        ..new_volume("pvc-3")
-    };
-    assert_error(
-        stage.create(large).await,
-        Code::OutOfRange,
-        &["cloud_essd", "65536 GiB"],
-    );
+    let large = sized("pvc-3", 70_000, 0);
+    let outcome = stage.create(large).await;
+    assert_error(outcome, Code::OutOfRange, &["cloud_essd", "65536 GiB"]);
     assert_error(stage.expand(&first, 70_000).await, Code::OutOfRange, &[&first]);
     let snapshot = stage.snapshot("snap", &first).await.unwrap().snapshot_id;
     let tight = CreateVolumeRequest {
@@ -136,8 +78,9 @@ async fn out_of_stock_quota_and_invalid_size_have_distinct_codes() {
     };
     assert_error(stage.create(tight).await, Code::OutOfRange, &[&snapshot, "20 GiB"]);
     stage.configure(&json!({"out_of_stock": ["*/*"]}));
+    let outcome = stage.create(new_volume("pvc-5")).await;
     assert_error(
-        stage.create(new_volume("pvc-5")).await,
+        outcome,
         Code::ResourceExhausted,
         &["cloud_essd in cn-beijing-a", "RequestId", "zoneId"],
     );
@@ -148,20 +91,14 @@ async fn states_that_an_operator_must_change_are_failed_preconditions() {
     let stage = Stage::new(&["--cut-delay=10m"]);
     let volume = stage.volume("pvc-1").await;
     stage.publish(&volume, OTHER).await.unwrap();
-    assert_error(
-        stage.publish(&volume, NODE).await,
-        Code::FailedPrecondition,
-        &[&volume, NODE, OTHER],
-    );
+    let outcome = stage.publish(&volume, NODE).await;
+    assert_error(outcome, Code::FailedPrecondition, &[&volume, NODE, OTHER]);
     assert_error(stage.delete(&volume).await, Code::FailedPrecondition, &[&volume, OTHER]);
     assert_eq!(stage.disks(), [&*volume]);
     // A snapshot whose point in time is not captured yet.
     assert_eq!(code(stage.snapshot("snap", &volume).await), Code::DeadlineExceeded);
     let snapshot = stage.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
-    let restore = CreateVolumeRequest {
-        volume_content_source: Some(from_snapshot(&snapshot)),
-        ..new_volume("pvc-2")
-    };
+    let restore = restored("pvc-2", &snapshot);
     assert_error(stage.create(restore).await, Code::FailedPrecondition, &[&snapshot]);
 }
 
@@ -173,19 +110,13 @@ async fn missing_resources_are_not_found_or_deleted() {
     for odd in ["d-none", "no id at all", "../d-1"] {
         let publish = proven(async || stage.publish(odd, NODE).await).await;
         assert_error(publish, Code::NotFound, &[odd]);
-        assert_error(
-            stage.publish(&volume, &odd.replace("d-", "i-")).await,
-            Code::NotFound,
-            &[],
-        );
+        let outcome = stage.publish(&volume, &odd.replace("d-", "i-")).await;
+        assert_error(outcome, Code::NotFound, &[]);
         let expand = proven(async || stage.expand(odd, 30).await).await;
         assert_error(expand, Code::NotFound, &[odd]);
         let snapshot = proven(async || stage.snapshot("snap", odd).await).await;
         assert_error(snapshot, Code::NotFound, &[odd]);
-        let restore = CreateVolumeRequest {
-            volume_content_source: Some(from_snapshot(odd)),
-            ..new_volume("pvc-2")
-        };
+        let restore = restored("pvc-2", odd);
         let restored = proven(async || stage.create(restore.clone()).await).await;
         assert_error(restored, Code::NotFound, &[odd]);
         proven(async || stage.delete(odd).await).await.unwrap();
@@ -200,42 +131,31 @@ async fn missing_resources_are_not_found_or_deleted() {
 async fn denied_rejected_and_failed_cloud_calls_have_distinct_codes() {
     let stage = Stage::new(&["--attach-delay=2s"]);
     let volume = stage.volume("pvc-1").await;
+    let outcome = stage.publish(&volume, "i-far").await;
     assert_error(
-        stage.publish(&volume, "i-far").await,
+        outcome,
         Code::FailedPrecondition,
         &["ResourcesNotInSameZone", "RequestId"],
     );
     stage.fault("AttachDisk", &json!("fails-later"));
     assert_error(stage.publish(&volume, NODE).await, Code::Internal, &[&volume, NODE]);
     stage.configure(&json!({"throttle": {"actions": {"AttachDisk": 0}}}));
-    assert_error(
-        stage.publish(&volume, NODE).await,
-        Code::Unavailable,
-        &["Throttling", "quota"],
-    );
+    let outcome = stage.publish(&volume, NODE).await;
+    assert_error(outcome, Code::Unavailable, &["Throttling", "quota"]);
     stage.configure(&json!({"throttle": {"actions": null}, "denied": ["*"]}));
-    assert_error(
-        stage.publish(&volume, NODE).await,
-        Code::PermissionDenied,
-        &["Forbidden.RAM", "RAM policy"],
-    );
+    let outcome = stage.publish(&volume, NODE).await;
+    assert_error(outcome, Code::PermissionDenied, &["Forbidden.RAM", "RAM policy"]);
     // The listing that shows that no disk has the name has a low priority, and waits after throttled calls.
     let created = proven(async || stage.create(new_volume("pvc-2")).await).await;
     assert_error(created, Code::PermissionDenied, &["Forbidden.RAM", "RAM policy"]);
-    let listed = stage
-        .service
-        .list_volumes(Request::new(ListVolumesRequest::default()))
-        .await;
+    let listed = stage.list_volumes(ListVolumesRequest::default()).await;
     assert_error(
-        listed.map(|answer| answer.into_inner()),
+        listed,
         Code::Unavailable,
         &["EMPTY_RESPONSE", "disks of this cluster exist"],
     );
-    let listed = stage
-        .service
-        .list_snapshots(Request::new(ListSnapshotsRequest::default()))
-        .await;
-    assert!(listed.unwrap().into_inner().entries.is_empty());
+    let listed = stage.list_snapshots(ListSnapshotsRequest::default()).await;
+    assert!(listed.unwrap().entries.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,11 +169,8 @@ async fn foreign_disks_and_snapshots_are_not_deleted() {
             .collect(),
     };
     client(&stage.cloud).tag_resources(soon(), &theirs).await.unwrap();
-    assert_error(
-        stage.delete(&volume).await,
-        Code::FailedPrecondition,
-        &[&volume, "other"],
-    );
+    let outcome = stage.delete(&volume).await;
+    assert_error(outcome, Code::FailedPrecondition, &[&volume, "other"]);
     assert_eq!(stage.disks(), [volume]);
 }
 
@@ -261,18 +178,8 @@ async fn foreign_disks_and_snapshots_are_not_deleted() {
 async fn a_block_volume_does_not_require_node_expansion() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
-    let request = diskplugin::csi::proto::ControllerExpandVolumeRequest {
-        volume_id: volume,
-        capacity_range: Some(range(30, 0)),
-        volume_capability: Some(block()),
-        ..Default::default()
-    };
-    let answer = stage
-        .service
-        .controller_expand_volume(Request::new(request))
-        .await
-        .unwrap();
-    assert!(!answer.into_inner().node_expansion_required);
+    let expanded = stage.expand_as(&volume, range(30, 0), block()).await;
+    assert_eq!(expanded.unwrap(), (30, false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,12 +193,7 @@ async fn listed_volumes_and_snapshots_have_their_published_nodes() {
         ..Default::default()
     };
     loop {
-        let page = stage
-            .service
-            .list_volumes(Request::new(request.clone()))
-            .await
-            .unwrap()
-            .into_inner();
+        let page = stage.list_volumes(request.clone()).await.unwrap();
         for entry in page.entries {
             seen.push((
                 entry.volume.unwrap().volume_id,
@@ -308,23 +210,14 @@ async fn listed_volumes_and_snapshots_have_their_published_nodes() {
     wanted.sort();
     assert_eq!(seen, wanted);
     request.starting_token = "not-ours".to_owned();
-    assert_error(
-        stage.service.list_volumes(Request::new(request)).await,
-        Code::Aborted,
-        &["not-ours"],
-    );
+    assert_error(stage.list_volumes(request).await, Code::Aborted, &["not-ours"]);
     stage.snapshot("snap", &first).await.unwrap();
     for (source, count) in [(first.as_str(), 1), ("d-none", 0), ("no id", 0), ("", 1)] {
         let request = ListSnapshotsRequest {
             source_volume_id: source.to_owned(),
             ..Default::default()
         };
-        let page = stage
-            .service
-            .list_snapshots(Request::new(request))
-            .await
-            .unwrap()
-            .into_inner();
+        let page = stage.list_snapshots(request).await.unwrap();
         assert_eq!(
             (page.entries.len(), page.next_token.as_str()),
             (count, ""),

@@ -1,19 +1,8 @@
 //! Which calls for one volume run in parallel, and which are aborted.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use serde_json::json;
-use tonic::{Code, Request};
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::{ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateVolumeRequest};
 use diskplugin::model::tag;
-use fake_ecs::{Cloud, Options, TokioClock};
 
-use crate::service::kit::{Answer, NODE, OTHER, Stage, block, capability, code, new_volume, parameters, publication};
+use crate::service::kit::*;
 
 const SHARERS: [&str; 4] = ["i-0", "i-1", "i-2", "i-3"];
 
@@ -24,9 +13,7 @@ async fn shared(flags: &[&str]) -> (Stage, String) {
     let flags = [nodes.as_str()].into_iter().chain(flags.iter().copied());
     let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
     let cloud = Cloud::in_memory(&Options::from_flags(flags).unwrap(), Arc::new(clock));
-    let Stage { service, .. } = Stage::new(&[]);
-    let mut stage = Stage { cloud, service };
-    stage.service = stage.restarted();
+    let stage = Stage::over(cloud, Stage::new(&[]).service).restarted();
     let new = CreateVolumeRequest {
         parameters: parameters(&[("type", "cloud_essd"), ("multiAttach", "true")]),
         volume_capabilities: vec![capability(Mode::MultiNodeMultiWriter, block().access_type)],
@@ -45,29 +32,16 @@ fn share(volume: &str, node: &str, mode: Mode, readonly: bool) -> ControllerPubl
     }
 }
 
-async fn publish(stage: &Stage, request: ControllerPublishVolumeRequest) -> Answer<()> {
-    let request = Request::new(request);
-    let answer = stage.service.controller_publish_volume(request).await;
-    answer.map(|_| ())
-}
-
-async fn modify(stage: &Stage, volume: &str) -> Answer<()> {
-    let request = ControllerModifyVolumeRequest {
-        volume_id: volume.to_owned(),
-        mutable_parameters: parameters(&[("type", "cloud_auto")]),
-        ..Default::default()
-    };
-    let answer = stage.service.controller_modify_volume(Request::new(request)).await;
-    answer.map(|_| ())
-}
-
 /// Publishes to all four nodes in parallel.
-async fn publish_to_all(stage: &Stage, request: impl Fn(&str) -> ControllerPublishVolumeRequest) -> [Answer<()>; 4] {
+async fn publish_to_all(
+    stage: &Stage,
+    request: impl Fn(&str) -> ControllerPublishVolumeRequest,
+) -> [Answer<HashMap<String, String>>; 4] {
     tokio::join!(
-        publish(stage, request(SHARERS[0])),
-        publish(stage, request(SHARERS[1])),
-        publish(stage, request(SHARERS[2])),
-        publish(stage, request(SHARERS[3])),
+        stage.publish_as(request(SHARERS[0])),
+        stage.publish_as(request(SHARERS[1])),
+        stage.publish_as(request(SHARERS[2])),
+        stage.publish_as(request(SHARERS[3])),
     )
     .into()
 }
@@ -98,19 +72,19 @@ async fn a_shared_volume_is_published_to_and_unpublished_from_four_nodes_in_para
         let begun = tokio::time::Instant::now();
         let request = |node: &str| share(&volume, node, Mode::MultiNodeMultiWriter, false);
         for published in publish_to_all(&stage, request).await {
-            published.unwrap_or_else(|status| panic!("{flags:?}: {status}"));
+            published.unwrap();
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{flags:?}");
-        assert_eq!(stage.calls("AttachDisk"), 4, "{flags:?}");
-        assert_eq!(holders(&stage).0, SHARERS, "{flags:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert_eq!(stage.calls("AttachDisk"), 4);
+        assert_eq!(holders(&stage).0, SHARERS);
         let (one, two, again) = tokio::join!(
             stage.unpublish(&volume, SHARERS[0]),
             stage.unpublish(&volume, SHARERS[1]),
             stage.unpublish(&volume, SHARERS[1]),
         );
-        assert!(one.is_ok() && two.is_ok(), "{flags:?}");
-        assert_eq!(code(again), Code::Aborted, "{flags:?}");
-        assert_eq!(holders(&stage).0, SHARERS[2..], "{flags:?}");
+        assert!(one.is_ok() && two.is_ok());
+        assert_eq!(code(again), Code::Aborted);
+        assert_eq!(holders(&stage).0, SHARERS[2..]);
     }
 }
 
@@ -123,7 +97,7 @@ async fn concurrent_read_only_publishes_are_all_tagged_and_a_writable_one_is_not
             share(&volume, node, Mode::MultiNodeSingleWriter, readonly)
         };
         for published in publish_to_all(&stage, request).await {
-            published.unwrap_or_else(|status| panic!("{stale}: {status}"));
+            published.unwrap();
         }
         let readers = ["i-0", "i-1", "i-3"].map(str::to_owned).to_vec();
         assert_eq!(
@@ -133,7 +107,7 @@ async fn concurrent_read_only_publishes_are_all_tagged_and_a_writable_one_is_not
         );
         // Unpublishing one reader removes only its own tag.
         stage.unpublish(&volume, SHARERS[0]).await.unwrap();
-        assert_eq!(holders(&stage).1, ["i-1", "i-3"], "{stale}");
+        assert_eq!(holders(&stage).1, ["i-1", "i-3"]);
     }
 }
 
@@ -147,21 +121,20 @@ async fn only_one_of_concurrent_writers_is_published_in_single_writer_mode() {
         assert_eq!(failed.len(), 3, "{stale}: {failed:?}");
         assert!(failed.iter().all(|status| status.code() == Code::Aborted));
         let writer = holders(&stage).0;
-        assert_eq!(writer.len(), 1, "{stale}");
+        assert_eq!(writer.len(), 1);
         for node in SHARERS.iter().filter(|node| !writer.contains(&(**node).to_owned())) {
-            let refused = publish(&stage, request(node)).await.unwrap_err();
-            assert_eq!(refused.code(), Code::FailedPrecondition, "{stale}: {refused}");
+            assert_error(stage.publish_as(request(node)).await, Code::FailedPrecondition, &[]);
         }
         // Until the writer is unpublished, no other node is published.
         let (left, early) = tokio::join!(
             stage.unpublish(&volume, &writer[0]),
-            publish(&stage, request(if writer[0] == "i-0" { "i-1" } else { "i-0" })),
+            stage.publish_as(request(if writer[0] == "i-0" { "i-1" } else { "i-0" })),
         );
-        assert!(left.is_ok(), "{stale}");
-        assert_eq!(code(early), Code::Aborted, "{stale}");
-        assert!(holders(&stage).0.is_empty(), "{stale}");
-        publish(&stage, request("i-3")).await.unwrap();
-        assert_eq!(holders(&stage).0, ["i-3"], "{stale}");
+        assert!(left.is_ok());
+        assert_eq!(code(early), Code::Aborted);
+        assert!(holders(&stage).0.is_empty());
+        stage.publish_as(request("i-3")).await.unwrap();
+        assert_eq!(holders(&stage).0, ["i-3"]);
     }
 }
 
@@ -187,26 +160,29 @@ async fn a_volume_is_attached_and_detached_while_it_is_modified_and_expanded() {
     stage.publish(&volume, NODE).await.unwrap();
     stage.configure(&json!({"delays": {"modify": "60s"}}));
     let moved = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         let begun = tokio::time::Instant::now();
-        assert_eq!(code(modify(&stage, &volume).await), Code::Aborted);
+        assert_eq!(
+            code(stage.modify(&volume, &[("type", "cloud_auto")]).await),
+            Code::Aborted
+        );
         stage.unpublish(&volume, NODE).await.unwrap();
         stage.publish(&volume, OTHER).await.unwrap();
         begun.elapsed()
     };
-    let (modified, took) = tokio::join!(modify(&stage, &volume), moved);
+    let (modified, took) = tokio::join!(stage.modify(&volume, &[("type", "cloud_auto")]), moved);
     // A task that lasts longer than 25 s is resumed by the next calls.
     assert_eq!(code(modified), Code::DeadlineExceeded);
-    while let Err(status) = modify(&stage, &volume).await {
+    while let Err(status) = stage.modify(&volume, &[("type", "cloud_auto")]).await {
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
     }
     assert!(took < Duration::from_secs(20), "{took:?}");
     assert_eq!(stage.zone_and_category().1, "cloud_auto");
 
     stage.configure(&json!({"delays": {"resize": "60s"}}));
     let moved = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         let begun = tokio::time::Instant::now();
         assert_eq!(code(stage.expand(&volume, 40).await), Code::Aborted);
         stage.unpublish(&volume, OTHER).await.unwrap();
@@ -216,7 +192,7 @@ async fn a_volume_is_attached_and_detached_while_it_is_modified_and_expanded() {
     let mut grown = grown;
     while let Err(status) = &grown {
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         grown = stage.expand(&volume, 30).await;
     }
     assert_eq!(grown.unwrap().0, 30);

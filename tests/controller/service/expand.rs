@@ -1,9 +1,6 @@
 //! gRPC codes of rejected expansions, as external-resizer interprets them.
 
-use serde_json::json;
-use tonic::Code;
-
-use crate::service::kit::{NODE, Stage};
+use crate::service::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn only_an_expansion_rejected_because_online_is_a_failed_precondition() {
@@ -22,7 +19,7 @@ async fn only_an_expansion_rejected_because_online_is_a_failed_precondition() {
         let stage = Stage::new(&[]);
         let volume = stage.volume("pvc-1").await;
         stage.publish(&volume, NODE).await.unwrap();
-        let kind = json!({"code": {"status": 403, "code": code}});
+        let kind = error_code(403, code);
         stage.configure(&json!({"faults": [{"action": "ResizeDisk", "kind": kind}]}));
         let status = stage.expand(&volume, 30).await.unwrap_err();
         assert_eq!(status.code(), grpc, "{status}");

@@ -1,20 +1,12 @@
 //! Missing, too long and invalid fields are rejected by name without a cloud call.
 
-use tonic::{Code, Request, Status};
+use diskplugin::csi::proto::VolumeContentSource;
 
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{
-    CapacityRange, ControllerExpandVolumeRequest, ControllerPublishVolumeRequest, CreateSnapshotRequest,
-    CreateVolumeRequest, ListSnapshotsRequest, ListVolumesRequest, VolumeContentSource,
-};
-
-use crate::service::kit::{NODE, Stage, new_volume, parameters, publication, range};
+use crate::service::kit::*;
 
 #[track_caller]
-fn names<T: std::fmt::Debug>(answer: Result<T, Status>, field: &str) {
-    let status = answer.unwrap_err();
-    assert_eq!(status.code(), Code::InvalidArgument, "{status}");
-    assert!(status.message().contains(field), "{field}: {}", status.message());
+fn names<T: std::fmt::Debug>(answer: Answer<T>, field: &str) {
+    assert_error(answer, Code::InvalidArgument, &[field]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,10 +25,7 @@ async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
         volume_capability: None,
         ..publication("d-1", NODE)
     };
-    names(
-        stage.service.controller_publish_volume(Request::new(bare)).await,
-        "volume_capability",
-    );
+    names(stage.publish_as(bare).await, "volume_capability");
     names(stage.unpublish("", NODE).await, "volume_id");
     names(stage.snapshot("", "d-1").await, "name");
     names(stage.snapshot("snap", "").await, "source_volume_id");
@@ -46,50 +35,26 @@ async fn a_missing_required_field_is_named_and_makes_no_cloud_call() {
         volume_id: "d-1".to_owned(),
         ..Default::default()
     };
-    names(
-        stage.service.controller_expand_volume(Request::new(bare)).await,
-        "capacity_range",
-    );
+    let expanded = stage.service.controller_expand_volume(Request::new(bare)).await;
+    names(expanded, "capacity_range");
     assert!(stage.cloud.counts().is_empty(), "{:?}", stage.cloud.counts());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_invalid_size_is_rejected_with_its_value() {
     let stage = Stage::new(&[]);
-    for (wrong, part) in [
-        (
-            range(20, 10),
-            "limit_bytes 10737418240 is below required_bytes 21474836480",
-        ),
-        (
-            CapacityRange {
-                required_bytes: -1,
-                limit_bytes: 0,
-            },
-            "required_bytes -1",
-        ),
-        (
-            CapacityRange {
-                required_bytes: 0,
-                limit_bytes: -5,
-            },
-            "limit_bytes -5",
-        ),
-    ] {
-        let request = CreateVolumeRequest {
-            capacity_range: Some(wrong),
-            ..new_volume("pvc-1")
-        };
-        names(stage.create(request).await, part);
-    }
-    let request = CreateVolumeRequest {
+    let of_size = |required_bytes, limit_bytes| CreateVolumeRequest {
         capacity_range: Some(CapacityRange {
-            required_bytes: i64::MAX,
-            limit_bytes: 0,
+            required_bytes,
+            limit_bytes,
         }),
         ..new_volume("pvc-1")
     };
-    assert_eq!(stage.create(request).await.unwrap_err().code(), Code::OutOfRange);
+    let below = "limit_bytes 10737418240 is below required_bytes 21474836480";
+    names(stage.create(of_size(20 << 30, 10 << 30)).await, below);
+    names(stage.create(of_size(-1, 0)).await, "required_bytes -1");
+    names(stage.create(of_size(0, -5)).await, "limit_bytes -5");
+    assert_eq!(code(stage.create(of_size(i64::MAX, 0)).await), Code::OutOfRange);
     assert_eq!(stage.calls("CreateDisk"), 0);
 }
 
@@ -132,16 +97,10 @@ async fn unsupported_fields_are_rejected_by_name() {
         max_entries: -1,
         ..Default::default()
     };
-    names(
-        stage.service.list_volumes(Request::new(request)).await,
-        "max_entries -1",
-    );
+    names(stage.list_volumes(request).await, "max_entries -1");
     let request = ListSnapshotsRequest {
         max_entries: -1,
         ..Default::default()
     };
-    names(
-        stage.service.list_snapshots(Request::new(request)).await,
-        "max_entries -1",
-    );
+    names(stage.list_snapshots(request).await, "max_entries -1");
 }

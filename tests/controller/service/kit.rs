@@ -1,28 +1,40 @@
 //! A fake cloud with a Controller service, and valid requests for tests to modify.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+// The imports of every test.
+pub(crate) use std::collections::{BTreeSet, HashMap};
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::Duration;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::time::Instant;
-use tonic::{Code, Request, Response, Status};
-use wiremock::MockServer;
+pub(crate) use diskplugin::csi::controller::Service;
+pub(crate) use diskplugin::csi::proto::controller_server::Controller;
+pub(crate) use diskplugin::csi::proto::volume_capability::AccessType;
+pub(crate) use diskplugin::csi::proto::volume_capability::access_mode::Mode;
+pub(crate) use diskplugin::csi::proto::{
+    self, CapacityRange, ControllerExpandVolumeRequest, ControllerGetCapabilitiesRequest,
+    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest, ControllerListVolumeHealthRequest,
+    ControllerModifyVolumeRequest, ControllerPublishVolumeRequest, CreateSnapshotRequest, CreateVolumeRequest,
+    ListSnapshotsRequest, ListVolumesRequest, Topology, TopologyRequirement, ValidateVolumeCapabilitiesRequest,
+    VolumeCapability,
+};
+pub(crate) use diskplugin::model::DiskId;
+pub(crate) use fake_ecs::{Cloud, Options, TokioClock};
+pub(crate) use jiff::Timestamp;
+pub(crate) use serde_json::{Value, json};
+pub(crate) use tokio::task::JoinSet;
+pub(crate) use tokio::time::Instant;
+pub(crate) use tonic::{Code, Request, Status};
 
 use diskplugin::base::{Deadline, SystemClock, Tasks};
-use diskplugin::csi::controller::{DriverLocation, Service};
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::volume_capability::access_mode::Mode;
-use diskplugin::csi::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
-use diskplugin::csi::proto::{self, Topology, TopologyRequirement, VolumeCapability};
+use diskplugin::csi::controller::DriverLocation;
+use diskplugin::csi::proto::volume_capability::{AccessMode, BlockVolume, MountVolume};
 use diskplugin::disk::DiskServices;
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
 use ecs::{Client, ServerClock};
-use fake_ecs::{Cloud, Options, TokioClock};
+use tonic::Response;
+use wiremock::MockServer;
 
-use crate::common::memory_cloud::client;
+pub(crate) use crate::common::memory_cloud::client;
 
 /// The default node of publish requests.
 pub(crate) const NODE: &str = "i-one";
@@ -33,30 +45,26 @@ pub(crate) const OTHER: &str = "i-two";
 pub(crate) type Answer<T> = Result<T, Status>;
 
 /// A fake cloud and the service of one controller process.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
     pub(crate) service: Service,
+    /// The `grpc-timeout` of its calls.
+    timeout: Option<Duration>,
 }
 
 impl Stage {
     pub(crate) fn new(flags: &[&str]) -> Self {
-        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
-        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
         let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-        let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
-        // Active for so long that requests of an earlier process have no effect any longer.
-        let since = Instant::now() - Duration::from_secs(600);
-        let service = process_over(Arc::new(client(&cloud)), since);
-        Self { cloud, service }
+        let cloud = Cloud::in_memory(&options(flags), Arc::new(clock));
+        let service = process_over(Arc::new(client(&cloud)), long_ago());
+        Self::over(cloud, service)
     }
 
     /// The same with the real HTTP client, on a server to which a test adds mocks that precede the fake cloud. Requires
     /// real time.
     pub(crate) async fn over_http(flags: &[&str]) -> (Self, MockServer) {
-        let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
-        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
-        let options = options.unwrap();
+        let options = options(flags);
         let cloud = Cloud::in_memory(&options, Arc::new(fake_ecs::SystemClock));
         let server = MockServer::start().await;
         cloud.mount(&server).await;
@@ -68,14 +76,42 @@ impl Stage {
             credentials: Arc::new(key),
             clock: ServerClock::new(Arc::new(SystemClock)),
         });
-        let since = Instant::now() - Duration::from_secs(600);
-        let service = process_over(Arc::new(client.unwrap()), since);
-        (Self { cloud, service }, server)
+        let service = process_over(Arc::new(client.unwrap()), long_ago());
+        (Self::over(cloud, service), server)
+    }
+
+    pub(crate) fn over(cloud: Cloud, service: Service) -> Self {
+        let timeout = None;
+        Self {
+            cloud,
+            service,
+            timeout,
+        }
+    }
+
+    /// The same process, whose calls have this `grpc-timeout`.
+    pub(crate) fn within(&self, timeout: Duration) -> Self {
+        let timeout = Some(timeout);
+        Self {
+            timeout,
+            ..self.clone()
+        }
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(timeout) = self.timeout {
+            let value = format!("{}m", timeout.as_millis());
+            request.metadata_mut().insert("grpc-timeout", value.parse().unwrap());
+        }
+        request
     }
 
     /// A new controller process on the same cloud, as after a restart.
-    pub(crate) fn restarted(&self) -> Service {
-        process(&self.cloud)
+    pub(crate) fn restarted(&self) -> Self {
+        let cloud = self.cloud.clone();
+        let service = process_over(Arc::new(client(&cloud)), Instant::now());
+        Self::over(cloud, service)
     }
 
     pub(crate) fn configure(&self, patch: &Value) {
@@ -99,17 +135,18 @@ impl Stage {
         rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The zone and category of the only disk.
+    /// The last letter of the zone, and the category of the only disk.
     pub(crate) fn zone_and_category(&self) -> (String, String) {
         let state = self.cloud.state();
         let rows = state["disks"].as_array().unwrap();
         assert_eq!(rows.len(), 1, "{rows:#?}");
         let text = |field: &str| rows[0][field].as_str().unwrap().to_owned();
-        (text("zone"), text("category"))
+        (text("zone").replace("cn-beijing-", ""), text("category"))
     }
 
-    pub(crate) async fn create(&self, request: proto::CreateVolumeRequest) -> Answer<proto::Volume> {
-        create(&self.service, request).await
+    pub(crate) async fn create(&self, request: CreateVolumeRequest) -> Answer<proto::Volume> {
+        let created = self.service.create_volume(self.request(request)).await;
+        created.map(|response| response.into_inner().volume.unwrap())
     }
 
     /// Creates a volume and returns its ID.
@@ -117,18 +154,63 @@ impl Stage {
         self.create(new_volume(name)).await.unwrap().volume_id
     }
 
+    /// The volumes `pvc-0`, `pvc-1` and so on.
+    pub(crate) async fn volumes(&self, count: usize) -> Vec<String> {
+        let mut volumes = Vec::new();
+        for n in 0..count {
+            volumes.push(self.volume(&format!("pvc-{n}")).await);
+        }
+        volumes
+    }
+
     pub(crate) async fn delete(&self, volume: &str) -> Answer<()> {
         let request = proto::DeleteVolumeRequest {
             volume_id: volume.to_owned(),
             ..Default::default()
         };
-        done(self.service.delete_volume(Request::new(request)).await)
+        done(self.service.delete_volume(self.request(request)).await)
     }
 
     pub(crate) async fn publish(&self, volume: &str, node: &str) -> Answer<HashMap<String, String>> {
-        let request = Request::new(publication(volume, node));
-        let answer = self.service.controller_publish_volume(request).await;
-        answer.map(|answer| answer.into_inner().publish_context)
+        self.publish_as(publication(volume, node)).await
+    }
+
+    pub(crate) async fn publish_as(&self, request: ControllerPublishVolumeRequest) -> Answer<HashMap<String, String>> {
+        let published = self.service.controller_publish_volume(self.request(request)).await;
+        published.map(|response| response.into_inner().publish_context)
+    }
+
+    pub(crate) async fn modify(&self, volume: &str, pairs: &[(&str, &str)]) -> Answer<()> {
+        let request = ControllerModifyVolumeRequest {
+            volume_id: volume.to_owned(),
+            mutable_parameters: parameters(pairs),
+            ..Default::default()
+        };
+        done(self.service.controller_modify_volume(self.request(request)).await)
+    }
+
+    pub(crate) async fn list_volumes(&self, request: ListVolumesRequest) -> Answer<proto::ListVolumesResponse> {
+        let listed = self.service.list_volumes(self.request(request)).await;
+        listed.map(Response::into_inner)
+    }
+
+    pub(crate) async fn list_snapshots(&self, request: ListSnapshotsRequest) -> Answer<proto::ListSnapshotsResponse> {
+        let listed = self.service.list_snapshots(self.request(request)).await;
+        listed.map(Response::into_inner)
+    }
+
+    pub(crate) async fn validate(
+        &self,
+        volume: &str,
+        volume_capabilities: Vec<VolumeCapability>,
+    ) -> Answer<proto::ValidateVolumeCapabilitiesResponse> {
+        let request = ValidateVolumeCapabilitiesRequest {
+            volume_id: volume.to_owned(),
+            volume_capabilities,
+            ..Default::default()
+        };
+        let validated = self.service.validate_volume_capabilities(self.request(request)).await;
+        validated.map(Response::into_inner)
     }
 
     pub(crate) async fn unpublish(&self, volume: &str, node: &str) -> Answer<()> {
@@ -137,17 +219,27 @@ impl Stage {
             node_id: node.to_owned(),
             ..Default::default()
         };
-        done(self.service.controller_unpublish_volume(Request::new(request)).await)
+        done(self.service.controller_unpublish_volume(self.request(request)).await)
     }
 
     pub(crate) async fn expand(&self, volume: &str, gib: i64) -> Answer<(i64, bool)> {
-        let request = proto::ControllerExpandVolumeRequest {
+        self.expand_as(volume, range(gib, 0), mount()).await
+    }
+
+    /// The new size in GiB, and whether the node must expand the filesystem.
+    pub(crate) async fn expand_as(
+        &self,
+        volume: &str,
+        size: CapacityRange,
+        capability: VolumeCapability,
+    ) -> Answer<(i64, bool)> {
+        let request = ControllerExpandVolumeRequest {
             volume_id: volume.to_owned(),
-            capacity_range: Some(range(gib, 0)),
-            volume_capability: Some(mount()),
+            capacity_range: Some(size),
+            volume_capability: Some(capability),
             ..Default::default()
         };
-        let answer = self.service.controller_expand_volume(Request::new(request)).await?;
+        let answer = self.service.controller_expand_volume(self.request(request)).await?;
         let answer = answer.into_inner();
         Ok((answer.capacity_bytes >> 30, answer.node_expansion_required))
     }
@@ -158,7 +250,7 @@ impl Stage {
             source_volume_id: volume.to_owned(),
             ..Default::default()
         };
-        let answer = self.service.create_snapshot(Request::new(request)).await;
+        let answer = self.service.create_snapshot(self.request(request)).await;
         answer.map(|answer| answer.into_inner().snapshot.unwrap())
     }
 
@@ -167,12 +259,18 @@ impl Stage {
             snapshot_id: id.to_owned(),
             ..Default::default()
         };
-        done(self.service.delete_snapshot(Request::new(request)).await)
+        done(self.service.delete_snapshot(self.request(request)).await)
     }
 }
 
-fn process(cloud: &Cloud) -> Service {
-    process_over(Arc::new(client(cloud)), Instant::now())
+fn options(flags: &[&str]) -> Options {
+    let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
+    Options::from_flags([nodes].into_iter().chain(flags.iter().copied())).unwrap()
+}
+
+/// Active for so long that requests of an earlier process have no effect any longer.
+fn long_ago() -> Instant {
+    Instant::now() - Duration::from_secs(600)
 }
 
 fn process_over(ecs: Arc<Client>, since: Instant) -> Service {
@@ -190,7 +288,7 @@ pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> Answer<T>) -> Answe
     for _ in 0..20 {
         match call().await {
             Err(status) if status.code() == Code::Unavailable => {
-                tokio::time::sleep(Duration::from_secs(5)).await;
+                sleep(5).await;
             }
             answer => return answer,
         }
@@ -198,21 +296,27 @@ pub(crate) async fn proven<T>(mut call: impl AsyncFnMut() -> Answer<T>) -> Answe
     call().await
 }
 
-pub(crate) async fn create(service: &Service, request: proto::CreateVolumeRequest) -> Answer<proto::Volume> {
-    let answer = service.create_volume(Request::new(request)).await;
-    answer.map(|answer| answer.into_inner().volume.unwrap())
-}
-
 fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
     answer.map(|_| ())
 }
 
-/// A request with this `grpc-timeout`.
-pub(crate) fn within<T>(time: Duration, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    let value = format!("{}m", time.as_millis());
-    request.metadata_mut().insert("grpc-timeout", value.parse().unwrap());
-    request
+/// Asserts the code, and that the message contains all parts.
+#[track_caller]
+pub(crate) fn assert_error<T: std::fmt::Debug>(answer: Answer<T>, code: Code, parts: &[&str]) {
+    let status = answer.unwrap_err();
+    assert_eq!(status.code(), code, "{status}");
+    for part in parts {
+        assert!(status.message().contains(part), "{part}: {}", status.message());
+    }
+}
+
+pub(crate) async fn sleep(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// The kind of a fault: calls are rejected with this status and code.
+pub(crate) fn error_code(status: u16, code: &str) -> Value {
+    json!({"code": {"status": status, "code": code}})
 }
 
 pub(crate) fn code<T: std::fmt::Debug>(answer: Answer<T>) -> Code {
@@ -249,8 +353,8 @@ pub(crate) fn block() -> VolumeCapability {
 }
 
 /// 20 GiB of any category in stock, in the driver's zone.
-pub(crate) fn new_volume(name: &str) -> proto::CreateVolumeRequest {
-    proto::CreateVolumeRequest {
+pub(crate) fn new_volume(name: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
         name: name.to_owned(),
         capacity_range: Some(range(20, 0)),
         volume_capabilities: vec![mount()],
@@ -259,8 +363,29 @@ pub(crate) fn new_volume(name: &str) -> proto::CreateVolumeRequest {
     }
 }
 
-pub(crate) fn publication(volume: &str, node: &str) -> proto::ControllerPublishVolumeRequest {
-    proto::ControllerPublishVolumeRequest {
+pub(crate) fn sized(name: &str, required: i64, limit: i64) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        capacity_range: Some(range(required, limit)),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn of_class(name: &str, class: &[(&str, &str)]) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        parameters: parameters(class),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn restored(name: &str, snapshot: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        volume_content_source: Some(from_snapshot(snapshot)),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn publication(volume: &str, node: &str) -> ControllerPublishVolumeRequest {
+    ControllerPublishVolumeRequest {
         volume_id: volume.to_owned(),
         node_id: node.to_owned(),
         volume_capability: Some(mount()),

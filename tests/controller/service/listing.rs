@@ -1,28 +1,17 @@
 //! Pages of ListVolumes, ListSnapshots and ControllerListVolumeHealth.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
 use prost::Message;
-use serde_json::json;
-use tonic::{Code, Request};
 
-use diskplugin::csi::controller::Service;
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{
-    ControllerListVolumeHealthRequest, ListSnapshotsRequest, ListVolumesRequest, ListVolumesResponse,
-};
-use diskplugin::model::DiskId;
+use diskplugin::csi::proto::ListVolumesResponse;
 
 use crate::common::ecs::create_disks;
-use crate::common::memory_cloud::client;
-use crate::service::kit::{Stage, code, soon};
+use crate::service::kit::*;
 
 /// Creates disks of this cluster, `apart` from each other.
 async fn disks(stage: &Stage, count: usize, apart: Duration) -> Vec<String> {
     stage.configure(&json!({"rules": {"disk_quantity": 100_000}}));
     let ids = create_disks(&client(&stage.cloud), count, apart).await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     ids
 }
 
@@ -31,13 +20,13 @@ async fn delete(stage: &Stage, id: &str) {
     client(&stage.cloud).delete_disk(soon(), &id).await.unwrap();
 }
 
-async fn page(service: &Service, token: &str, max_entries: i32) -> ListVolumesResponse {
+async fn page(stage: &Stage, token: &str, max_entries: i32) -> ListVolumesResponse {
+    let starting_token = token.to_owned();
     let request = ListVolumesRequest {
         max_entries,
-        starting_token: token.to_owned(),
+        starting_token,
     };
-    let answer = service.list_volumes(Request::new(request)).await;
-    answer.unwrap().into_inner()
+    stage.list_volumes(request).await.unwrap()
 }
 
 fn ids(page: &ListVolumesResponse) -> Vec<String> {
@@ -46,10 +35,10 @@ fn ids(page: &ListVolumesResponse) -> Vec<String> {
 }
 
 /// The IDs on all pages, and the number of pages.
-async fn all(service: &Service, max_entries: i32) -> (Vec<String>, usize) {
+async fn all(stage: &Stage, max_entries: i32) -> (Vec<String>, usize) {
     let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
     loop {
-        let listed = page(service, &token, max_entries).await;
+        let listed = page(stage, &token, max_entries).await;
         assert!(listed.encoded_len() <= 3 << 20, "{} bytes", listed.encoded_len());
         seen.extend(ids(&listed));
         pages += 1;
@@ -84,7 +73,7 @@ async fn pages_list_each_disk_once_even_if_created_in_the_same_second() {
         let stage = Stage::new(&[]);
         let made = disks(&stage, 35, apart).await;
         stage.cloud.clear_calls();
-        let (seen, pages) = all(&stage.service, 10).await;
+        let (seen, pages) = all(&stage, 10).await;
         let distinct: BTreeSet<_> = seen.iter().cloned().collect();
         assert_eq!((pages, seen.len(), distinct), (4, 35, made.into_iter().collect()));
         assert_eq!(stage.calls("DescribeDisks"), 1);
@@ -95,16 +84,17 @@ async fn pages_list_each_disk_once_even_if_created_in_the_same_second() {
 async fn unchanged_volumes_are_listed_once_despite_concurrent_changes_and_restarts() {
     let stage = Stage::new(&[]);
     let made = disks(&stage, 30, Duration::from_secs(1)).await;
-    let first = page(&stage.service, "", 10).await;
+    let first = page(&stage, "", 10).await;
     assert_eq!(ids(&first), made[..10]);
     // The last item of the page, one before it and the first one after it.
     for n in [9, 3, 10] {
         delete(&stage, &made[n]).await;
     }
     let late = stage.volume("late").await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    // The process that started the listing returns what it has read; another process returns the current state.
-    let second = page(&stage.service, &first.next_token, 10).await;
+    sleep(10).await;
+    // The process that started the listing returns the list that it has read; another process returns the current
+    // state.
+    let second = page(&stage, &first.next_token, 10).await;
     assert_eq!(ids(&second), made[10..20]);
     let service = stage.restarted();
     let second = page(&service, &first.next_token, 10).await;
@@ -122,7 +112,7 @@ async fn unchanged_volumes_are_listed_once_despite_concurrent_changes_and_restar
 async fn two_clients_list_concurrently_and_an_expired_listing_is_read_again() {
     let stage = Stage::new(&[]);
     let made = disks(&stage, 40, Duration::from_secs(1)).await;
-    let service = &stage.service;
+    let service = &stage;
     stage.cloud.clear_calls();
     let (one, two) = (page(service, "", 10).await, page(service, "", 15).await);
     let rest = page(service, &one.next_token, 100).await;
@@ -131,7 +121,7 @@ async fn two_clients_list_concurrently_and_an_expired_listing_is_read_again() {
     assert_eq!(ids(&rest), made[15..]);
     assert_eq!(stage.calls("DescribeDisks"), 2);
     let one = page(service, "", 10).await;
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    sleep(3600).await;
     let rest = page(service, &one.next_token, 100).await;
     assert_eq!(ids(&rest), made[10..]);
     assert_eq!(stage.calls("DescribeDisks"), 4);
@@ -146,7 +136,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
         let name = format!("snap-{n}");
         made.push(stage.snapshot(&name, &volume).await.unwrap().snapshot_id);
     }
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     for source in ["", &volume] {
         stage.cloud.clear_calls();
         let (mut seen, mut token) = (Vec::new(), String::new());
@@ -157,8 +147,7 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
                 source_volume_id: source.to_owned(),
                 ..Default::default()
             };
-            let answer = stage.service.list_snapshots(Request::new(request)).await;
-            let page = answer.unwrap().into_inner();
+            let page = stage.list_snapshots(request).await.unwrap();
             let rows = page.entries.into_iter();
             seen.extend(rows.map(|entry| entry.snapshot.unwrap().snapshot_id));
             token = page.next_token;
@@ -201,20 +190,18 @@ async fn snapshots_and_health_are_read_once_for_all_pages() {
 async fn an_empty_listing_does_not_prove_that_volumes_are_deleted() {
     let stage = Stage::new(&[]);
     let volume = stage.volume("pvc-1").await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     stage.configure(&json!({"denied": ["DescribeDisks"]}));
-    let list = || Request::new(ListVolumesRequest::default());
-    let refused = stage.service.list_volumes(list()).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
-    assert!(refused.message().starts_with("EMPTY_RESPONSE: "), "{refused}");
+    let refused = stage.list_volumes(ListVolumesRequest::default()).await;
+    assert_error(refused, Code::Unavailable, &["EMPTY_RESPONSE: "]);
     let health = ControllerListVolumeHealthRequest::default();
     let health = Request::new(health);
     let refused = stage.service.controller_list_volume_health(health).await;
     assert_eq!(refused.unwrap_err().code(), Code::Unavailable);
     stage.configure(&json!({"denied": []}));
-    assert_eq!(all(&stage.service, 0).await.0, std::slice::from_ref(&volume));
+    assert_eq!(all(&stage, 0).await.0, std::slice::from_ref(&volume));
     stage.delete(&volume).await.unwrap();
-    assert!(all(&stage.service, 0).await.0.is_empty());
+    assert!(all(&stage, 0).await.0.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,17 +218,14 @@ async fn an_unknown_page_token_is_aborted_and_an_old_one_remains_valid() {
             max_entries: most,
             starting_token: token.to_owned(),
         };
-        let volumes = stage.service.list_volumes(Request::new(request)).await;
+        let volumes = stage.list_volumes(request).await;
         let request = ListSnapshotsRequest {
             max_entries: most,
             starting_token: token.to_owned(),
             ..Default::default()
         };
-        let snapshots = stage.service.list_snapshots(Request::new(request)).await;
-        (
-            volumes.map(|answer| answer.into_inner()),
-            snapshots.map(|answer| answer.into_inner()),
-        )
+        let snapshots = stage.list_snapshots(request).await;
+        (volumes, snapshots)
     };
     let long = "9".repeat(100);
     for token in ["-1@", "99@", "@", "-1", "99", "/", "x/y", "2027-01-01", "\u{0}", &long] {

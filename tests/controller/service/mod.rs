@@ -10,7 +10,7 @@ mod concurrency;
 mod expand;
 mod field;
 mod group;
-mod kit;
+pub(crate) mod kit;
 mod listing;
 mod modify;
 mod over_http;

@@ -1,31 +1,8 @@
 //! ControllerModifyVolume, ControllerGetVolume and the health RPCs.
 
-use std::time::Duration;
+use diskplugin::csi::proto::VolumeHealthErrorType;
 
-use std::collections::HashMap;
-
-use serde_json::json;
-use tonic::{Code, Request};
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{
-    ControllerGetVolumeHealthRequest, ControllerGetVolumeRequest, ControllerListVolumeHealthRequest,
-    ControllerModifyVolumeRequest, VolumeHealthErrorType,
-};
-
-use crate::service::kit::Stage;
-use crate::service::kit::proven;
-
-async fn modify(stage: &Stage, volume: &str, parameters: &[(&str, &str)]) -> Result<(), Code> {
-    let own = |(k, v): &(&str, &str)| ((*k).to_owned(), (*v).to_owned());
-    let request = ControllerModifyVolumeRequest {
-        volume_id: volume.to_owned(),
-        secrets: HashMap::new(),
-        mutable_parameters: parameters.iter().map(own).collect(),
-    };
-    let answer = stage.service.controller_modify_volume(Request::new(request)).await;
-    answer.map(|_| ()).map_err(|status| status.code())
-}
+use crate::service::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() {
@@ -33,38 +10,30 @@ async fn modify_applies_the_class_and_distinguishes_infeasible_from_retryable() 
     let volume = stage.volume("pvc-1").await;
     let wanted = [("type", "cloud_auto"), ("diskTags/team", "blue")];
     for _ in 0..2 {
-        modify(&stage, &volume, &wanted).await.unwrap();
+        stage.modify(&volume, &wanted).await.unwrap();
     }
     let row = &stage.cloud.state()["disks"][0];
-    assert_eq!(
-        (&row["category"], &row["tags"]["team"]),
-        (&json!("cloud_auto"), &json!("blue"))
-    );
-    for (parameters, code) in [
-        (&[("unknown", "x")][..], Code::InvalidArgument),
+    assert_eq!([&row["category"], &row["tags"]["team"]], ["cloud_auto", "blue"]);
+    for (volume, parameters, expected) in [
+        (&*volume, &[("unknown", "x")][..], Code::InvalidArgument),
         (
+            &volume,
             &[("performanceLevel", "PL3"), ("type", "cloud_essd")],
             Code::InvalidArgument,
         ),
-        (&[("provisionedIops", "50000")], Code::InvalidArgument),
+        (&volume, &[("provisionedIops", "50000")], Code::InvalidArgument),
+        ("", &wanted, Code::InvalidArgument),
+        ("d-none", &wanted, Code::NotFound),
+        ("not an id", &wanted, Code::NotFound),
     ] {
-        assert_eq!(modify(&stage, &volume, parameters).await, Err(code), "{parameters:?}");
+        let modified = proven(async || stage.modify(volume, parameters).await).await;
+        assert_eq!(code(modified), expected, "{volume} {parameters:?}");
     }
-    assert_eq!(modify(&stage, "", &wanted).await, Err(Code::InvalidArgument));
-    let mut missing = Err(Code::Unavailable);
-    for _ in 0..20 {
-        if missing == Err(Code::Unavailable) {
-            missing = modify(&stage, "d-none", &wanted).await;
-            tokio::time::sleep(Duration::from_secs(5)).await;
-        }
-    }
-    assert_eq!(missing, Err(Code::NotFound));
-    assert_eq!(modify(&stage, "not an id", &wanted).await, Err(Code::NotFound));
     stage.configure(&json!({"rules": {"cooling_period": "10m"}}));
     let back = [("type", "cloud_essd")];
-    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::FailedPrecondition));
+    assert_eq!(code(stage.modify(&volume, &back).await), Code::FailedPrecondition);
     stage.configure(&json!({"rules": {"cooling_period": "0s"}, "out_of_stock": ["*/cloud_essd"]}));
-    assert_eq!(modify(&stage, &volume, &back).await, Err(Code::ResourceExhausted));
+    assert_eq!(code(stage.modify(&volume, &back).await), Code::ResourceExhausted);
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,11 +56,8 @@ async fn get_volume_returns_published_nodes_and_health() {
         };
         let answer = stage.service.controller_get_volume_health(Request::new(request));
         let health = answer.await.unwrap().into_inner().volume_health.unwrap();
-        let entries: Vec<_> = health
-            .health_statuses
-            .iter()
-            .map(|entry| (entry.status(), entry.reason.as_str()))
-            .collect();
+        let entries = health.health_statuses.iter();
+        let entries: Vec<_> = entries.map(|entry| (entry.status(), entry.reason.as_str())).collect();
         let wanted = [
             (VolumeHealthErrorType::Degraded, "LockedSecurity"),
             (VolumeHealthErrorType::Inaccessible, "Stalled"),

@@ -1,18 +1,12 @@
 //! The service with its real HTTP client on a `wiremock::MockServer` that serves the fake cloud; faults are further
 //! mocks. Uses real time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use serde_json::json;
-use tonic::Code;
 use wiremock::matchers::query_param;
 use wiremock::{Mock, Request, ResponseTemplate};
 
-use crate::service::kit::{NODE, Stage, code, new_volume, within};
-use diskplugin::csi::proto::DeleteVolumeRequest;
-use diskplugin::csi::proto::controller_server::Controller;
+use crate::service::kit::*;
 
 #[tokio::test]
 async fn a_volume_life_cycle_works_over_http() {
@@ -59,9 +53,7 @@ async fn create_without_describe_permission_creates_at_most_one_disk() {
         .mount(&server)
         .await;
     for _ in 0..2 {
-        let request = within(Duration::from_secs(2), new_volume("pvc-1"));
-        let refused = stage.service.create_volume(request).await;
-        let code = code(refused.map(|answer| answer.into_inner()));
+        let code = code(stage.within(Duration::from_secs(2)).create(new_volume("pvc-1")).await);
         let expected = [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted];
         assert!(expected.contains(&code), "{code:?}");
     }
@@ -84,17 +76,7 @@ async fn a_response_with_an_error_code_is_a_failure_whatever_its_status() {
             .with_priority(1)
             .mount(&server)
             .await;
-        let request = DeleteVolumeRequest {
-            volume_id: volume,
-            ..Default::default()
-        };
-        let deleted = stage
-            .service
-            .delete_volume(within(Duration::from_secs(3), request))
-            .await;
-        assert!(
-            deleted.is_err() || stage.disks().is_empty(),
-            "{body}: OK, and the disk is there"
-        );
+        let deleted = stage.within(Duration::from_secs(3)).delete(&volume).await;
+        assert!(deleted.is_err() || stage.disks().is_empty(), "{body}");
     }
 }

@@ -1,14 +1,6 @@
 //! Placement by the categories that nodes support, the resulting topology, and GetCapacity.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tonic::{Code, Request};
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{self, Topology, TopologyRequirement};
-
-use crate::service::kit::{Stage, code, new_volume, parameters, topology};
+use crate::service::kit::*;
 
 const ESSD: &str = "disk.diskplugin.csi.example/cloud_essd";
 const AUTO: &str = "disk.diskplugin.csi.example/cloud_auto";
@@ -26,8 +18,8 @@ fn term(letter: &str, takes: &[&str]) -> Topology {
     }
 }
 
-fn request(class: &[(&str, &str)], requisite: Vec<Topology>, preferred: Vec<Topology>) -> proto::CreateVolumeRequest {
-    proto::CreateVolumeRequest {
+fn request(class: &[(&str, &str)], requisite: Vec<Topology>, preferred: Vec<Topology>) -> CreateVolumeRequest {
+    CreateVolumeRequest {
         parameters: parameters(class),
         accessibility_requirements: Some(TopologyRequirement { requisite, preferred }),
         ..new_volume("pvc-1")
@@ -50,40 +42,21 @@ async fn only_categories_of_the_selected_node_are_created_and_topology_has_zone_
 #[tokio::test(start_paused = true)]
 async fn a_category_that_no_node_supports_is_resource_exhausted() {
     let stage = Stage::new(&[]);
-    let refused = stage.create(request(&[("type", "cloud_ssd")], vec![term("a", &[ESSD])], Vec::new()));
-    let refused = refused.await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    assert!(
-        refused
-            .message()
-            .contains("cloud_ssd: not supported by the nodes of cn-beijing-a")
-    );
+    let ssd = request(&[("type", "cloud_ssd")], vec![term("a", &[ESSD])], Vec::new());
+    let reason = "cloud_ssd: not supported by the nodes of cn-beijing-a";
+    assert_error(stage.create(ssd).await, Code::ResourceExhausted, &[reason]);
     assert_eq!(stage.calls("CreateDisk"), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_category_that_a_selectable_node_does_not_support_is_not_changed_to() {
     let stage = Stage::new(&[]);
-    let essd_only = request(
-        &[("type", "cloud_essd")],
-        vec![term("a", &[ESSD, AUTO]), term("a", &[ESSD])],
-        Vec::new(),
-    );
+    let place = vec![term("a", &[ESSD, AUTO]), term("a", &[ESSD])];
+    let essd_only = request(&[("type", "cloud_essd")], place, Vec::new());
     let volume = stage.create(essd_only).await.unwrap().volume_id;
-    let modify = async |to: &str| {
-        let change = proto::ControllerModifyVolumeRequest {
-            volume_id: volume.clone(),
-            mutable_parameters: parameters(&[("type", to), ("diskTags/team", "blue")]),
-            ..Default::default()
-        };
-        let service = &stage.service;
-        service.controller_modify_volume(Request::new(change)).await
-    };
-    let refused = modify("cloud_auto").await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
-    let reason = "some nodes support cloud_essd and not cloud_auto";
-    assert!(refused.message().starts_with("MODIFY_REJECTED: "), "{refused}");
-    assert!(refused.message().contains(reason), "{refused}");
+    let modify = async |to: &str| stage.modify(&volume, &[("type", to), ("diskTags/team", "blue")]).await;
+    let parts = ["MODIFY_REJECTED: ", "some nodes support cloud_essd and not cloud_auto"];
+    assert_error(modify("cloud_auto").await, Code::InvalidArgument, &parts);
     assert_eq!(stage.calls("ModifyDiskSpec") + stage.calls("TagResources"), 0);
     modify("cloud_essd").await.unwrap();
 }
@@ -94,39 +67,31 @@ async fn a_category_is_changed_if_all_nodes_of_the_old_one_support_it() {
     let place = vec![term("a", &[ESSD, AUTO]), term("a", &[AUTO]), term("b", &[])];
     let wanted = request(&[("type", "cloud_essd")], place, Vec::new());
     let volume = stage.create(wanted).await.unwrap().volume_id;
-    let change = proto::ControllerModifyVolumeRequest {
-        volume_id: volume,
-        mutable_parameters: parameters(&[("type", "cloud_auto")]),
-        ..Default::default()
-    };
-    let changed = stage.service.controller_modify_volume(Request::new(change));
-    changed.await.unwrap();
+    stage.modify(&volume, &[("type", "cloud_auto")]).await.unwrap();
     assert_eq!(stage.zone_and_category().1, "cloud_auto");
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_category_topology_on_nodes_volumes_have_none() {
     let stage = Stage::new(&[]);
-    let volume = stage
-        .create(request(&[], vec![term("b", &[])], Vec::new()))
-        .await
-        .unwrap();
+    let request = request(&[], vec![term("b", &[])], Vec::new());
+    let volume = stage.create(request).await.unwrap();
     assert_eq!(volume.accessible_topology, [term("b", &[])]);
 }
 
-async fn capacity(stage: &Stage, class: &[(&str, &str)], place: Option<Topology>) -> (i64, Option<i64>, Option<i64>) {
+/// Available capacity, maximum and minimum volume size in GiB.
+type Capacity = (i64, Option<i64>, Option<i64>);
+
+async fn capacity(stage: &Stage, class: &[(&str, &str)], place: Option<Topology>) -> Answer<Capacity> {
     let request = proto::GetCapacityRequest {
         parameters: parameters(class),
         accessible_topology: place,
         ..Default::default()
     };
-    let answer = stage.service.get_capacity(Request::new(request)).await;
-    let answer = answer.unwrap().into_inner();
-    (
-        answer.available_capacity >> 30,
-        answer.maximum_volume_size.map(|bytes| bytes >> 30),
-        answer.minimum_volume_size.map(|bytes| bytes >> 30),
-    )
+    let response = stage.service.get_capacity(Request::new(request)).await?.into_inner();
+    let gib = |size: Option<i64>| size.map(|bytes| bytes >> 30);
+    let (maximum, minimum) = (response.maximum_volume_size, response.minimum_volume_size);
+    Ok((response.available_capacity >> 30, gib(maximum), gib(minimum)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,42 +100,45 @@ async fn capacity_is_that_of_the_class_in_the_topology() {
     let ssd = [("type", "cloud_ssd")];
     let full = (32768, Some(32768), Some(20));
     let nothing = (0, None, None);
-    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[]))).await, full);
-    assert_eq!(capacity(&stage, &ssd, Some(term("b", &[]))).await, nothing);
-    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[ESSD]))).await, nothing);
-    assert_eq!(capacity(&stage, &ssd, Some(term("a", &[SSD]))).await, full);
-    assert_eq!(capacity(&stage, &ssd, None).await, full);
     let elsewhere = [("type", "cloud_ssd"), ("zoneId", "cn-beijing-c")];
-    assert_eq!(capacity(&stage, &elsewhere, Some(term("a", &[]))).await, nothing);
+    for (class, place, expected) in [
+        (&ssd[..], Some(term("a", &[])), full),
+        (&ssd, Some(term("b", &[])), nothing),
+        (&ssd, Some(term("a", &[ESSD])), nothing),
+        (&ssd, Some(term("a", &[SSD])), full),
+        (&ssd, None, full),
+        (&elsewhere, Some(term("a", &[])), nothing),
+    ] {
+        assert_eq!(
+            capacity(&stage, class, place.clone()).await.unwrap(),
+            expected,
+            "{place:?}"
+        );
+    }
     assert_eq!(stage.calls("DescribeAvailableResource"), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn capacity_rejects_an_invalid_class_and_a_failed_query_is_an_error() {
     let stage = Stage::new(&[]);
-    let ask = |class: &[(&str, &str)]| proto::GetCapacityRequest {
-        parameters: parameters(class),
-        ..Default::default()
-    };
-    let wrong = stage.service.get_capacity(Request::new(ask(&[("type", "cloud_gold")])));
-    assert_eq!(code(wrong.await), Code::InvalidArgument);
+    let wrong = capacity(&stage, &[("type", "cloud_gold")], None).await;
+    assert_eq!(code(wrong), Code::InvalidArgument);
     stage.configure(&json!({"faults": [
         {"action": "DescribeAvailableResource", "times": 1000, "kind": "internal-error"},
     ]}));
-    let failed = stage.service.get_capacity(Request::new(ask(&[])));
-    assert_eq!(code(failed.await), Code::Unavailable);
+    assert_eq!(code(capacity(&stage, &[], None).await), Code::Unavailable);
     // Permanent failures must not hide the capacity from the scheduler: CreateVolume reports them on the claim.
     for refusal in [
         "Forbidden.RAM",
         "InvalidAccessKeyId.Inactive",
         "InvalidRegionId.NotFound",
     ] {
-        let refusal = json!({"code": {"status": 403, "code": refusal}});
+        let refusal = error_code(403, refusal);
         stage.configure(&json!({"faults": [
             {"action": "DescribeAvailableResource", "times": 1000, "kind": refusal},
         ]}));
         let essd = capacity(&stage, &[("type", "cloud_essd")], Some(term("a", &[])));
-        assert_eq!(essd.await, (65536, Some(65536), Some(20)), "{refusal}");
+        assert_eq!(essd.await.unwrap(), (65536, Some(65536), Some(20)), "{refusal}");
         // After a minute the stock is queried again.
         tokio::time::advance(Duration::from_secs(61)).await;
     }
@@ -179,39 +147,33 @@ async fn capacity_rejects_an_invalid_class_and_a_failed_query_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_stock_query_is_cached_and_stockouts_of_create_volume_count() {
     let stage = Stage::new(&["--out-of-stock=cn-beijing-b/cloud_essd"]);
-    let refusal = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    let refusal = error_code(403, "Forbidden.RAM");
     stage.configure(&json!({"faults": [
         {"action": "DescribeAvailableResource", "times": 1000, "kind": refusal},
     ]}));
     let essd = [("type", "cloud_essd")];
     let full = (65536, Some(65536), Some(20));
-    let of = async |zone| capacity(&stage, &essd, Some(term(zone, &[]))).await;
+    let of = async |zone| capacity(&stage, &essd, Some(term(zone, &[]))).await.unwrap();
     assert_eq!([of("a").await, of("b").await], [full, full]);
     assert_eq!(stage.calls("DescribeAvailableResource"), 1);
-    let sold_out = stage
-        .create(request(&essd, topology("b", "").requisite, Vec::new()))
-        .await;
-    assert_eq!(code(sold_out), Code::ResourceExhausted);
+    let new = request(&essd, topology("b", "").requisite, Vec::new());
+    assert_eq!(code(stage.create(new).await), Code::ResourceExhausted);
     assert_eq!([of("a").await, of("b").await], [full, (0, None, None)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_regional_disk_has_no_zone_and_has_category_topology_if_nodes_do() {
     let class = [("type", "cloud_regional_disk_auto")];
+    let regional = Topology {
+        segments: parameters(&[(REGIONAL, "available")]),
+    };
     for (place, says) in [
         (term("a", &[]), Vec::new()),
-        (
-            term("a", &[REGIONAL, ESSD]),
-            vec![Topology {
-                segments: parameters(&[(REGIONAL, "available")]),
-            }],
-        ),
+        (term("a", &[REGIONAL, ESSD]), vec![regional]),
     ] {
         let stage = Stage::new(&[]);
-        let volume = stage
-            .create(request(&class, vec![place.clone()], vec![place]))
-            .await
-            .unwrap();
+        let new = request(&class, vec![place.clone()], vec![place]);
+        let volume = stage.create(new).await.unwrap();
         assert_eq!(volume.accessible_topology, says);
         let calls = stage.cloud.calls();
         let create = calls.iter().find(|call| call.action == "CreateDisk");
@@ -224,7 +186,7 @@ async fn a_regional_disk_has_no_zone_and_has_category_topology_if_nodes_do() {
 #[tokio::test(start_paused = true)]
 async fn mutable_parameters_override_the_class_and_are_compared_for_idempotency() {
     let stage = Stage::new(&[]);
-    let with = |level: &str, tag: &str| proto::CreateVolumeRequest {
+    let with = |level: &str, tag: &str| CreateVolumeRequest {
         parameters: parameters(&[("type", "cloud_essd"), ("performanceLevel", "PL1")]),
         mutable_parameters: parameters(&[("performanceLevel", level), ("diskTags/team", tag)]),
         ..new_volume("pvc-1")
@@ -237,11 +199,9 @@ async fn mutable_parameters_override_the_class_and_are_compared_for_idempotency(
         (with("PL1", "blue"), "performance level is PL0, wanted PL1"),
         (with("PL0", "red"), "tag team is \"blue\", wanted \"red\""),
     ] {
-        let refused = stage.create(other).await.unwrap_err();
-        assert_eq!(refused.code(), Code::AlreadyExists);
-        assert!(refused.message().contains(says), "{}", refused.message());
+        assert_error(stage.create(other).await, Code::AlreadyExists, &[says]);
     }
-    let unknown = proto::CreateVolumeRequest {
+    let unknown = CreateVolumeRequest {
         mutable_parameters: parameters(&[("zoneId", "cn-beijing-b")]),
         ..new_volume("pvc-2")
     };
@@ -251,25 +211,20 @@ async fn mutable_parameters_override_the_class_and_are_compared_for_idempotency(
 #[tokio::test(start_paused = true)]
 async fn metadata_of_the_provisioner_becomes_tags_and_does_not_affect_idempotency() {
     let stage = Stage::new(&[]);
-    let mut assert_error = new_volume("pvc-1");
+    let mut new = of_class("pvc-1", &[("type", "cloud_essd"), ("diskTags", "team:blue")]);
     for (name, value) in [("pvc/name", "data"), ("pvc/namespace", "prod"), ("pv/name", "pvc-1")] {
-        assert_error
-            .parameters
-            .insert(format!("csi.storage.k8s.io/{name}"), value.to_owned());
+        let key = format!("csi.storage.k8s.io/{name}");
+        new.parameters.insert(key, value.to_owned());
     }
-    assert_error
-        .parameters
-        .insert("diskTags".to_owned(), "team:blue".to_owned());
-    let volume = stage.create(assert_error.clone()).await.unwrap();
+    let volume = stage.create(new.clone()).await.unwrap();
     let state = stage.cloud.state();
     let tags = &state["disks"][0]["tags"].to_string();
     for part in ["kubernetes.io/created-for/pvc/name", "prod", "team", "blue"] {
         assert!(tags.contains(part), "{tags}");
     }
     // Then the provisioner runs without --extra-create-metadata.
-    assert_error.parameters.retain(|key, _| !key.starts_with("csi.storage"));
-    let again = stage.restarted().create_volume(Request::new(assert_error)).await;
-    let again = again.unwrap().into_inner().volume.unwrap();
+    new.parameters.retain(|key, _| !key.starts_with("csi.storage"));
+    let again = stage.restarted().create(new).await.unwrap();
     assert_eq!(again.volume_id, volume.volume_id);
 }
 
@@ -285,15 +240,11 @@ async fn defaults_of_the_cloud_do_not_conflict_in_a_repeated_call() {
     ] {
         let stage = Stage::new(&[]);
         stage.configure(&patch);
-        let request = proto::CreateVolumeRequest {
-            parameters: parameters(&class),
-            ..new_volume("pvc-1")
-        };
+        let request = of_class("pvc-1", &class);
         let made = stage.create(request.clone()).await.unwrap();
         let state = stage.cloud.state();
         assert_eq!(state["disks"][0]["resource_group"], "rg-default");
-        let again = stage.restarted().create_volume(Request::new(request)).await;
-        let again = again.unwrap().into_inner().volume.unwrap();
+        let again = stage.restarted().create(request).await.unwrap();
         assert_eq!(again.volume_id, made.volume_id);
     }
 }

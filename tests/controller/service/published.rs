@@ -1,30 +1,21 @@
-//! ListVolumes with `LIST_VOLUMES_PUBLISHED_NODES`, and what csi-attacher does with it: it publishes every volume again
-//! whose attachment the list lacks.
+//! ListVolumes with `LIST_VOLUMES_PUBLISHED_NODES`. csi-attacher publishes every volume again whose attachment the list
+//! lacks.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use serde_json::json;
-use tonic::{Code, Request};
-
-use diskplugin::csi::controller::Service;
-use diskplugin::csi::proto::ListVolumesRequest;
-use diskplugin::csi::proto::controller_server::Controller;
 use fake_ecs::ExistingDisk;
 
-use crate::service::kit::{NODE, Stage, holders, publication};
+use crate::service::kit::*;
 
 /// Longer than reads lag.
 const SETTLED: Duration = Duration::from_secs(10);
 
 fn stage(flags: &[&str]) -> Stage {
-    let mut stage = Stage::new(flags);
-    stage.service = enabled(stage.service);
-    stage
+    enabled(Stage::new(flags))
 }
 
-fn enabled(service: Service) -> Service {
-    service.with_published_nodes(true)
+fn enabled(stage: Stage) -> Stage {
+    Stage::over(stage.cloud, stage.service.with_published_nodes(true))
 }
 
 /// A disk that the driver did not create.
@@ -40,9 +31,8 @@ fn existing(stage: &Stage, system: bool, instance: Option<&str>) -> String {
 }
 
 /// The nodes of each listed volume.
-async fn list(service: &Service) -> Result<BTreeMap<String, Vec<String>>, tonic::Status> {
-    let request = Request::new(ListVolumesRequest::default());
-    let listed = service.list_volumes(request).await?.into_inner();
+async fn list(stage: &Stage) -> Answer<BTreeMap<String, Vec<String>>> {
+    let listed = stage.list_volumes(ListVolumesRequest::default()).await?;
     let entries = listed.entries.into_iter().map(|entry| {
         let nodes = entry.status.unwrap().published_node_ids;
         (entry.volume.unwrap().volume_id, nodes)
@@ -60,11 +50,11 @@ async fn published_volumes_are_listed_with_and_without_the_tag() {
         tokio::time::sleep(SETTLED).await;
         for volume in [&own, &foreign] {
             stage.publish(volume, NODE).await.unwrap();
-            assert_eq!(list(&stage.service).await.unwrap()[volume], [NODE], "{stale}");
+            assert_eq!(list(&stage).await.unwrap()[volume], [NODE], "{stale}");
         }
         tokio::time::sleep(SETTLED).await;
         let all = BTreeMap::from([own, foreign].map(|volume| (volume, vec![NODE.to_owned()])));
-        assert_eq!(list(&stage.service).await.unwrap(), all);
+        assert_eq!(list(&stage).await.unwrap(), all);
         assert_eq!(list(&enabled(stage.restarted())).await.unwrap(), all);
     }
 }
@@ -75,10 +65,8 @@ async fn a_list_without_anything_of_the_cluster_is_unavailable() {
     let volume = stage.volume("pvc-1").await;
     stage.publish(&volume, NODE).await.unwrap();
     stage.configure(&json!({"denied": ["DescribeDisks"]}));
-    for service in [stage.service.clone(), enabled(stage.restarted())] {
-        let error = list(&service).await.unwrap_err();
-        assert_eq!(error.code(), Code::Unavailable, "{error}");
-        assert!(error.message().starts_with("EMPTY_RESPONSE: "), "{error}");
+    for process in [stage.clone(), enabled(stage.restarted())] {
+        assert_error(list(&process).await, Code::Unavailable, &["EMPTY_RESPONSE: "]);
     }
     stage.configure(&json!({"denied": []}));
     assert_eq!(list(&enabled(stage.restarted())).await.unwrap().len(), 1);
@@ -88,7 +76,7 @@ async fn a_list_without_anything_of_the_cluster_is_unavailable() {
 async fn disks_of_another_account_do_not_replace_those_of_the_cluster() {
     let stage = stage(&[]);
     existing(&stage, false, Some(NODE));
-    assert_eq!(list(&stage.service).await.unwrap_err().code(), Code::Unavailable);
+    assert_eq!(list(&stage).await.unwrap_err().code(), Code::Unavailable);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,8 +93,7 @@ async fn publishing_again_attaches_only_what_is_not_attached() {
         // A new process reads after the rejection, once.
         let restarted = stage.restarted();
         let publish = async || {
-            let request = Request::new(publication(&volume, NODE));
-            restarted.controller_publish_volume(request).await.unwrap();
+            restarted.publish(&volume, NODE).await.unwrap();
             stage.calls("AttachDisk")
         };
         let first = publish().await;

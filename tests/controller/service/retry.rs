@@ -1,23 +1,21 @@
 //! Temporary failures of the cloud: retried, or returned with a code that the caller retries.
 
-use std::time::Duration;
+use crate::service::kit::*;
 
-use serde_json::{Value, json};
-use tonic::Code;
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{
-    ControllerExpandVolumeRequest, CreateSnapshotRequest, DeleteVolumeRequest, ValidateVolumeCapabilitiesRequest,
-};
-
-use crate::service::kit::{NODE, Stage, mount, new_volume, publication, range, within};
+#[track_caller]
+fn assert_retryable<T: std::fmt::Debug>(outcome: Answer<T>) {
+    let status = outcome.unwrap_err();
+    let (unavailable, internal) = ([Code::Unavailable, Code::Aborted], [Code::Internal, Code::Unknown]);
+    let is_retryable = unavailable.contains(&status.code()) || internal.contains(&status.code());
+    assert!(is_retryable || status.code() == Code::DeadlineExceeded, "{status}");
+}
 
 #[tokio::test(start_paused = true)]
 async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
     let kinds = [
-        json!({"code": {"status": 500, "code": "InternalError"}}),
-        json!({"code": {"status": 503, "code": "ServiceUnavailable"}}),
-        json!({"code": {"status": 400, "code": "Throttling"}}),
+        error_code(500, "InternalError"),
+        error_code(503, "ServiceUnavailable"),
+        error_code(400, "Throttling"),
         json!("reset-before"),
         json!("html"),
     ];
@@ -34,65 +32,25 @@ async fn temporary_failures_are_retryable_and_the_retry_succeeds() {
     ];
     for kind in kinds {
         let stage = Stage::new(&[]);
-        let fails: Vec<Value> = actions
-            .iter()
-            .map(|action| json!({"action": action, "from": 1, "times": 100_000, "kind": kind}))
-            .collect();
-        let soon = Duration::from_secs(4);
-        let assert_error = |step: &str, failure: Option<tonic::Status>| {
-            let status = failure.unwrap_or_else(|| panic!("{step} succeeded under {kind}"));
-            let passing = [
-                Code::Unavailable,
-                Code::Aborted,
-                Code::DeadlineExceeded,
-                Code::Internal,
-                Code::Unknown,
-            ];
-            assert!(passing.contains(&status.code()), "{step} under {kind}: {status}");
-        };
+        let fails = actions.map(|action| json!({"action": action, "from": 1, "times": 100_000, "kind": kind}));
+        let soon = stage.within(Duration::from_secs(4));
         let broken = json!({"faults": fails});
         let remove_faults = || {
             stage.configure(&json!({"faults": []}));
-            tokio::time::sleep(Duration::from_secs(120))
+            sleep(120)
         };
         stage.configure(&broken);
-        let failed = stage.service.create_volume(within(soon, new_volume("pvc-1"))).await;
-        assert_error("create", failed.err());
+        assert_retryable(soon.create(new_volume("pvc-1")).await);
         remove_faults().await;
         let volume = stage.volume("pvc-1").await;
-
         stage.configure(&broken);
-        let request = within(soon, publication(&volume, NODE));
-        assert_error("publish", stage.service.controller_publish_volume(request).await.err());
+        assert_retryable(soon.publish(&volume, NODE).await);
         remove_faults().await;
         stage.publish(&volume, NODE).await.unwrap();
-
         stage.configure(&broken);
-        let snapshot = CreateSnapshotRequest {
-            name: "snap".to_owned(),
-            source_volume_id: volume.clone(),
-            ..Default::default()
-        };
-        assert_error(
-            "snapshot",
-            stage.service.create_snapshot(within(soon, snapshot)).await.err(),
-        );
-        let validate = ValidateVolumeCapabilitiesRequest {
-            volume_id: volume.clone(),
-            volume_capabilities: vec![mount()],
-            ..Default::default()
-        };
-        let validated = stage.service.validate_volume_capabilities(within(soon, validate)).await;
-        assert_error("validate", validated.err());
-        let expand = ControllerExpandVolumeRequest {
-            volume_id: volume.clone(),
-            capacity_range: Some(range(30, 0)),
-            ..Default::default()
-        };
-        assert_error(
-            "expand",
-            stage.service.controller_expand_volume(within(soon, expand)).await.err(),
-        );
+        assert_retryable(soon.snapshot("snap", &volume).await);
+        assert_retryable(soon.validate(&volume, vec![mount()]).await);
+        assert_retryable(soon.expand(&volume, 30).await);
         remove_faults().await;
         stage.snapshot("snap", &volume).await.unwrap();
         stage.expand(&volume, 30).await.unwrap();
@@ -116,7 +74,7 @@ async fn every_throttling_code_and_lost_responses_are_retried() {
         "Throttling.OfAKindThatIsNew",
     ] {
         for status in [400, 403, 429, 503] {
-            kinds.push(json!({"code": {"status": status, "code": name}}));
+            kinds.push(error_code(status, name));
         }
     }
     for kind in kinds {
@@ -124,16 +82,11 @@ async fn every_throttling_code_and_lost_responses_are_retried() {
             let stage = Stage::new(&[]);
             let fault = json!({"action": action, "kind": kind});
             stage.configure(&json!({"faults": [fault]}));
-            let patient = Duration::from_secs(300);
-            let request = within(patient, new_volume("pvc-1"));
-            let made = stage.service.create_volume(request).await;
-            let made = made.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
-            let delete = DeleteVolumeRequest {
-                volume_id: made.into_inner().volume.unwrap().volume_id,
-                ..Default::default()
-            };
-            let gone = stage.service.delete_volume(within(patient, delete)).await;
-            gone.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
+            let patient = stage.within(Duration::from_secs(300));
+            let volume = patient.create(new_volume("pvc-1")).await;
+            let volume = volume.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
+            let deleted = patient.delete(&volume.volume_id).await;
+            deleted.unwrap_or_else(|status| panic!("{action} {kind}: {status}"));
             assert!(stage.disks().is_empty());
             let failed = stage.cloud.calls().into_iter();
             let failed = failed.filter(|call| call.action == action && call.status != Some(200));

@@ -1,30 +1,20 @@
 //! Describe calls that a hundred concurrent calls share.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::task::JoinSet;
-use tonic::Request;
-
-use diskplugin::csi::proto::controller_server::Controller;
-use diskplugin::csi::proto::{ControllerExpandVolumeRequest, ValidateVolumeCapabilitiesRequest};
-
-use crate::service::kit::{Stage, create, mount, new_volume, range};
+use crate::service::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_poll_fails_none_of_a_hundred_waiting_calls() {
     let stage = Stage::new(&["--create-delay=20s"]);
     stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
-    let service = std::sync::Arc::new(stage.restarted());
+    let restarted = stage.restarted();
     let mut calls = JoinSet::new();
     for number in 0..100 {
-        let service = std::sync::Arc::clone(&service);
-        let request = new_volume(&format!("pvc-{number}"));
-        calls.spawn(async move { create(&service, request).await });
+        let (restarted, new) = (restarted.clone(), new_volume(&format!("pvc-{number}")));
+        calls.spawn(async move { restarted.create(new).await });
     }
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    sleep(5).await;
     let looks = stage.calls("DescribeDisks");
-    let throttled = json!({"code": {"status": 400, "code": "Throttling.Api"}});
+    let throttled = error_code(400, "Throttling.Api");
     stage.configure(&json!({"faults": [
         {"action": "DescribeDisks", "from": 1, "times": 1, "kind": throttled}
     ]}));
@@ -41,23 +31,19 @@ async fn a_throttled_poll_fails_none_of_a_hundred_waiting_calls() {
 async fn a_hundred_concurrent_calls_share_describe_calls() {
     let stage = Stage::new(&[]);
     stage.configure(&json!({"rules": {"disk_quantity": 1000}}));
-    let mut volumes = Vec::new();
-    for number in 0..100 {
-        volumes.push(stage.volume(&format!("pvc-{number}")).await);
-    }
-    let service = std::sync::Arc::new(stage.restarted());
+    let volumes = stage.volumes(100).await;
+    let restarted = stage.restarted();
     stage.cloud.clear_calls();
     let mut calls = JoinSet::new();
-    for volume in &volumes {
-        let service = std::sync::Arc::clone(&service);
-        let request = ValidateVolumeCapabilitiesRequest {
-            volume_id: volume.clone(),
-            volume_capabilities: vec![mount()],
-            ..Default::default()
-        };
+    for volume in volumes.clone() {
+        let restarted = restarted.clone();
         calls.spawn(async move {
-            let answer = service.validate_volume_capabilities(Request::new(request)).await;
-            answer.unwrap().into_inner().confirmed.is_some()
+            restarted
+                .validate(&volume, vec![mount()])
+                .await
+                .unwrap()
+                .confirmed
+                .is_some()
         });
     }
     assert!(calls.join_all().await.into_iter().all(|confirmed| confirmed));
@@ -65,16 +51,8 @@ async fn a_hundred_concurrent_calls_share_describe_calls() {
     stage.cloud.clear_calls();
     let mut calls = JoinSet::new();
     for volume in volumes {
-        let service = std::sync::Arc::clone(&service);
-        let request = ControllerExpandVolumeRequest {
-            volume_id: volume,
-            capacity_range: Some(range(20, 0)),
-            ..Default::default()
-        };
-        calls.spawn(async move {
-            let answer = service.controller_expand_volume(Request::new(request)).await;
-            answer.unwrap().into_inner().capacity_bytes >> 30
-        });
+        let restarted = restarted.clone();
+        calls.spawn(async move { restarted.expand(&volume, 20).await.unwrap().0 });
     }
     assert!(calls.join_all().await.into_iter().all(|gib| gib == 20));
     assert!(stage.calls("DescribeDisks") <= 2, "{}", stage.calls("DescribeDisks"));

@@ -1,17 +1,9 @@
 //! Claims of zones and categories that are out of stock: one shared probe, and no effect on other claims.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-use tonic::Code;
-
-use diskplugin::csi::proto::CreateVolumeRequest;
 use diskplugin::csi::proto::controller_server::ControllerServer;
 
 use crate::common::sidecar::{Port, RetryPolicy, Sidecar};
-use crate::service::kit::{Stage, new_volume, parameters, topology};
+use crate::service::kit::*;
 
 /// The default retries of external-provisioner, with a shorter first pause.
 const RETRIES: RetryPolicy = RetryPolicy {
@@ -60,7 +52,7 @@ fn start(stage: &Stage, claims: impl Iterator<Item = CreateVolumeRequest>) -> Jo
 async fn established(flags: &[&str]) -> Stage {
     let stage = Stage::new(flags);
     stage.volume("first").await;
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    sleep(300).await;
     stage
 }
 
@@ -72,7 +64,7 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
     let names = (0..50).map(|n| format!("pvc-{n}"));
     let claims = names.map(|name| claim(&name, "b", "cloud_essd,cloud_ssd"));
     let mut claims = start(&stage, claims);
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    sleep(30).await;
     // No request for a pair is sent after the first response about it.
     for category in ["cloud_essd", "cloud_ssd"] {
         let calls = stage.cloud.calls();
@@ -85,7 +77,7 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
     assert!(stage.calls("DescribeAvailableResource") <= 1);
     for minute in 1..20 {
         stage.cloud.clear_calls();
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        sleep(60).await;
         // A probe can need two requests, because an earlier rejection consumed its token.
         let calls = stage.calls("CreateDisk");
         assert!(calls <= 2 * 2 * 2, "minute {minute}: {calls}");
@@ -103,23 +95,19 @@ async fn fifty_claims_of_two_sold_out_pairs_share_one_probe_per_pair() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_without_a_request_has_the_last_rejection_of_each_pair() {
     let stage = established(&["--out-of-stock=cn-beijing-b/*"]).await;
-    let refused = stage.create(claim("pvc-1", "b", "cloud_essd,cloud_ssd"));
-    refused.await.unwrap_err();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let both = "cloud_essd,cloud_ssd";
+    stage.create(claim("pvc-1", "b", both)).await.unwrap_err();
+    sleep(3).await;
     stage.cloud.clear_calls();
-    let refused = stage.create(claim("pvc-2", "b", "cloud_essd,cloud_ssd"));
-    let refused = refused.await.unwrap_err();
-    assert_eq!(refused.code(), Code::ResourceExhausted);
-    let text = refused.message();
-    for part in [
+    let refused = stage.create(claim("pvc-2", "b", both)).await;
+    let parts = [
         "cloud_essd in cn-beijing-b: not attempted by this call: ",
         "cloud_ssd in cn-beijing-b: not attempted by this call: ",
         "CreateDisk failed with ",
         "RequestId",
         " s ago; the next attempt is due in ",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+    ];
+    assert_error(refused, Code::ResourceExhausted, &parts);
     assert_eq!(stage.calls("CreateDisk"), 0);
     let created = stage.create(claim("pvc-3", "a", "cloud_essd")).await;
     assert!(created.is_ok());
@@ -131,7 +119,7 @@ async fn healthy(sold_out: usize) -> Duration {
     let stage = established(&flags).await;
     let claims = (0..sold_out).map(|n| claim(&format!("sold-out-{n}"), "b", "cloud_essd"));
     let _sold_out = start(&stage, claims);
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     let claims = (0..10).map(|n| claim(&format!("pvc-{n}"), "a", "cloud_essd"));
     let durations = start(&stage, claims).join_all().await;
     durations.into_iter().max().unwrap()

@@ -1,27 +1,9 @@
 //! Permits for AttachDisk and DetachDisk on an instance: parallelism, order, and the cost of detecting the parallelism.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-
-use diskplugin::model::{DiskId, InstanceId};
-
-use crate::verbs::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds, with_retries};
+use crate::verbs::kit::*;
 
 fn node() -> InstanceId {
     "i-0".parse().unwrap()
-}
-
-async fn create_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
-    let mut disks = Vec::new();
-    for n in 0..count {
-        disks.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    setup.cloud.clear_calls();
-    disks
 }
 
 /// Direction of the concurrent operations.
@@ -36,13 +18,11 @@ async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Durat
     let started = Instant::now();
     let mut calls = JoinSet::new();
     for disk in disks {
-        let disk = disk.clone();
-        let services = Arc::clone(&setup.disks);
+        let (disk, setup) = (disk.clone(), setup.clone());
         calls.spawn(async move {
-            if operation == Operation::Attach {
-                services.attacher.attach(minutes(5), &disk, &node()).await.map(|_| ())
-            } else {
-                services.detacher.detach(minutes(5), &disk, &node()).await
+            match operation {
+                Operation::Attach => setup.try_attach(minutes(5), &disk, &node()).await.map(drop),
+                Operation::Detach => setup.try_detach(minutes(5), &disk, &node()).await,
             }
         });
     }
@@ -52,21 +32,34 @@ async fn run_all(setup: &Setup, disks: &[DiskId], operation: Operation) -> Durat
     started.elapsed()
 }
 
+/// Tags the instance for parallel operations.
+fn tag_for_concurrency(setup: &Setup, node: &InstanceId) {
+    for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
+        assert!(setup.cloud.tag_instance(node, key, "true"));
+    }
+}
+
+fn rejected(setup: &Setup) -> u64 {
+    setup.cloud.counts().values().map(|count| count.refused).sum()
+}
+
+/// Asserts that four disks are attached one after another, two seconds each.
+fn assert_sequential(duration: Duration) {
+    let bound = (Duration::from_secs(2) + POLL_TOLERANCE) * 4;
+    assert!(duration <= bound, "{duration:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_instance_tagged_for_concurrency_attaches_in_parallel_and_is_described_once() {
     let setup = Setup::with_nodes(1, &["--attach-delay=2s", "--detach-delay=2s"]);
-    let tags = ["supportConcurrencyAttach", "supportConcurrencyDetach"];
-    for key in tags {
-        assert!(setup.cloud.tag_instance(node(), key, "true"));
-    }
-    let disks = create_disks(&setup, 10).await;
+    tag_for_concurrency(&setup, &node());
+    let disks = setup.create_disks(10).await;
     let duration = run_all(&setup, &disks, Operation::Attach).await;
     assert!(duration <= Duration::from_millis(3000), "{duration:?}");
     let duration = run_all(&setup, &disks, Operation::Detach).await;
     // An instance detaches at most five disks in parallel.
     assert!(duration <= Duration::from_millis(6000), "{duration:?}");
-    let rejected: u64 = setup.cloud.counts().values().map(|count| count.refused).sum();
-    assert_eq!((rejected, setup.calls("DescribeInstances")), (0, 1));
+    assert_eq!((rejected(&setup), setup.calls("DescribeInstances")), (0, 1));
     assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (10, 10));
 }
 
@@ -75,12 +68,9 @@ async fn an_untagged_instance_attaches_one_disk_at_a_time_without_rejections() {
     for denied in [json!([]), json!(["DescribeInstances"])] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"denied": denied}));
-        let disks = create_disks(&setup, 4).await;
+        let disks = setup.create_disks(4).await;
         let duration = run_all(&setup, &disks, Operation::Attach).await;
-        assert!(
-            duration <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
-            "{duration:?}"
-        );
+        assert_sequential(duration);
         assert_eq!(setup.calls("AttachDisk"), 4);
         // Without the permission, the read is repeated after 1, 2 and 4 seconds.
         let max_reads = if denied == json!([]) { 1 } else { 4 };
@@ -92,7 +82,7 @@ async fn an_untagged_instance_attaches_one_disk_at_a_time_without_rejections() {
 #[tokio::test(start_paused = true)]
 async fn attaching_a_single_disk_does_not_describe_the_instance() {
     let setup = Setup::with_nodes(1, &[]);
-    let disks = create_disks(&setup, 1).await;
+    let disks = setup.create_disks(1).await;
     run_all(&setup, &disks, Operation::Attach).await;
     run_all(&setup, &disks, Operation::Detach).await;
     assert_eq!(setup.calls("DescribeInstances"), 0);
@@ -104,13 +94,13 @@ async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         setup.cloud.tag_instance(node(), "supportConcurrencyAttach", "true");
-        let disks = create_disks(&setup, 5).await;
+        let disks = setup.create_disks(5).await;
         // The instance rejects parallel operations despite its tag.
         let code = if alternatives == "first" {
-            json!({"code": {"status": 403, "code": "InvalidOperation.Conflict"}})
+            error_code(403, "InvalidOperation.Conflict")
         } else {
             let code = "OperationConflict.DisksAttachingParallellyExceed";
-            json!({"code": {"status": 400, "code": code}})
+            error_code(400, code)
         };
         let fault = json!({"action": "AttachDisk", "from": 2, "times": 4, "kind": code});
         setup.configure(&json!({"faults": [fault]}));
@@ -124,12 +114,12 @@ async fn rejections_despite_the_concurrency_tag_reduce_the_parallelism() {
 async fn a_detach_precedes_queued_attaches_if_the_operations_are_exclusive() {
     let setup = Setup::with_nodes(1, &["--attach-delay=4s", "--detach-delay=4s"]);
     setup.configure(&json!({"rules": {"exclusive_attach_detach": true}}));
-    let disks = create_disks(&setup, 5).await;
+    let disks = setup.create_disks(5).await;
     run_all(&setup, &disks[..1], Operation::Attach).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    sleep(5).await;
     let attaching = run_all(&setup, &disks[1..], Operation::Attach);
     let detaching = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(1).await;
         let started = Instant::now();
         setup.detach(&disks[0], &node()).await;
         started.elapsed()
@@ -137,19 +127,15 @@ async fn a_detach_precedes_queued_attaches_if_the_operations_are_exclusive() {
     let (_, detach_duration) = tokio::join!(attaching, detaching);
     // The attach in progress and the detach itself, but not the three queued attaches.
     assert!(detach_duration <= Duration::from_secs(9), "{detach_duration:?}");
-    let rejected: u64 = setup.cloud.counts().values().map(|count| count.refused).sum();
-    assert!(
-        rejected <= 2,
-        "{rejected} rejections until the driver detects that the operations are exclusive"
-    );
+    // Until the driver detects that the operations are exclusive.
+    assert!(rejected(&setup) <= 2, "{}", rejected(&setup));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_detached_disk_is_attached_again_without_a_pause() {
     for stale in ["--stale=0s", "--stale=1s"] {
         let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s", stale]);
-        let disk = setup.disk("pvc-1").await;
-        setup.attach(&disk, &node_one()).await;
+        let disk = setup.attached("pvc-1").await;
         setup.detach(&disk, &node_one()).await;
         let started = Instant::now();
         setup.attach(&disk, &node_one()).await;
@@ -157,7 +143,7 @@ async fn a_detached_disk_is_attached_again_without_a_pause() {
         let seconds = if stale == "--stale=0s" { 1 } else { 2 };
         assert!(
             duration <= Duration::from_secs(seconds) + POLL_TOLERANCE,
-            "{stale}: {duration:?}"
+            "{duration:?}"
         );
     }
 }
@@ -165,10 +151,9 @@ async fn a_detached_disk_is_attached_again_without_a_pause() {
 #[tokio::test(start_paused = true)]
 async fn detach_everywhere_returns_as_soon_as_the_disk_is_detached() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=2s"]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     let started = Instant::now();
-    setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+    setup.detach_everywhere(&disk).await;
     let duration = started.elapsed();
     assert!(setup.attachments(&disk).is_empty());
     assert!(
@@ -182,28 +167,17 @@ async fn a_disk_detaching_elsewhere_does_not_delay_other_disks_of_the_node() {
     let setup = Setup::new(&["--attach-delay=1s", "--detach-delay=40s"]);
     let (slow, fast) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.attach(&slow, &node_two()).await;
-    let early = setup.disks.detacher.detach(seconds(1), &slow, &node_two()).await;
-    early.unwrap_err();
+    setup.try_detach(seconds(1), &slow, &node_two()).await.unwrap_err();
     let target = node_one();
     let second = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         let started = Instant::now();
         setup.attach(&fast, &target).await;
         started.elapsed()
     };
-    let (first, duration) = tokio::join!(
-        with_retries(|| setup.disks.attacher.attach(minutes(2), &slow, &target)),
-        second
-    );
+    let (first, duration) = tokio::join!(with_retries(|| setup.try_attach(minutes(2), &slow, &target)), second);
     first.unwrap();
     assert!(duration <= Duration::from_secs(3), "{duration:?}");
-}
-
-/// Tags the instance for parallel operations.
-fn tag_for_concurrency(setup: &Setup) {
-    for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-        assert!(setup.cloud.tag_instance(node(), key, "true"));
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,11 +185,11 @@ async fn a_failed_or_empty_read_of_the_instance_is_repeated() {
     for kind in [
         json!("no-rows"),
         json!("internal-error"),
-        json!({"code": {"status": 403, "code": "Forbidden.RAM"}}),
+        error_code(403, "Forbidden.RAM"),
     ] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-        tag_for_concurrency(&setup);
-        let disks = create_disks(&setup, 12).await;
+        tag_for_concurrency(&setup, &node());
+        let disks = setup.create_disks(12).await;
         setup.fault("DescribeInstances", &kind);
         let duration = run_all(&setup, &disks, Operation::Attach).await;
         assert!(duration <= Duration::from_secs(5), "{kind}: {duration:?}");
@@ -229,13 +203,10 @@ async fn a_failed_or_empty_read_of_the_instance_is_repeated() {
 async fn a_slow_read_of_the_instance_does_not_delay_attaches() {
     for kind in [json!({"delay-after": "4s"}), json!("hang")] {
         let setup = Setup::with_nodes(1, &["--attach-delay=2s"]);
-        let disks = create_disks(&setup, 4).await;
+        let disks = setup.create_disks(4).await;
         setup.faults("DescribeInstances", 9, &kind);
         let duration = run_all(&setup, &disks, Operation::Attach).await;
-        assert!(
-            duration <= (Duration::from_secs(2) + POLL_TOLERANCE) * 4,
-            "{kind}: {duration:?}"
-        );
+        assert_sequential(duration);
     }
 }
 
@@ -258,42 +229,34 @@ async fn run_lifecycles(volumes: u32, concurrency: Concurrency) -> (Duration, f6
     let setup = Setup::with_nodes(10, &flags);
     setup.configure(&json!({"rules": {"exclusive_attach_detach": concurrency == Concurrency::Exclusive}}));
     for n in (0..10).filter(|_| concurrency == Concurrency::Parallel) {
-        let node = format!("i-{n}");
-        for key in ["supportConcurrencyAttach", "supportConcurrencyDetach"] {
-            assert!(setup.cloud.tag_instance(&node, key, "true"));
-        }
+        tag_for_concurrency(&setup, &format!("i-{n}").parse().unwrap());
     }
     let started = Instant::now();
     let semaphore = Arc::new(tokio::sync::Semaphore::new(50));
     let mut lifecycles = JoinSet::new();
     for n in 0..volumes {
-        let (services, semaphore) = (Arc::clone(&setup.disks), Arc::clone(&semaphore));
+        let (setup, semaphore) = (setup.clone(), Arc::clone(&semaphore));
         lifecycles.spawn(async move {
             let _permit = semaphore.acquire().await;
             let node: InstanceId = format!("i-{}", n % 10).parse().unwrap();
-            let new = crate::verbs::kit::new_disk(&format!("pvc-{n}"));
-            let row = services.provisioner.create(minutes(9), &new).await;
-            let disk = row.unwrap().id;
-            let (attacher, detacher) = (&services.attacher, &services.detacher);
-            attacher.attach(minutes(9), &disk, &node).await.unwrap();
-            detacher.detach(minutes(9), &disk, &node).await.unwrap();
-            let deleted = services.provisioner.delete(minutes(9), &disk).await;
-            deleted.unwrap();
+            let new = new_disk(&format!("pvc-{n}"));
+            let disk = setup.try_create(minutes(9), &new).await.unwrap().id;
+            setup.try_attach(minutes(9), &disk, &node).await.unwrap();
+            setup.try_detach(minutes(9), &disk, &node).await.unwrap();
+            setup.try_delete(minutes(9), &disk).await.unwrap();
         });
     }
     lifecycles.join_all().await;
     let counts = setup.cloud.counts();
-    let rejected: u64 = counts.values().map(|count| count.refused).sum();
+    let rejected = rejected(&setup);
     // Exclusive operations are detected once for each instance.
     let max_rejected = if concurrency == Concurrency::Exclusive { 20 } else { 0 };
     assert!(rejected <= max_rejected, "{rejected} of {counts:?}");
     let calls = u32::try_from(setup.cloud.calls().len()).unwrap();
     let calls = f64::from(calls) / f64::from(volumes);
-    println!(
-        "{volumes} {concurrency:?}: {:?}, {calls} calls, {counts:?}",
-        started.elapsed()
-    );
-    (started.elapsed(), calls)
+    let duration = started.elapsed();
+    println!("{volumes} {concurrency:?}: {duration:?}, {calls} calls, {counts:?}");
+    (duration, calls)
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,11 +270,8 @@ async fn permits_add_little_to_the_latency_of_the_cloud() {
         (Concurrency::Exclusive, 500, 208_000),
     ] {
         let (duration, calls) = run_lifecycles(volumes, concurrency).await;
-        assert!(
-            duration <= Duration::from_millis(max_millis),
-            "{volumes} {concurrency:?}: {duration:?}"
-        );
+        assert!(duration <= Duration::from_millis(max_millis), "{duration:?}");
         let max_calls = if concurrency == Concurrency::Parallel { 4.3 } else { 4.6 };
-        assert!(calls <= max_calls, "{volumes} {concurrency:?}: {calls}");
+        assert!(calls <= max_calls, "{calls}");
     }
 }

@@ -1,19 +1,6 @@
 //! Calls of processes that terminate at random instants, while the cloud injects faults.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio::time::timeout;
-
-use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, FailureKind};
-use diskplugin::model::{DiskId, SnapshotId};
-
-use crate::common::rng::Rng;
-use crate::verbs::kit::group::new_group;
-use crate::verbs::kit::{Setup, minutes, new_snapshot, node_one, text};
+use crate::verbs::kit::*;
 
 /// The tag that holds the CSI name.
 pub(crate) const CSI_NAME: &str = diskplugin::model::tag::CSI_NAME;
@@ -69,9 +56,9 @@ pub(crate) async fn attached_disks(setup: &Setup, count: usize) -> Vec<DiskId> {
     // Snapshots that show that the access key may describe snapshots.
     let other = setup.other_cluster();
     let canary = new_snapshot("canary", &disks[0]);
-    other.snapshotter.create(minutes(5), &canary).await.unwrap();
+    other.try_snapshot(minutes(5), &canary).await.unwrap();
     let group = new_group("canary", &disks.iter().collect::<Vec<_>>());
-    other.snapshotter.create_group(minutes(5), &group).await.unwrap();
+    other.try_group(minutes(5), &group).await.unwrap();
     disks
 }
 
@@ -86,7 +73,7 @@ pub(crate) fn inject_fault(setup: &Setup, rng: &mut Rng, actions: &[&str]) {
         json!({"delay-before": "2s"}),
         json!({"delay-after": "2s"}),
         json!("fails-later"),
-        json!({"code": {"status": 400, "code": "Throttling.User"}}),
+        error_code(400, "Throttling.User"),
     ];
     let (action, kind) = (rng.choose(actions), rng.choose(&kinds));
     // The client's retries pass one or two, but not thirty.
@@ -110,12 +97,12 @@ pub(crate) async fn retry_at_most<T>(
     max_attempts: usize,
     call: impl AsyncFn(Arc<DiskServices>, Deadline) -> Result<T, Error>,
 ) -> Option<T> {
-    let mut disks = setup.restarted();
+    let mut disks = setup.restarted().disks;
     for attempt in 0..max_attempts {
         if attempt < 25 {
             inject_fault(setup, rng, actions);
         } else {
-            setup.configure(&json!({"faults": []}));
+            setup.clear_faults();
         }
         // What an earlier process did is certain after a process has been active for a minute, and that an accepted
         // resource is lost after ten: later processes run long enough.
@@ -133,8 +120,8 @@ pub(crate) async fn retry_at_most<T>(
             Ok(Err(error)) => panic!("{}", text(&error)),
             // The process terminates. A restart takes longer than the staleness of reads.
             Err(_) => {
-                disks = setup.restarted();
-                tokio::time::sleep(Duration::from_secs(3)).await;
+                disks = setup.restarted().disks;
+                sleep(3).await;
             }
         }
     }
@@ -154,5 +141,5 @@ pub(crate) async fn retry<T>(
 /// Stops the faults, makes reads current and waits.
 pub(crate) async fn clear_faults(setup: &Setup, seconds: u64) {
     setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    sleep(seconds).await;
 }

@@ -1,14 +1,6 @@
 //! Creating disks: completion, choice of zone and category, and errors.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::Category;
-
-use crate::verbs::kit::{POLL_TOLERANCE, Setup, available, between, gib, minutes, new_disk, seconds, text, zone};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn create_returns_when_the_disk_is_available_and_polls_rarely() {
@@ -29,7 +21,7 @@ async fn a_repeated_create_returns_the_same_disk_before_and_after_a_restart() {
         let setup = Setup::new(&["--create-delay=1s"]);
         let first = setup.create(&new).await;
         let second = setup.create(&new).await;
-        let third = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+        let third = setup.restarted().create(&new).await;
         assert_eq!([&second.id, &third.id], [&first.id; 2]);
         assert_eq!(setup.only_disk(), first.id);
     }
@@ -40,63 +32,39 @@ async fn two_clusters_can_use_the_same_volume_name() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&[]);
         let ours = setup.create(&new).await;
-        let foreign = setup
-            .other_cluster()
-            .provisioner
-            .create(minutes(1), &new)
-            .await
-            .unwrap();
+        let foreign = setup.other_cluster().create(&new).await;
         assert_ne!(ours.id, foreign.id);
     }
 }
 
 /// Requests with the same name that differ from the first, each with the expected difference in the error message.
-fn incompatible_requests(first: &NewDisk) -> Vec<(NewDisk, &'static str)> {
-    let base = first.clone();
-    vec![
+fn incompatible_requests(first: &NewDisk) -> [(NewDisk, &'static str); 6] {
+    let changed = |change: fn(&mut NewDisk)| {
+        let mut other = first.clone();
+        change(&mut other);
+        other
+    };
+    let limited = |new: &mut NewDisk| {
+        new.size = between(1, 19);
+        new.categories = vec![Category::CloudAuto];
+    };
+    let two_zones = |new: &mut NewDisk| new.zones = vec![zone("c").into(), zone("b").into()];
+    let size = "size is 20 GiB, wanted required_bytes 42949672960";
+    let limit = "size is 20 GiB, wanted required_bytes 1073741824 with limit_bytes 20401094656";
+    let zones = "zone is cn-beijing-a, wanted cn-beijing-c or cn-beijing-b";
+    [
+        (changed(|new| new.size = gib(40)), size),
+        (changed(limited), limit),
         (
-            NewDisk {
-                size: gib(40),
-                ..base.clone()
-            },
-            "size is 20 GiB, wanted required_bytes 42949672960",
-        ),
-        (
-            NewDisk {
-                size: between(1, 19),
-                categories: vec![Category::CloudAuto],
-                ..base.clone()
-            },
-            "size is 20 GiB, wanted required_bytes 1073741824 with limit_bytes 20401094656",
-        ),
-        (
-            NewDisk {
-                categories: vec![Category::CloudSsd],
-                ..base.clone()
-            },
+            changed(|new| new.categories = vec![Category::CloudSsd]),
             "wanted cloud_ssd",
         ),
         (
-            NewDisk {
-                zones: vec![zone("b").into()],
-                ..base.clone()
-            },
+            changed(|new| new.zones = vec![zone("b").into()]),
             "zone is cn-beijing-a, wanted cn-beijing-b",
         ),
-        (
-            NewDisk {
-                zones: vec![zone("c").into(), zone("b").into()],
-                ..base.clone()
-            },
-            "zone is cn-beijing-a, wanted cn-beijing-c or cn-beijing-b",
-        ),
-        (
-            NewDisk {
-                encrypted: true,
-                ..base
-            },
-            "encrypted is false, wanted true",
-        ),
+        (changed(two_zones), zones),
+        (changed(|new| new.encrypted = true), "encrypted is false, wanted true"),
     ]
 }
 
@@ -106,18 +74,9 @@ async fn an_incompatible_request_fails_with_both_values_and_creates_no_disk() {
         for (other, difference) in incompatible_requests(&first) {
             let setup = Setup::new(&["--create-delay=1s"]);
             let disk = setup.create(&first).await;
-            let rejected = setup
-                .restarted()
-                .provisioner
-                .create(minutes(1), &other)
-                .await
-                .unwrap_err();
-            assert!(
-                matches!(rejected, Error::AlreadyExists { .. }),
-                "{other:?}: {rejected:?}"
-            );
-            let text = text(&rejected);
-            assert!(text.contains(disk.id.as_str()) && text.contains(difference), "{text}");
+            let rejected = setup.restarted().try_create(minutes(1), &other).await.unwrap_err();
+            assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
+            assert_names(&rejected, &[disk.id.as_str(), difference]);
             assert_eq!(setup.only_disk(), disk.id);
         }
     }
@@ -129,26 +88,17 @@ async fn a_request_with_another_source_fails_with_both_sources() {
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
     let disk = setup.disk("pvc-1").await;
-    let other = NewDisk {
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
-    };
-    let rejected = text(&setup.disks.provisioner.create(minutes(1), &other).await.unwrap_err());
-    assert!(rejected.contains(disk.as_str()), "{rejected}");
-    assert!(
-        rejected.contains(&format!("source snapshot is none, wanted {snapshot}")),
-        "{rejected}"
-    );
+    let other = restored("pvc-1", &snapshot);
+    let rejected = setup.try_create(minutes(1), &other).await.unwrap_err();
+    let difference = format!("source snapshot is none, wanted {snapshot}");
+    assert_names(&rejected, &[disk.as_str(), &difference]);
     assert_eq!(setup.rows().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_create_with_a_smaller_size_returns_the_existing_disk() {
     let setup = Setup::new(&[]);
-    let first = NewDisk {
-        size: gib(40),
-        ..new_disk("pvc-1")
-    };
+    let first = sized("pvc-1", gib(40));
     let disk = setup.create(&first).await;
     let smaller = setup.create(&new_disk("pvc-1")).await;
     assert_eq!((smaller.id, setup.rows().len()), (disk.id, 1));
@@ -188,16 +138,13 @@ async fn out_of_stock_lists_each_zone_and_category_with_its_error() {
         zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
-    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfStock { .. }), "{rejected:?}");
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     for pair in ["ssd in cn-beijing-a", "essd in cn-beijing-a", "ssd in cn-beijing-b"] {
-        assert!(
-            text(&rejected).contains(&format!("cloud_{pair}: CreateDisk failed with ")),
-            "{rejected}"
-        );
+        assert_names(&rejected, &[&format!("cloud_{pair}: CreateDisk failed with ")]);
     }
-    assert!(text(&rejected).contains("RequestId"), "{rejected}");
+    assert_names(&rejected, &["RequestId"]);
     assert!(setup.rows().is_empty());
 }
 
@@ -210,20 +157,10 @@ async fn create_skips_a_category_without_quota_but_fails_without_balance() {
     assert_ne!(first.category, second.category);
     setup.configure(&json!({"limits": {"no_balance": true}}));
     setup.cloud.clear_calls();
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &available("pvc-3"))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (rejected.failure_kind(), setup.calls("CreateDisk")),
-        (FailureKind::FailedPrecondition, 1)
-    );
-    assert!(
-        text(&rejected).contains("InvalidAccountStatus.NotEnoughBalance"),
-        "{rejected}"
-    );
+    let rejected = setup.try_create(minutes(1), &available("pvc-3")).await.unwrap_err();
+    let parts = ["InvalidAccountStatus.NotEnoughBalance"];
+    assert_error(&rejected, FailureKind::FailedPrecondition, &parts);
+    assert_eq!(setup.calls("CreateDisk"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,11 +173,8 @@ async fn create_uses_the_minimum_size_of_a_category_and_skips_categories_above_t
     let disk = setup.create(&new).await;
     // The first category whose minimum is below 20 GiB.
     assert_eq!((disk.category, disk.size.0), (Category::Cloud, 5));
-    let none = NewDisk {
-        size: between(1, 8),
-        ..new_disk("pvc-2")
-    };
-    let rejected = setup.disks.provisioner.create(minutes(1), &none).await.unwrap_err();
+    let none = sized("pvc-2", between(1, 8));
+    let rejected = setup.try_create(minutes(1), &none).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
     assert_eq!(setup.rows().len(), 1);
 }
@@ -250,16 +184,12 @@ async fn create_past_its_deadline_reports_the_disk_and_the_retry_returns_it() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         let setup = Setup::new(&["--create-delay=30s"]);
         let begun = Instant::now();
-        let late = setup.disks.provisioner.create(seconds(10), &new).await.unwrap_err();
+        let late = setup.try_create(seconds(10), &new).await.unwrap_err();
         assert_eq!(begun.elapsed(), Duration::from_secs(10));
         assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
         let created = setup.only_disk();
-        assert!(
-            text(&late).contains(&format!("disk {created} is Creating")),
-            "{}",
-            text(&late)
-        );
-        let disk = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+        assert_names(&late, &[&format!("disk {created} is Creating")]);
+        let disk = setup.restarted().create(&new).await;
         assert_eq!((&disk.id, setup.only_disk()), (&created, created.clone()));
         assert_eq!(setup.row(&created)["status"], "Available");
     }

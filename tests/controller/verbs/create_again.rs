@@ -1,15 +1,6 @@
 //! Repeated creations with lost responses, consumed client tokens and stale reads: exactly one disk results.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
-use diskplugin::base::Deadline;
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::Category;
-
-use crate::verbs::kit::create::{is_final, retry};
-use crate::verbs::kit::{Setup, available, gib, minutes, new_disk, seconds, text, zone};
+use crate::verbs::kit::*;
 
 fn losses() -> Vec<Value> {
     vec![
@@ -29,10 +20,9 @@ async fn a_lost_create_response_is_not_final_and_the_retry_returns_the_disk() {
     for new in [new_disk("pvc-1"), available("pvc-1")] {
         for loss in losses() {
             let setup = Setup::new(&["--create-delay=1s", "--stale=2s"]);
-            let create = setup.disks.provisioner.create(seconds(1), &new);
-            setup.lose("CreateDisk", &loss, create).await;
+            setup.lose_create(&loss, &new).await;
             let disk = setup.create(&new).await;
-            assert_eq!(setup.only_disk(), disk.id, "{loss}");
+            assert_eq!(setup.only_disk(), disk.id);
         }
     }
 }
@@ -43,7 +33,7 @@ async fn client_retries_hide_lost_responses() {
         let setup = Setup::without_canary(&["--create-delay=1s"]);
         setup.faults("CreateDisk", 3, &loss);
         let disk = setup.create(&available("pvc-1")).await;
-        assert_eq!(setup.only_disk(), disk.id, "{loss}");
+        assert_eq!(setup.only_disk(), disk.id);
     }
 }
 
@@ -53,13 +43,8 @@ async fn a_retry_returns_the_disk_of_a_lost_response_after_a_preferred_category_
     setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "from": 2, "times": 1_000_000, "kind": "reset-after"}
     ]}));
-    setup
-        .disks
-        .provisioner
-        .create(seconds(1), &available("pvc-1"))
-        .await
-        .unwrap_err();
-    setup.configure(&json!({"faults": []}));
+    setup.try_create(seconds(1), &available("pvc-1")).await.unwrap_err();
+    setup.clear_faults();
     let created = setup.only_disk();
     setup.configure(&json!({"out_of_stock": []}));
     // Immediately, before the tag index contains the disk.
@@ -76,7 +61,7 @@ async fn create_waits_for_a_new_disk_missing_from_stale_reads() {
         ] {
             let setup = Setup::new(&flags);
             let disk = setup.create(&new).await;
-            let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+            let again = setup.restarted().create(&new).await;
             assert_eq!([&disk.id, &again.id], [&setup.only_disk(); 2]);
         }
     }
@@ -86,15 +71,10 @@ async fn create_waits_for_a_new_disk_missing_from_stale_reads() {
 async fn an_incompatible_request_fails_while_the_tag_index_lags() {
     let setup = Setup::new(&["--stale=2s"]);
     let new = new_disk("pvc-1");
-    let create = setup.disks.provisioner.create(seconds(1), &new);
-    let lost = json!("reset-after");
-    setup.lose("CreateDisk", &lost, create).await;
+    setup.lose_create(&json!("reset-after"), &new).await;
     let created = setup.only_disk();
-    let other = NewDisk {
-        size: gib(40),
-        ..new_disk("pvc-1")
-    };
-    let rejected = setup.disks.provisioner.create(minutes(1), &other).await.unwrap_err();
+    let other = sized("pvc-1", gib(40));
+    let rejected = setup.try_create(minutes(1), &other).await.unwrap_err();
     assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
     assert_eq!(setup.only_disk(), created);
 }
@@ -105,16 +85,16 @@ async fn a_token_consumed_by_failed_calls_does_not_block_creation() {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
         for _ in 0..3 {
-            let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+            let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
             assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted, "{rejected:?}");
         }
         setup.configure(&json!({"out_of_stock": []}));
         // A new process has no record of the failures and needs a few calls.
         let restarted = setup.restarted();
-        let created = retry(120, async || restarted.provisioner.create(seconds(20), &new).await);
+        let created = retry(120, async || restarted.try_create(seconds(20), &new).await);
         let created = created.await.expect("disks are in stock");
-        for disks in [&restarted, &setup.restarted()] {
-            assert_eq!(disks.provisioner.create(minutes(1), &new).await.unwrap().id, created.id);
+        for process in [&restarted, &setup.restarted()] {
+            assert_eq!(process.create(&new).await.id, created.id);
         }
         assert_eq!(setup.only_disk(), created.id);
     }
@@ -126,16 +106,11 @@ async fn a_retry_succeeds_half_a_minute_after_stock_is_available() {
         let setup = Setup::new(&["--out-of-stock=*/*"]);
         setup.configure(&json!({"rules": {"token_burn_percent": burned}}));
         for _ in 0..4 {
-            setup
-                .disks
-                .provisioner
-                .create(minutes(1), &new_disk("pvc-1"))
-                .await
-                .unwrap_err();
+            setup.try_create(minutes(1), &new_disk("pvc-1")).await.unwrap_err();
         }
         setup.configure(&json!({"out_of_stock": []}));
         // All claims share one attempt of the zone and category every 30 seconds.
-        tokio::time::sleep(Duration::from_secs(31)).await;
+        sleep(31).await;
         let disk = setup.create(&new_disk("pvc-1")).await;
         assert_eq!(setup.only_disk(), disk.id, "{burned} %");
     }
@@ -149,41 +124,29 @@ async fn the_name_of_a_deleted_disk_that_was_listed_is_available_again_after_a_s
     let deleted = setup.create(&new).await;
     // The listing of this process contains the disk, and is valid for hours.
     let restarted = setup.restarted();
-    tokio::time::sleep(Duration::from_secs(61)).await;
-    restarted
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-2"))
-        .await
-        .unwrap();
-    restarted.provisioner.delete(minutes(1), &deleted.id).await.unwrap();
+    sleep(61).await;
+    restarted.create(&new_disk("pvc-2")).await;
+    restarted.delete(&deleted.id).await;
     setup.configure(&json!({"out_of_stock": ["*/*"]}));
-    tokio::time::sleep(Duration::from_secs(61)).await;
-    let refused = restarted.provisioner.create(minutes(1), &new).await;
+    sleep(61).await;
+    let refused = restarted.try_create(minutes(1), &new).await;
     assert!(matches!(refused, Err(Error::OutOfStock { .. })), "{refused:?}");
     setup.configure(&json!({"out_of_stock": []}));
-    tokio::time::sleep(Duration::from_secs(31)).await;
-    let created = restarted.provisioner.create(minutes(1), &new).await;
-    assert_ne!(created.unwrap().id, deleted.id);
+    sleep(31).await;
+    let created = restarted.create(&new).await;
+    assert_ne!(created.id, deleted.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_consumed_by_a_different_request_results_in_one_disk() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
-    let larger = NewDisk {
-        size: gib(40),
-        ..new_disk("pvc-1")
-    };
-    setup.disks.provisioner.create(minutes(1), &larger).await.unwrap_err();
+    let larger = sized("pvc-1", gib(40));
+    setup.try_create(minutes(1), &larger).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": []}));
-    tokio::time::sleep(Duration::from_secs(31)).await;
+    sleep(31).await;
     let disk = setup.create(&new_disk("pvc-1")).await;
-    let again = setup
-        .restarted()
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await
-        .unwrap();
+    let again = setup.restarted().create(&new_disk("pvc-1")).await;
     assert_eq!([&disk.id, &again.id], [&setup.only_disk(); 2]);
 }
 
@@ -203,10 +166,11 @@ async fn a_disk_lost_during_creation_is_created_again() {
             let setup = Setup::new(&["--create-delay=2s", stale]);
             setup.fault("CreateDisk", &json!("fails-later"));
             // Indexes can hide a new disk for ten minutes.
-            let disk = retry(900, async || setup.disks.provisioner.create(seconds(20), &new).await);
-            let disk = disk.await.unwrap();
+            let disk = retry(900, async || setup.try_create(seconds(20), &new).await)
+                .await
+                .unwrap();
             assert_eq!(setup.only_disk(), disk.id);
-            let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+            let again = setup.restarted().create(&new).await;
             assert_eq!((again.id, setup.only_disk()), (disk.id.clone(), disk.id));
         }
     }
@@ -238,13 +202,13 @@ async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
         let mut attempts = 0;
         let disk = loop {
             let soon = Deadline::after(Duration::from_millis(9750));
-            match setup.disks.provisioner.create(soon, &new_disk("pvc-1")).await {
+            match setup.try_create(soon, &new_disk("pvc-1")).await {
                 Ok(disk) => break disk.id,
-                Err(error) => assert!(!is_final(&error), "{}", text(&error)),
+                Err(error) => assert_not_final(&error),
             }
             attempts += 1;
             assert!(attempts < if deleted { 6 } else { 80 });
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            sleep(1).await;
         };
         assert_eq!(setup.only_disk(), disk);
     }
@@ -253,15 +217,15 @@ async fn a_missing_disk_is_created_again_by_calls_with_short_deadlines() {
 #[tokio::test(start_paused = true)]
 async fn one_stale_read_does_not_prove_absent_a_disk_created_a_minute_ago() {
     let setup = Setup::new(&["--stale=2s"]);
-    let late = setup.disks.provisioner.create(seconds(1), &new_disk("pvc-1")).await;
-    assert!(!is_final(&late.unwrap_err()));
+    let late = setup.try_create(seconds(1), &new_disk("pvc-1")).await;
+    assert_not_final(&late.unwrap_err());
     let created = setup.only_disk();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    sleep(60).await;
     // Reads briefly return the state before the creation.
     setup.configure(&json!({"stale": {"lag": "70s"}}));
     let new = new_disk("pvc-1");
-    let (found, ()) = tokio::join!(setup.disks.provisioner.create(minutes(1), &new), async {
-        tokio::time::sleep(Duration::from_secs(2)).await;
+    let (found, ()) = tokio::join!(setup.try_create(minutes(1), &new), async {
+        sleep(2).await;
         setup.configure(&json!({"stale": {"lag": "0s"}}));
     });
     assert_eq!((found.unwrap().id, setup.only_disk()), (created.clone(), created));
@@ -282,8 +246,7 @@ async fn a_repeated_create_with_reordered_or_fewer_zones_and_categories_returns_
         ..both
     };
     for new in [reordered, new_disk("pvc-1")] {
-        let found = setup.restarted().provisioner.create(minutes(1), &new).await;
-        let found = found.unwrap_or_else(|error| panic!("{}", text(&error)));
+        let found = setup.restarted().create(&new).await;
         assert_eq!(found.id, disk.id);
         assert_eq!(setup.only_disk(), disk.id, "{new:?}");
     }

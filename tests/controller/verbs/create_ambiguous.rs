@@ -1,18 +1,10 @@
 //! Creating with lost or empty responses: no final error while an unreported disk may exist, and never a second disk.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::Category;
-
-use crate::verbs::kit::create::{is_final, retry, sleep};
-use crate::verbs::kit::{Setup, available, minutes, new_disk, seconds, text, zone};
+use crate::verbs::kit::*;
 
 /// Errors with which the cloud rejects a creation, independent of the outcome of an earlier call.
 fn rejections() -> Vec<Value> {
-    let code = |status: u16, code: &str| json!({"code": {"status": status, "code": code}});
+    let code = |status: u16, code: &str| error_code(status, code);
     vec![
         code(403, "Forbidden.RAM"),
         code(403, "InvalidAccountStatus.NotEnoughBalance"),
@@ -31,15 +23,13 @@ async fn empty_responses_create_no_second_disk() {
             setup.other_disks(others).await;
             setup.hide_disks(100);
             for _ in 0..2 {
-                let rejected = setup.disks.provisioner.create(seconds(45), &new).await;
-                let rejected = rejected.unwrap_err();
-                assert!(!is_final(&rejected), "{}", text(&rejected));
-                assert!(text(&rejected).contains("ecs:DescribeDisks"), "{}", text(&rejected));
+                let rejected = setup.try_create(seconds(45), &new).await.unwrap_err();
+                assert_not_final(&rejected);
+                assert_names(&rejected, &["ecs:DescribeDisks"]);
                 assert_eq!(setup.rows().len(), others + 1);
             }
             sleep(60).await;
-            let disk = setup.disks.provisioner.create(minutes(1), &new).await;
-            let disk = disk.unwrap_or_else(|error| panic!("{}", text(&error)));
+            let disk = setup.create(&new).await;
             assert_eq!(setup.rows().len(), others + 1);
             assert_eq!(setup.row(&disk.id)["status"], "Available");
         }
@@ -56,10 +46,10 @@ async fn a_rejection_after_a_lost_response_is_not_final_and_the_disk_is_found() 
             let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
             setup.configure(&json!({"faults": [lost, rejected]}));
             for attempt in 0..3 {
-                match setup.disks.provisioner.create(seconds(20), &new).await {
+                match setup.try_create(seconds(20), &new).await {
                     Ok(disk) => assert_eq!(setup.only_disk(), disk.id),
                     Err(error) => {
-                        assert!(!is_final(&error), "{rejection}: {}", text(&error));
+                        assert_not_final(&error);
                         assert!(attempt < 2, "{rejection}: {}", text(&error));
                     }
                 }
@@ -77,12 +67,12 @@ async fn a_rejected_client_retry_is_not_a_final_error() {
         let lost = json!({"action": "CreateDisk", "kind": "internal-error-after"});
         let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": rejection});
         setup.configure(&json!({"faults": [lost, rejected]}));
-        let first = setup.disks.provisioner.create(seconds(1), &new_disk("pvc-1")).await;
+        let first = setup.try_create(seconds(1), &new_disk("pvc-1")).await;
         if let Err(error) = first {
-            assert!(!is_final(&error), "{rejection}: {}", text(&error));
+            assert_not_final(&error);
         }
         sleep(5).await;
-        let disk = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
+        let disk = setup.try_create(seconds(20), &new_disk("pvc-1")).await;
         let disk = disk.unwrap_or_else(|error| panic!("{rejection}: {}", text(&error)));
         assert_eq!(setup.only_disk(), disk.id);
     }
@@ -93,19 +83,15 @@ async fn a_rejection_after_a_canceled_creation_is_not_final() {
     let setup = Setup::new(&["--create-delay=1s", "--stale=4s"]);
     setup.fault("CreateDisk", &json!({"delay-after": "5s"}));
     let new = new_disk("pvc-1");
-    let call = setup.disks.provisioner.create(minutes(1), &new);
-    let cut = tokio::time::timeout(Duration::from_secs(2), call).await;
+    let call = setup.try_create(minutes(1), &new);
+    let cut = timeout(Duration::from_secs(2), call).await;
     assert!(cut.is_err());
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    setup.faults("CreateDisk", 100, &denied);
-    let rejected = setup.disks.provisioner.create(seconds(9), &new_disk("pvc-1")).await;
-    let rejected = rejected.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::Unavailable, "{}", text(&rejected));
-    for part in ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"] {
-        assert!(text(&rejected).contains(part), "{}", text(&rejected));
-    }
+    setup.faults("CreateDisk", 100, &error_code(403, "Forbidden.RAM"));
+    let rejected = setup.try_create(seconds(9), &new_disk("pvc-1")).await.unwrap_err();
+    let parts = ["CREATION_UNRESOLVED", "Forbidden.RAM", "RequestId"];
+    assert_error(&rejected, FailureKind::Unavailable, &parts);
     sleep(5).await;
-    let disk = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
+    let disk = setup.try_create(seconds(20), &new_disk("pvc-1")).await;
     assert_eq!(disk.unwrap().id, setup.only_disk());
 }
 
@@ -114,11 +100,11 @@ async fn a_rejection_is_final_once_a_listing_proves_that_no_disk_was_created() {
     let setup = Setup::new(&[]);
     setup.disk("other").await;
     let lost = json!({"action": "CreateDisk", "kind": "reset-before"});
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    let denied = error_code(403, "Forbidden.RAM");
     let rejected = json!({"action": "CreateDisk", "from": 2, "times": 100, "kind": denied});
     setup.configure(&json!({"faults": [lost, rejected]}));
     let create = async || {
-        let outcome = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-1")).await;
+        let outcome = setup.try_create(seconds(20), &new_disk("pvc-1")).await;
         outcome.unwrap_err().failure_kind()
     };
     for _ in 0..3 {
@@ -150,22 +136,20 @@ async fn a_disk_of_a_lost_response_is_found_although_its_zone_is_now_out_of_stoc
         zones: vec![zone("a").into(), zone("b").into()],
         ..new_disk("pvc-1")
     };
-    let create = setup.disks.provisioner.create(seconds(1), &new);
-    let lost = json!("reset-after");
-    setup.lose("CreateDisk", &lost, create).await;
+    setup.lose_create(&json!("reset-after"), &new).await;
     let created = setup.only_disk();
     setup.configure(&json!({"faults": [
         {"action": "CreateDisk", "times": 100,
          "kind": {"code": {"status": 403, "code": "OperationDenied.NoStock"}}}
     ]}));
     for _ in 0..2 {
-        match setup.disks.provisioner.create(seconds(9), &new).await {
+        match setup.try_create(seconds(9), &new).await {
             Ok(disk) => assert_eq!(disk.id, created),
             Err(error) => assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error)),
         }
         sleep(3).await;
     }
-    let disk = setup.disks.provisioner.create(seconds(9), &new).await.unwrap();
+    let disk = setup.try_create(seconds(9), &new).await.unwrap();
     assert_eq!((disk.id, setup.only_disk()), (created.clone(), created));
 }
 
@@ -175,15 +159,14 @@ async fn all_of_many_unresolved_names_are_remembered() {
     setup.faults("CreateDisk", 1_000_000, &json!("reset-after"));
     for number in 0..1500 {
         let new = new_disk(&format!("pvc-{number}"));
-        let lost = setup.disks.provisioner.create(seconds(1), &new).await;
-        assert!(!is_final(&lost.unwrap_err()));
+        let lost = setup.try_create(seconds(1), &new).await;
+        assert_not_final(&lost.unwrap_err());
     }
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    setup.faults("CreateDisk", 2000, &denied);
+    setup.faults("CreateDisk", 2000, &error_code(403, "Forbidden.RAM"));
     setup.configure(&json!({"stale": {"lag": "1000s"}}));
     for number in 0..1500 {
         let new = new_disk(&format!("pvc-{number}"));
-        let rejected = setup.disks.provisioner.create(seconds(9), &new).await;
+        let rejected = setup.try_create(seconds(9), &new).await;
         assert_eq!(
             rejected.unwrap_err().failure_kind(),
             FailureKind::Unavailable,
@@ -197,14 +180,13 @@ async fn an_incompatible_request_after_a_lost_response_is_resolved_without_other
     for (loss, has_effect) in [("reset-before", false), ("reset-after", true)] {
         let setup = Setup::new(&[]);
         let new = new_disk("pvc-1");
-        let create = setup.disks.provisioner.create(seconds(1), &new);
-        setup.lose("CreateDisk", &json!(loss), create).await;
+        setup.lose_create(&json!(loss), &new).await;
         let elsewhere = NewDisk {
             zones: vec![zone("b").into()],
             categories: vec![Category::CloudSsd],
             ..new.clone()
         };
-        let outcome = setup.disks.provisioner.create(minutes(1), &elsewhere).await;
+        let outcome = setup.try_create(minutes(1), &elsewhere).await;
         if has_effect {
             assert!(matches!(outcome, Err(Error::AlreadyExists { .. })), "{outcome:?}");
         } else {
@@ -221,25 +203,18 @@ async fn a_missing_snapshot_is_not_final_while_empty_responses_may_hide_its_disk
     setup.snapshot("canary", &source).await;
     let snapshot = setup.snapshot("snap", &source).await;
     setup.disk("other").await;
-    let new = NewDisk {
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
-    };
-    let create = setup.disks.provisioner.create(seconds(1), &new);
-    let lost = json!("reset-after");
-    setup.lose("CreateDisk", &lost, create).await;
-    let deleted = setup.disks.snapshotter.delete(minutes(1), &snapshot);
-    deleted.await.unwrap();
+    let new = restored("pvc-1", &snapshot);
+    setup.lose_create(&json!("reset-after"), &new).await;
+    setup.try_delete_snapshot(minutes(1), &snapshot).await.unwrap();
     let other_process = setup.restarted();
     setup.hide_disks(150);
     for _ in 0..2 {
-        let rejected = other_process.provisioner.create(seconds(30), &new).await;
-        let rejected = rejected.unwrap_err();
-        assert!(!is_final(&rejected), "{}", text(&rejected));
+        let rejected = other_process.try_create(seconds(30), &new).await.unwrap_err();
+        assert_not_final(&rejected);
         sleep(60).await;
     }
     sleep(60).await;
-    let disk = retry(200, async || other_process.provisioner.create(seconds(20), &new).await).await;
+    let disk = retry(200, async || other_process.try_create(seconds(20), &new).await).await;
     assert_eq!(disk.unwrap().source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 3);
 }

@@ -1,8 +1,6 @@
 //! Number of API calls of creations and of the lifecycle of a volume.
 
-use std::sync::Arc;
-
-use crate::verbs::kit::{Setup, available, minutes, new_disk, node_one};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn creations_in_a_new_process_share_one_listing() {
@@ -12,10 +10,10 @@ async fn creations_in_a_new_process_share_one_listing() {
     }
     let restarted = setup.restarted();
     setup.cloud.clear_calls();
-    let mut creations = tokio::task::JoinSet::new();
+    let mut creations = JoinSet::new();
     for number in 0..60 {
-        let (restarted, new) = (Arc::clone(&restarted), available(&format!("pvc-{number}")));
-        creations.spawn(async move { restarted.provisioner.create(minutes(1), &new).await.map(|_| ()) });
+        let (restarted, new) = (restarted.clone(), available(&format!("pvc-{number}")));
+        creations.spawn(async move { restarted.try_create(minutes(1), &new).await.map(|_| ()) });
     }
     assert!(creations.join_all().await.iter().all(Result::is_ok));
     let calls = setup.cloud.calls();
@@ -27,7 +25,7 @@ async fn creations_in_a_new_process_share_one_listing() {
     // The listing contains disks created before.
     for number in 0..3 {
         let new = new_disk(&format!("old-{number}"));
-        restarted.provisioner.create(minutes(1), &new).await.unwrap();
+        restarted.create(&new).await;
     }
     assert_eq!((setup.calls("CreateDisk"), setup.rows().len()), (60, 63));
 }
@@ -35,8 +33,7 @@ async fn creations_in_a_new_process_share_one_listing() {
 #[tokio::test(start_paused = true)]
 async fn the_lifecycle_of_a_volume_costs_at_most_sixteen_calls() {
     let setup = Setup::new(&["--create-delay=500ms", "--attach-delay=2s", "--detach-delay=2s"]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     setup.detach(&disk, &node_one()).await;
     setup.delete(&disk).await;
     let calls = setup.cloud.calls();

@@ -1,41 +1,27 @@
 //! Creating disks from snapshots.
 
-use serde_json::json;
-
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::{Category, DiskId, SnapshotId};
-
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, seconds, text, zone};
+use crate::verbs::kit::*;
 
 fn from_snapshot(snapshot: &SnapshotId) -> NewDisk {
-    NewDisk {
-        snapshot: Some(snapshot.clone()),
-        ..new_disk("pvc-1")
-    }
+    restored("pvc-1", &snapshot)
 }
 
 async fn snapshot_of_50_gib(setup: &Setup) -> (DiskId, SnapshotId) {
-    let large = NewDisk {
-        size: gib(50),
-        ..new_disk("source")
-    };
+    let large = sized("source", gib(50));
     let source = setup.create(&large).await.id;
     let snapshot = setup.snapshot("snap", &source).await;
     (source, snapshot)
 }
 
 async fn restore_with_stale_reads(flags: &[&str]) {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
+    for seed in seeds(20) {
         let setup = Setup::new(&[&["--stale=0s..2s", "--stale-jumping", &seed], flags].concat());
         let source = setup.disk("source").await;
         let snapshot = setup.snapshot("snap", &source).await;
         let read = setup.disks.snapshotter.get(minutes(1), &snapshot).await;
         read.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
         let new = from_snapshot(&snapshot);
-        let created = setup.disks.provisioner.create(minutes(1), &new).await;
-        created.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+        setup.create(&new).await;
     }
 }
 
@@ -46,7 +32,7 @@ async fn a_request_smaller_than_its_snapshot_gets_the_size_of_the_snapshot() {
     let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
     assert_eq!((disk.size.0, disk.source_snapshot.clone()), (50, Some(snapshot)));
-    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    let again = setup.restarted().create(&new).await;
     assert_eq!(again.id, disk.id);
 }
 
@@ -59,12 +45,9 @@ async fn a_limit_below_the_snapshot_size_is_out_of_range() {
         snapshot: Some(snapshot.clone()),
         ..new_disk("pvc-1")
     };
-    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
     assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
-    assert!(
-        text(&rejected).contains(&format!("snapshot {snapshot} needs 50 GiB")),
-        "{rejected}"
-    );
+    assert_names(&rejected, &[&format!("snapshot {snapshot} needs 50 GiB")]);
     assert_eq!(setup.only_disk(), source);
 }
 
@@ -72,20 +55,15 @@ async fn a_limit_below_the_snapshot_size_is_out_of_range() {
 async fn create_from_an_incomplete_snapshot_fails_without_creating_a_disk() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let source = setup.disk("source").await;
-    let pending = setup
-        .disks
-        .snapshotter
-        .create(seconds(5), &new_snapshot("snap", &source))
-        .await;
+    let pending = setup.try_snapshot(seconds(5), &new_snapshot("snap", &source)).await;
     assert_eq!(pending.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
     let id = setup.cloud.state()["snapshots"][0]["id"].as_str().unwrap().to_owned();
     let new = NewDisk {
         snapshot: Some(id.parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    assert!(text(&rejected).contains(&id), "{rejected}");
+    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
+    assert_error(&rejected, FailureKind::FailedPrecondition, &[&id]);
     assert_eq!(setup.only_disk(), source);
 }
 
@@ -109,10 +87,9 @@ async fn an_unknown_snapshot_is_not_found() {
         snapshot: Some("s-none".parse().unwrap()),
         ..new_disk("pvc-1")
     };
-    let create = async || setup.disks.provisioner.create(seconds(20), &new).await;
+    let create = async || setup.try_create(seconds(20), &new).await;
     let rejected = retry(100, create).await.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::NotFound);
-    assert!(text(&rejected).contains("s-none"), "{rejected}");
+    assert_error(&rejected, FailureKind::NotFound, &["s-none"]);
     assert_eq!(setup.calls("CreateDisk"), 0);
 }
 
@@ -122,11 +99,9 @@ async fn the_disk_of_a_lost_response_is_found_after_its_snapshot_is_deleted() {
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
     let new = from_snapshot(&snapshot);
-    let create = setup.disks.provisioner.create(seconds(1), &new);
-    let lost = json!("reset-after");
-    setup.lose("CreateDisk", &lost, create).await;
-    setup.disks.snapshotter.delete(minutes(1), &snapshot).await.unwrap();
-    let disk = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    setup.lose_create(&json!("reset-after"), &new).await;
+    setup.try_delete_snapshot(minutes(1), &snapshot).await.unwrap();
+    let disk = setup.restarted().create(&new).await;
     assert_eq!(disk.source_snapshot, Some(snapshot));
     assert_eq!(setup.rows().len(), 2);
 }
@@ -164,7 +139,7 @@ async fn a_disk_from_an_encrypted_snapshot_is_encrypted_by_default() {
     let new = from_snapshot(&snapshot);
     let disk = setup.create(&new).await;
     assert!(disk.encrypted);
-    let again = setup.restarted().provisioner.create(minutes(1), &new).await.unwrap();
+    let again = setup.restarted().create(&new).await;
     assert_eq!(again.id, disk.id);
 }
 
@@ -175,11 +150,7 @@ async fn create_from_an_archived_snapshot_reports_the_cloud_code() {
     let snapshot = setup.snapshot("snap", &source).await;
     setup.configure(&json!({"holds": {"archived": [snapshot.as_str()]}}));
     let new = from_snapshot(&snapshot);
-    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
-    assert!(
-        text(&rejected).contains("InvalidSnapshotId.NotReady"),
-        "{}",
-        text(&rejected)
-    );
+    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
+    assert_names(&rejected, &["InvalidSnapshotId.NotReady"]);
     assert_eq!(setup.only_disk(), source);
 }

@@ -1,31 +1,17 @@
 //! Deleting disks: attached disks and disks of other owners are kept, and a deletion is reported only with proof.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::{FailureKind, NewDisk};
-use diskplugin::model::{Failure, Tags, tag};
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn delete_of_an_attached_disk_fails_and_names_the_node() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&[stale]);
-        let disk = setup.disk("pvc-1").await;
-        setup.attach(&disk, &node_one()).await;
-        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
-        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
-        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-        assert!(text(&rejected).contains("i-one"), "{rejected}");
-        assert_eq!(
-            (setup.row(&disk)["status"].as_str(), setup.calls("DeleteDisk")),
-            (Some("In_use"), 0)
-        );
+        let disk = setup.attached("pvc-1").await;
+        let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
+        assert_failure(&rejected, Failure::DiskStillAttached);
+        assert_error(&rejected, FailureKind::FailedPrecondition, &["i-one"]);
+        assert_eq!(setup.row(&disk)["status"], "In_use");
+        assert_eq!(setup.calls("DeleteDisk"), 0);
     }
 }
 
@@ -35,22 +21,19 @@ async fn delete_of_an_attaching_disk_fails() {
         let setup = Setup::new(&["--attach-delay=3s", stale]);
         let disk = setup.disk("pvc-1").await;
         setup.attach_externally(&disk, &node_one()).await;
-        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
-        assert!(rejected.failure() == Failure::DiskStillAttached, "{rejected:?}");
+        let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
+        assert_failure(&rejected, Failure::DiskStillAttached);
         assert_eq!(setup.row(&disk)["status"], "In_use");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn delete_after_detach_succeeds_with_stale_reads() {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
+    for seed in seeds(20) {
         let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", "--detach-delay=2s", &seed]);
-        let disk = setup.disk("pvc-1").await;
-        setup.attach(&disk, &node_one()).await;
+        let disk = setup.attached("pvc-1").await;
         setup.detach(&disk, &node_one()).await;
-        let deleted = setup.disks.provisioner.delete(minutes(1), &disk).await;
-        deleted.unwrap_or_else(|error| panic!("{seed}: {}", text(&error)));
+        setup.delete(&disk).await;
     }
 }
 
@@ -58,19 +41,11 @@ async fn delete_after_detach_succeeds_with_stale_reads() {
 async fn delete_of_an_untagged_disk_or_a_disk_of_another_cluster_fails() {
     let setup = Setup::new(&[]);
     let untagged = setup.unmanaged_disk(Tags::new()).await;
-    let foreign = setup
-        .other_cluster()
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await
-        .unwrap()
-        .id;
+    let foreign = setup.other_cluster().create(&new_disk("pvc-1")).await.id;
     for (disk, owner) in [(untagged, "missing"), (foreign, "other-cluster")] {
-        let rejected = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
-        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition, "{rejected:?}");
-        for part in [disk.as_str(), owner, tag::CLUSTER, "cluster test"] {
-            assert!(text(&rejected).contains(part), "{rejected}");
-        }
+        let rejected = setup.try_delete(minutes(1), &disk).await.unwrap_err();
+        let parts = [disk.as_str(), owner, tag::CLUSTER, "cluster test"];
+        assert_error(&rejected, FailureKind::FailedPrecondition, &parts);
         assert_eq!(setup.row(&disk)["status"], "Available");
     }
     assert_eq!(setup.calls("DeleteDisk"), 0);
@@ -81,7 +56,7 @@ async fn delete_of_a_nonexistent_disk_succeeds() {
     for flags in [&[][..], &["--missing-is-error"]] {
         let setup = Setup::new(flags);
         let none = "d-none".parse().unwrap();
-        let delete = async || setup.disks.provisioner.delete(seconds(20), &none).await;
+        let delete = async || setup.try_delete(seconds(20), &none).await;
         retry(100, delete).await.unwrap();
         let disk = setup.disk("pvc-1").await;
         for _ in 0..2 {
@@ -98,7 +73,7 @@ async fn delete_of_an_externally_deleted_disk_succeeds() {
     // Stale reads still return the disk.
     client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
     // The cloud accepted its creation just now, and new disks can be hidden for ten minutes.
-    let delete = async || setup.disks.provisioner.delete(seconds(20), &disk).await;
+    let delete = async || setup.try_delete(seconds(20), &disk).await;
     retry(900, delete).await.unwrap();
 }
 
@@ -115,22 +90,12 @@ async fn a_new_disk_missing_from_stale_reads_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn delete_waits_while_the_disk_is_being_created_or_initialized() {
-    for alternatives in ["first", "last"] {
-        let setup = Setup::new(&["--create-delay=2s", "--load-delay=20s"]);
-        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+    for setup in Setup::alternatives(&["--create-delay=2s", "--load-delay=20s"]) {
         let source = setup.disk("source").await;
         let snapshot = setup.snapshot("snap", &source).await;
-        let new = NewDisk {
-            snapshot: Some(snapshot),
-            ..new_disk("pvc-1")
-        };
-        setup.disks.provisioner.create(seconds(1), &new).await.unwrap_err();
-        let disk = setup
-            .rows()
-            .into_iter()
-            .find(|row| row["id"] != source.as_str())
-            .unwrap();
-        let disk = disk["id"].as_str().unwrap().parse().unwrap();
+        let new = restored("pvc-1", &snapshot);
+        setup.try_create(seconds(1), &new).await.unwrap_err();
+        let disk = setup.other_disk(&source);
         let begun = Instant::now();
         setup.delete(&disk).await;
         assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
@@ -145,15 +110,10 @@ async fn delete_of_an_initializing_disk_reports_the_cloud_code_at_the_deadline()
     let setup = Setup::new(&["--load-delay=10m"]);
     let source = setup.disk("source").await;
     let snapshot = setup.snapshot("snap", &source).await;
-    let new = NewDisk {
-        snapshot: Some(snapshot),
-        ..new_disk("pvc-1")
-    };
+    let new = restored("pvc-1", &snapshot);
     let disk = setup.create(&new).await.id;
-    let late = setup.disks.provisioner.delete(seconds(30), &disk).await.unwrap_err();
-    for part in [disk.as_str(), "IncorrectDiskStatus.Initializing", "RequestId"] {
-        assert!(text(&late).contains(part), "{}", text(&late));
-    }
+    let late = setup.try_delete(seconds(30), &disk).await.unwrap_err();
+    assert_names(&late, &[disk.as_str(), "IncorrectDiskStatus.Initializing", "RequestId"]);
     assert_eq!(late.failure_kind(), FailureKind::Aborted);
 }
 
@@ -162,10 +122,11 @@ async fn a_lost_delete_response_is_not_final_and_the_retry_succeeds() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--missing-is-error", "--stale=2s"]);
         let disk = setup.disk("pvc-1").await;
-        let delete = setup.disks.provisioner.delete(seconds(1), &disk);
-        setup.lose("DeleteDisk", &json!(loss), delete).await;
+        setup
+            .lose("DeleteDisk", &json!(loss), setup.try_delete(seconds(1), &disk))
+            .await;
         setup.delete(&disk).await;
-        assert!(setup.rows().is_empty(), "{loss}");
+        assert!(setup.rows().is_empty());
     }
 }
 
@@ -174,8 +135,7 @@ async fn a_long_blocked_deletion_is_attempted_rarely() {
     let setup = Setup::new(&["--cut-delay=60s", "--attach-delay=5s"]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = new_snapshot("snap", &disk);
-    let pending = setup.disks.snapshotter.create(seconds(1), &snapshot);
-    pending.await.unwrap_err();
+    setup.try_snapshot(seconds(1), &snapshot).await.unwrap_err();
     let other = setup.disk("pvc-2").await;
     // Even while other operations poll faster.
     let busy = async {
@@ -184,7 +144,7 @@ async fn a_long_blocked_deletion_is_attempted_rarely() {
             setup.detach(&other, &node_one()).await;
         }
     };
-    let delete = async || setup.disks.provisioner.delete(minutes(5), &disk).await;
+    let delete = async || setup.try_delete(minutes(5), &disk).await;
     let (deleted, ()) = tokio::join!(retry(300, delete), busy);
     deleted.unwrap();
     assert!(setup.row(&disk).is_null());
@@ -199,19 +159,16 @@ async fn an_empty_response_does_not_prove_a_disk_deleted() {
         setup.other_disks(others).await;
         let disk = setup.disk("pvc-1").await;
         let restarted = setup.restarted();
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        sleep(60).await;
         setup.hide_disks(30);
-        for disks in [&setup.disks, &restarted] {
-            let rejected = disks.provisioner.delete(seconds(9), &disk).await;
-            let rejected = rejected.unwrap_err();
-            assert_eq!(rejected.failure_kind(), FailureKind::Unavailable, "{rejected:?}");
-            for part in ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()] {
-                assert!(text(&rejected).contains(part), "{}", text(&rejected));
-            }
+        for process in [&setup, &restarted] {
+            let rejected = process.try_delete(seconds(9), &disk).await.unwrap_err();
+            let parts = ["ABSENCE_UNPROVEN", "ecs:DescribeDisks", disk.as_str()];
+            assert_error(&rejected, FailureKind::Unavailable, &parts);
         }
         assert_eq!(setup.row(&disk)["status"], "Available");
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        restarted.provisioner.delete(minutes(1), &disk).await.unwrap();
+        sleep(30).await;
+        restarted.delete(&disk).await;
         assert!(setup.row(&disk).is_null());
     }
 }
@@ -221,18 +178,18 @@ async fn delete_of_a_nonexistent_disk_costs_few_calls() {
     for others in [0, 1] {
         let setup = Setup::new(&[]);
         setup.other_disks(others).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        sleep(60).await;
         setup.cloud.clear_calls();
         let begun = Instant::now();
         let none = "d-none".parse().unwrap();
         let restarted = setup.restarted();
         for _ in 0..2 {
-            let unproven = restarted.provisioner.delete(seconds(20), &none).await;
+            let unproven = restarted.try_delete(seconds(20), &none).await;
             assert_eq!(unproven.unwrap_err().failure(), Failure::AbsenceUnproven);
             assert!(begun.elapsed() <= Duration::from_millis(7000));
         }
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        restarted.provisioner.delete(seconds(20), &none).await.unwrap();
+        sleep(60).await;
+        restarted.try_delete(seconds(20), &none).await.unwrap();
         let calls = setup.cloud.calls();
         // Two reads per call, the search for a canary, and the last read.
         assert!(calls.len() <= 8, "{calls:#?}");

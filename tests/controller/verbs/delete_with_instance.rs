@@ -1,21 +1,12 @@
 //! Attachments by others with `DeleteWithInstance`: the disk would be deleted with the node.
 
-use serde_json::{Value, json};
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::{DiskId, Failure};
-use ecs::AttachDisk;
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::create::sleep;
-use crate::verbs::kit::publish::{publish, single_node};
-use crate::verbs::kit::{Setup, minutes, node_one, text};
+use crate::verbs::kit::*;
 
 fn is_deleted_with_instance(setup: &Setup, disk: &DiskId) -> Value {
     setup.row(disk)["delete_with_instance"].clone()
 }
 
-/// A disk that somebody else has attached, to be deleted with the instance.
+/// A disk that another client has attached with `DeleteWithInstance`.
 async fn attached_by_others(setup: &Setup) -> DiskId {
     let disk = setup.disk("pvc-1").await;
     let request = AttachDisk {
@@ -37,7 +28,7 @@ async fn publishing_a_disk_that_would_be_deleted_with_its_node_keeps_the_disk() 
     let disk = attached_by_others(&setup).await;
     let request = single_node(&disk, &node_one());
     for _ in 0..2 {
-        publish(&setup.disks, &request).await.unwrap();
+        setup.publish(&request).await.unwrap();
         assert_eq!(is_deleted_with_instance(&setup, &disk), json!(false));
     }
     assert_eq!(setup.calls("ModifyDiskAttribute"), 1);
@@ -50,10 +41,9 @@ async fn publishing_a_disk_that_would_be_deleted_with_its_node_keeps_the_disk() 
 async fn publishing_is_refused_if_the_deletion_with_the_node_cannot_be_disabled() {
     let setup = Setup::new(&[]);
     let disk = attached_by_others(&setup).await;
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    setup.faults("ModifyDiskAttribute", 2, &denied);
+    setup.faults("ModifyDiskAttribute", 2, &error_code(403, "Forbidden.RAM"));
     let request = single_node(&disk, &node_one());
-    let error = publish(&setup.disks, &request).await.unwrap_err();
+    let error = setup.publish(&request).await.unwrap_err();
     let text = text(&error);
     assert_eq!(error.failure(), Failure::DeletedWithInstance, "{text}");
     assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
@@ -73,6 +63,6 @@ async fn publishing_a_disk_that_the_driver_attaches_changes_no_attribute() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    setup.publish(&single_node(&disk, &node_one())).await.unwrap();
     assert_eq!((setup.calls("AttachDisk"), setup.calls("ModifyDiskAttribute")), (1, 0));
 }

@@ -1,19 +1,11 @@
 //! Detaching disks: idempotent, and only from the requested node.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::FailureKind;
-
-use crate::verbs::kit::detach::attached;
-use crate::verbs::kit::{POLL_TOLERANCE, Setup, minutes, node_one, node_two, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn detach_returns_after_the_detachment_and_polls_rarely() {
     let setup = Setup::new(&["--detach-delay=3s"]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     setup.cloud.clear_calls();
     let begun = Instant::now();
     setup.detach(&disk, &node_one()).await;
@@ -29,37 +21,26 @@ async fn detach_of_a_detached_or_deleted_disk_or_from_a_deleted_node_succeeds() 
     for alternatives in ["first", "last", "seeded"] {
         let setup = Setup::new(&["--detach-delay=1s"]);
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let disk = attached(&setup, "pvc-1").await;
+        let disk = setup.attached("pvc-1").await;
         setup.detach(&disk, &node_one()).await;
         setup.detach(&disk, &node_one()).await;
-        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        setup.detach_everywhere(&disk).await;
         setup.delete(&disk).await;
         setup.detach(&disk, &node_one()).await;
-        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
-        let disk = attached(&setup, "pvc-2").await;
+        setup.detach_everywhere(&disk).await;
+        let disk = setup.attached("pvc-2").await;
         assert!(setup.cloud.remove_instance(node_one()));
         setup.detach(&disk, &node_one()).await;
-        assert!(setup.attachments(&disk).is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn detach_of_a_disk_on_another_node_succeeds_without_detaching_it() {
-    for alternatives in ["first", "last"] {
-        let setup = Setup::new(&[]);
-        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let disk = attached(&setup, "pvc-1").await;
+    for setup in Setup::alternatives(&[]) {
+        let disk = setup.attached("pvc-1").await;
         setup.detach(&disk, &node_two()).await;
         assert_eq!(setup.attachments(&disk), [("i-one".to_owned(), "Attached".to_owned())]);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn detach_everywhere_detaches_from_the_current_node() {
-    let setup = Setup::new(&["--detach-delay=2s"]);
-    let disk = attached(&setup, "pvc-1").await;
-    setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
-    assert!(setup.attachments(&disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,51 +55,31 @@ async fn detach_everywhere_includes_a_node_to_which_the_disk_is_attaching() {
         setup.attach_externally(&disk, &node_two()).await;
         let detached = setup.disks.detacher.detach_everywhere(minutes(1), &disk).await;
         detached.unwrap_or_else(|error| panic!("{flags:?}: {}", text(&error)));
-        assert!(setup.attachments(&disk).is_empty(), "{flags:?}");
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        assert!(setup.attachments(&disk).is_empty(), "{flags:?}");
+        assert!(setup.attachments(&disk).is_empty());
+        sleep(20).await;
+        assert!(setup.attachments(&disk).is_empty());
     }
-}
-
-/// In whole seconds: a call that ends with an observation takes slightly longer.
-fn rounded(begun: Instant) -> Duration {
-    Duration::from_secs(begun.elapsed().as_secs())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_detachment_exceeds_the_deadline_and_the_retry_succeeds_after_it_ends() {
-    for alternatives in ["first", "last"] {
-        let setup = Setup::new(&["--detach-delay=1s"]);
-        setup.configure(&json!({"rules": {"alternatives": alternatives}}));
-        let disk = attached(&setup, "pvc-1").await;
+    for setup in Setup::alternatives(&["--detach-delay=1s"]) {
+        let disk = setup.attached("pvc-1").await;
         setup.fault("DetachDisk", &json!("fails-later"));
         // The second call ends because the operation is overdue.
         for limit in [20, 5] {
             let begun = Instant::now();
-            let late = setup
-                .disks
-                .detacher
-                .detach(seconds(20), &disk, &node_one())
-                .await
-                .unwrap_err();
-            assert_eq!(
-                (rounded(begun), late.failure_kind()),
-                (Duration::from_secs(limit), FailureKind::DeadlineExceeded)
-            );
-            let seen = format!("last observed: disk {disk} is Detaching, attached to i-one");
-            for part in ["detach disk", "from node i-one", &seen] {
-                assert!(text(&late).contains(part), "{}", text(&late));
-            }
+            let late = setup.try_detach(seconds(20), &disk, &node_one()).await.unwrap_err();
+            // A call that ends with an observation takes slightly longer.
+            assert_eq!(begun.elapsed().as_secs(), limit);
+            let observed = format!("last observed: disk {disk} is Detaching, attached to i-one");
+            let parts = ["detach disk", "from node i-one", &observed, "stop the instance"];
+            assert_failure(&late, Failure::DetachStuck);
+            assert_error(&late, FailureKind::DeadlineExceeded, &parts);
         }
         assert_eq!(setup.calls("DetachDisk"), 1);
         setup.cloud.release(&disk);
-        setup
-            .restarted()
-            .detacher
-            .detach(minutes(1), &disk, &node_one())
-            .await
-            .unwrap();
-        assert!(setup.attachments(&disk).is_empty());
+        setup.restarted().detach(&disk, &node_one()).await;
     }
 }
 
@@ -133,11 +94,9 @@ async fn detach_succeeds_after_a_lost_response() {
     ] {
         for stale in ["--stale=0s", "--stale=2s"] {
             let setup = Setup::new(&["--detach-delay=3s", stale]);
-            let disk = attached(&setup, "pvc-1").await;
+            let disk = setup.attached("pvc-1").await;
             setup.fault("DetachDisk", &json!(loss));
-            let detached = setup.disks.detacher.detach(minutes(1), &disk, &node_one()).await;
-            detached.unwrap_or_else(|error| panic!("{loss} {stale}: {}", text(&error)));
-            assert!(setup.attachments(&disk).is_empty(), "{loss} {stale}");
+            setup.detach(&disk, &node_one()).await;
         }
     }
 }
@@ -148,26 +107,18 @@ async fn detach_of_an_attaching_disk_waits_and_then_detaches_it() {
     let disk = setup.disk("pvc-1").await;
     setup.attach_externally(&disk, &node_one()).await;
     setup.detach(&disk, &node_one()).await;
-    assert!(setup.attachments(&disk).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn detach_waits_for_a_stopping_node_and_reports_the_cloud_code_at_the_deadline() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     setup.configure(&json!({"delays": {"power": "5s"}}));
     setup.cloud.set_instance_power(node_one(), false);
     setup.detach(&disk, &node_one()).await;
-    let disk = attached(&setup, "pvc-2").await;
+    let disk = setup.attached("pvc-2").await;
     setup.configure(&json!({"delays": {"power": "1h"}}));
     setup.cloud.set_instance_power(node_one(), false);
-    let late = setup
-        .disks
-        .detacher
-        .detach(seconds(20), &disk, &node_one())
-        .await
-        .unwrap_err();
-    for part in [disk.as_str(), "i-one", "IncorrectInstanceStatus", "RequestId"] {
-        assert!(text(&late).contains(part), "{}", text(&late));
-    }
+    let late = setup.try_detach(seconds(20), &disk, &node_one()).await.unwrap_err();
+    assert_names(&late, &[disk.as_str(), "i-one", "IncorrectInstanceStatus", "RequestId"]);
 }

@@ -1,11 +1,6 @@
 //! Elastic ephemeral disks, the only category that is attached and detached with `DeleteWithInstance`.
 
-use serde_json::{Value, json};
-
-use diskplugin::disk::{FailureKind, NewDisk};
-use diskplugin::model::{Category, Change, DiskId, Failure, InstanceId};
-
-use crate::verbs::kit::{Setup, between, gib, minutes, new_disk, new_snapshot, text};
+use crate::verbs::kit::*;
 
 /// Two nodes of an instance type that supports ephemeral disks.
 fn setup() -> Setup {
@@ -46,10 +41,10 @@ async fn the_lifecycle_of_an_ephemeral_disk_costs_one_call_per_operation() {
 async fn after_a_restart_the_error_code_reveals_the_category() {
     let setup = setup();
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
-    let disks = setup.restarted();
-    disks.attacher.attach(minutes(5), &disk, &node(0)).await.unwrap();
-    let disks = setup.restarted();
-    disks.detacher.detach(minutes(5), &disk, &node(0)).await.unwrap();
+    let restarted = setup.restarted();
+    restarted.try_attach(minutes(5), &disk, &node(0)).await.unwrap();
+    let restarted = setup.restarted();
+    restarted.try_detach(minutes(5), &disk, &node(0)).await.unwrap();
     assert_eq!((setup.calls("AttachDisk"), setup.calls("DetachDisk")), (2, 2));
     assert!(setup.attachments(&disk).is_empty());
 }
@@ -59,14 +54,13 @@ async fn other_disks_are_never_deleted_with_their_instance() {
     let setup = setup();
     let disk = setup.disk("pvc-1").await;
     // Regardless of the error that the cloud returns.
-    let rejection = json!({"code": {"status": 403, "code": "InvalidParameter.DeleteWithInstance"}});
-    setup.fault("AttachDisk", &rejection);
-    let rejected = setup.disks.attacher.attach(minutes(5), &disk, &node(0)).await;
+    setup.reject("AttachDisk", 403, "InvalidParameter.DeleteWithInstance");
+    let rejected = setup.try_attach(minutes(5), &disk, &node(0)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
     setup.attach(&disk, &node(0)).await;
     assert_eq!(delete_with_instance(&setup, &disk), json!(false));
-    setup.fault("DetachDisk", &rejection);
-    let rejected = setup.disks.detacher.detach(minutes(5), &disk, &node(0)).await;
+    setup.reject("DetachDisk", 403, "InvalidParameter.DeleteWithInstance");
+    let rejected = setup.try_detach(minutes(5), &disk, &node(0)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::DiskNotPortable);
     assert_eq!(setup.calls("DetachDisk"), 1);
 }
@@ -77,7 +71,7 @@ async fn an_ephemeral_disk_attaches_only_to_its_first_instance() {
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
     setup.detach(&disk, &node(0)).await;
-    let moved = setup.disks.attacher.attach(minutes(5), &disk, &node(1)).await;
+    let moved = setup.try_attach(minutes(5), &disk, &node(1)).await;
     let error = moved.unwrap_err();
     assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
     let message = text(&error);
@@ -92,10 +86,10 @@ async fn the_error_names_the_code_if_the_cloud_rejects_detaching_the_category() 
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
     let code = "InvalidOperation.DiskCategoryUnsupported";
-    setup.fault("DetachDisk", &json!({"code": {"status": 403, "code": code}}));
-    let rejected = setup.disks.detacher.detach(minutes(5), &disk, &node(0)).await;
+    setup.reject("DetachDisk", 403, code);
+    let rejected = setup.try_detach(minutes(5), &disk, &node(0)).await;
     let error = rejected.unwrap_err();
-    assert_eq!(error.failure(), Failure::DiskNotPortable);
+    assert_failure(&error, Failure::DiskNotPortable);
     assert!(text(&error).contains(code));
     assert_eq!(setup.calls("DetachDisk"), 1);
 }
@@ -108,16 +102,16 @@ async fn an_ephemeral_disk_supports_neither_snapshots_nor_a_category_change() {
     for alternatives in ["first", "last"] {
         setup.configure(&json!({"rules": {"alternatives": alternatives}}));
         let new = new_snapshot(alternatives, &disk);
-        let rejected = setup.disks.snapshotter.create(minutes(5), &new).await;
+        let rejected = setup.try_snapshot(minutes(5), &new).await;
         let error = rejected.unwrap_err();
-        assert_eq!(error.failure(), Failure::SnapshotUnsupported, "{error:?}");
+        assert_failure(&error, Failure::SnapshotUnsupported);
         assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition);
     }
     let change = Change {
         category: Some(Category::CloudEssd),
         ..Change::default()
     };
-    let rejected = setup.disks.modifier.modify(minutes(5), &disk, &change).await;
+    let rejected = setup.try_modify(minutes(5), &disk, &change).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::ModifyRejected);
     let source = setup.disk("pvc-2").await;
     setup.attach(&source, &node(1)).await;
@@ -126,10 +120,10 @@ async fn an_ephemeral_disk_supports_neither_snapshots_nor_a_category_change() {
         snapshot: Some(snapshot),
         ..ephemeral("pvc-3")
     };
-    let rejected = setup.disks.provisioner.create(minutes(5), &restored).await;
+    let rejected = setup.try_create(minutes(5), &restored).await;
     let error = rejected.unwrap_err();
-    assert_eq!(error.failure(), Failure::OutOfRange);
-    assert!(text(&error).contains("not created from snapshots"), "{}", text(&error));
+    assert_failure(&error, Failure::OutOfRange);
+    assert_names(&error, &["not created from snapshots"]);
     assert_eq!(setup.rows().len(), 2);
 }
 
@@ -138,14 +132,14 @@ async fn an_ephemeral_disk_resizes_within_the_limits_of_its_category() {
     let setup = setup();
     let disk = setup.create(&ephemeral("pvc-1")).await.id;
     setup.attach(&disk, &node(0)).await;
-    let resized = setup.disks.resizer.resize(minutes(5), &disk, gib(8192)).await;
+    let resized = setup.try_resize(minutes(5), &disk, gib(8192)).await;
     assert_eq!(resized.unwrap().size.0, 8192);
-    let rejected = setup.disks.resizer.resize(minutes(5), &disk, gib(8193)).await;
+    let rejected = setup.try_resize(minutes(5), &disk, gib(8193)).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::OutOfRange);
     let small = NewDisk {
         size: between(1, 63),
         ..ephemeral("pvc-2")
     };
-    let rejected = setup.disks.provisioner.create(minutes(5), &small).await;
+    let rejected = setup.try_create(minutes(5), &small).await;
     assert_eq!(rejected.unwrap_err().failure(), Failure::OutOfRange);
 }

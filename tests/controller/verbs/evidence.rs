@@ -1,19 +1,6 @@
-//! What is concluded from the cloud's responses: nothing that they do not prove.
+//! Conclusions from the cloud's responses: only those that the responses prove.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::{DiskServices, FailureKind};
-use diskplugin::model::Failure;
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::create::{is_final, retry, sleep};
-use crate::verbs::kit::group::{create_group, groups, new_group, snapshots, two_disks};
-use crate::verbs::kit::overlay::Overlay;
-use crate::verbs::kit::{Setup, disk_services, established, minutes, new_disk, new_snapshot, node_one, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn hidden_new_disks_are_created_once() {
@@ -22,9 +9,9 @@ async fn hidden_new_disks_are_created_once() {
         setup.configure(&json!({"rules": {"hidden": hidden}}));
         for claim in 0..5 {
             let new = new_disk(&format!("pvc-{claim}"));
-            let disk = retry(400, async || setup.disks.provisioner.create(seconds(30), &new).await);
+            let disk = retry(400, async || setup.try_create(seconds(30), &new).await);
             let disk = disk.await.unwrap_or_else(|error| panic!("{hidden}: {}", text(&error)));
-            assert_eq!(setup.rows().len(), claim + 1, "{hidden}");
+            assert_eq!(setup.rows().len(), claim + 1);
             assert_eq!(setup.row(&disk.id)["status"], "Available");
         }
     }
@@ -40,11 +27,11 @@ async fn hidden_new_snapshots_and_groups_are_created_once() {
     let snapshotter = &setup.disks.snapshotter;
     let created = retry(200, async || snapshotter.create(seconds(30), &new).await).await;
     created.unwrap_or_else(|error| panic!("{}", text(&error)));
-    assert_eq!(snapshots(&setup).len(), 2);
+    assert_eq!(setup.snapshots().len(), 2);
     let new = new_group("group", &[&one, &two]);
     let created = retry(200, async || snapshotter.create_group(seconds(30), &new).await).await;
     created.unwrap_or_else(|error| panic!("{}", text(&error)));
-    assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 4));
+    assert_groups(&setup, 1, 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,9 +39,9 @@ async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
     let setup = Setup::new(&["--create-delay=2s"]);
     setup.fault("CreateDisk", &json!("fails-later"));
     let new = new_disk("pvc-1");
-    let create = async || setup.disks.provisioner.create(seconds(30), &new).await;
+    let create = async || setup.try_create(seconds(30), &new).await;
     let hidden = retry(560, create).await.unwrap_err();
-    assert_eq!(hidden.failure(), Failure::AbsenceUnproven, "{}", text(&hidden));
+    assert_failure(&hidden, Failure::AbsenceUnproven);
     assert!(setup.rows().is_empty());
     let disk = retry(300, create).await.unwrap();
     assert_eq!(setup.only_disk(), disk.id);
@@ -63,11 +50,12 @@ async fn disk_whose_creation_fails_later_is_replaced_once_after_ten_minutes() {
 /// The access key of another account.
 const OTHER_KEY: &str = "--access-key-id=LTAI5tOTHER";
 
-/// The services of a process whose Secret becomes the key of another account.
-fn two_accounts(first: &Setup, second: &Setup) -> (Arc<Overlay>, Arc<DiskServices>) {
+/// A process whose Secret becomes the key of another account.
+fn two_accounts(first: &Setup, second: &Setup) -> (Arc<Overlay>, Setup) {
     let overlay = Overlay::new(&[&first.cloud, &second.cloud]);
-    let services = established(overlay.client());
-    (overlay, services)
+    let disks = established(overlay.client());
+    let cloud = first.cloud.clone();
+    (overlay, Setup { cloud, disks })
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,24 +67,23 @@ async fn nothing_is_deleted_or_detached_in_the_world_of_another_access_key() {
         if other_has_disks {
             other.unmanaged_disk(Default::default()).await;
         }
-        let disk = setup.disk("pvc-1").await;
-        setup.attach(&disk, &node_one()).await;
-        let (key, disks) = two_accounts(&setup, &other);
+        let disk = setup.attached("pvc-1").await;
+        let (key, process) = two_accounts(&setup, &other);
         key.use_account(1);
-        let end = tokio::time::Instant::now() + Duration::from_secs(200);
-        while tokio::time::Instant::now() < end {
-            let detached = disks.detacher.detach(seconds(20), &disk, &node_one()).await;
-            let deleted = disks.provisioner.delete(seconds(20), &disk).await;
+        let end = Instant::now() + Duration::from_secs(200);
+        while Instant::now() < end {
+            let detached = process.try_detach(seconds(20), &disk, &node_one()).await;
+            let deleted = process.try_delete(seconds(20), &disk).await;
             for error in [detached.unwrap_err(), deleted.unwrap_err()] {
-                assert!(!is_final(&error), "{}", text(&error));
+                assert_not_final(&error);
             }
             sleep(10).await;
         }
         assert_eq!(setup.row(&disk)["status"], "In_use");
-        // What was read with the other key is forgotten.
+        // Reads with the other key have no effect any longer.
         key.use_account(0);
-        disks.detacher.detach(minutes(1), &disk, &node_one()).await.unwrap();
-        disks.provisioner.delete(minutes(1), &disk).await.unwrap();
+        process.detach(&disk, &node_one()).await;
+        process.delete(&disk).await;
         assert!(setup.rows().is_empty());
     }
 }
@@ -108,13 +95,13 @@ async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
     let disk = setup.disk("pvc-1").await;
     sleep(600).await;
     client(&setup.cloud).delete_disk(minutes(1), &disk).await.unwrap();
-    let disks = setup.restarted();
-    // The new process does not know a node yet, and the cluster has no other disk.
-    let delete = async || disks.provisioner.delete(seconds(20), &disk).await;
+    let restarted = setup.restarted();
+    // The new process has no record of a node yet, and the cluster has no other disk.
+    let delete = async || restarted.try_delete(seconds(20), &disk).await;
     let unproven = retry(200, delete).await.unwrap_err();
-    assert_eq!(unproven.failure(), Failure::AbsenceUnproven, "{}", text(&unproven));
+    assert_failure(&unproven, Failure::AbsenceUnproven);
     setup.disk("canary").await;
-    let begun = tokio::time::Instant::now();
+    let begun = Instant::now();
     retry(200, delete).await.unwrap();
     let elapsed = begun.elapsed();
     assert!((60..80).contains(&elapsed.as_secs()), "{elapsed:?}");
@@ -122,14 +109,12 @@ async fn absence_is_proven_by_two_reads_with_a_canary_a_minute_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lost() {
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    let unknown = json!({"code": {"status": 404, "code": "InvalidAccessKeyId.NotFound"}});
+    let denied = error_code(403, "Forbidden.RAM");
+    let unknown = error_code(404, "InvalidAccessKeyId.NotFound");
     for (kind, is_read_denied) in [(&denied, false), (&unknown, true)] {
         let setup = Setup::new(&["--create-delay=1s"]);
         let new = new_disk("pvc-1");
-        let create = setup.disks.provisioner.create(seconds(1), &new);
-        let lost = json!("reset-after");
-        setup.lose("CreateDisk", &lost, create).await;
+        setup.lose_create(&json!("reset-after"), &new).await;
         let created = setup.only_disk();
         let restarted = setup.restarted();
         let mut faults = vec![json!({"action": "CreateDisk", "times": 10_000, "kind": kind})];
@@ -137,15 +122,14 @@ async fn refusal_after_a_takeover_is_not_final_while_an_earlier_answer_may_be_lo
             true => json!({"action": "DescribeDisks", "times": 10_000, "kind": kind}),
             false => json!({"action": "DescribeDisks", "for": "150s", "kind": "no-rows"}),
         });
-        setup.configure(&json!({"faults": []}));
-        setup.configure(&json!({"faults": faults}));
+        setup.replace_faults(&json!(faults));
         for _ in 0..4 {
-            let refused = restarted.provisioner.create(seconds(20), &new).await.unwrap_err();
-            assert!(!is_final(&refused), "{}", text(&refused));
+            let refused = restarted.try_create(seconds(20), &new).await.unwrap_err();
+            assert_not_final(&refused);
             sleep(10).await;
         }
-        setup.configure(&json!({"faults": []}));
-        let found = retry(100, async || restarted.provisioner.create(seconds(20), &new).await).await;
+        setup.clear_faults();
+        let found = retry(100, async || restarted.try_create(seconds(20), &new).await).await;
         assert_eq!((found.unwrap().id, setup.only_disk()), (created.clone(), created));
     }
 }
@@ -160,7 +144,7 @@ async fn name_is_never_answered_with_a_disk_that_the_previous_process_deleted() 
     setup.delete(&first).await;
     let restarted = setup.restarted();
     for _ in 0..200 {
-        match restarted.provisioner.create(seconds(20), &new).await {
+        match restarted.try_create(seconds(20), &new).await {
             Ok(disk) => {
                 assert_ne!(disk.id, first);
                 assert!(!setup.row(&disk.id).is_null());
@@ -179,24 +163,18 @@ async fn name_is_never_answered_with_a_snapshot_or_group_that_the_previous_proce
     let setup = Setup::new(&["--stale=2s", "--cut-delay=1s"]);
     let (one, two) = two_disks(&setup).await;
     setup.snapshot("canary", &one).await;
-    create_group(&setup.disks, &new_group("canary", &[&one, &two])).await;
+    setup.create_group(&new_group("canary", &[&one, &two])).await;
     let (snapshot, group) = (new_snapshot("snap", &one), new_group("group", &[&one, &two]));
     let first = setup.snapshot("snap", &one).await;
-    let first_group = create_group(&setup.disks, &group).await.id;
+    let first_group = setup.create_group(&group).await.id;
     sleep(3).await;
-    setup.disks.snapshotter.delete(minutes(1), &first).await.unwrap();
-    let none = BTreeSet::new();
-    let deleted = setup.disks.snapshotter.delete_group(minutes(1), &first_group, &none);
-    deleted.await.unwrap();
+    setup.try_delete_snapshot(minutes(1), &first).await.unwrap();
+    setup.delete_group(&first_group, &BTreeSet::new()).await.unwrap();
     let restarted = setup.restarted();
-    let created = retry(2000, async || {
-        restarted.snapshotter.create(seconds(20), &snapshot).await
-    });
+    let created = retry(2000, async || restarted.try_snapshot(seconds(20), &snapshot).await);
     assert_ne!(created.await.unwrap().id, first);
     let restarted = setup.restarted();
-    let created = retry(2000, async || {
-        restarted.snapshotter.create_group(seconds(20), &group).await
-    });
+    let created = retry(2000, async || restarted.try_group(seconds(20), &group).await);
     assert_ne!(created.await.unwrap().id, first_group);
 }
 
@@ -208,14 +186,17 @@ async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
         let disk = setup.create(&new).await.id;
         let overlay = Overlay::new(&[&setup.cloud]);
         overlay.show_status(&disk, Some(status));
-        let disks = disk_services(overlay.client(), "test");
+        let process = Setup {
+            cloud: setup.cloud.clone(),
+            disks: disk_services(overlay.client(), "test"),
+        };
         for _ in 0..5 {
-            let rejected = disks.provisioner.create(seconds(20), &new).await.unwrap_err();
-            assert!(!is_final(&rejected), "{status}: {}", text(&rejected));
+            let rejected = process.try_create(seconds(20), &new).await.unwrap_err();
+            assert_not_final(&rejected);
             sleep(20).await;
         }
         overlay.show_status(&disk, None);
-        assert_eq!(disks.provisioner.create(seconds(20), &new).await.unwrap().id, disk);
+        assert_eq!(process.try_create(seconds(20), &new).await.unwrap().id, disk);
         assert_eq!(setup.only_disk(), disk);
     }
 }
@@ -224,17 +205,17 @@ async fn disk_in_an_unfinished_or_unknown_status_does_not_answer_a_creation() {
 async fn members_of_a_missing_group_are_deleted() {
     let setup = Setup::new(&["--cut-delay=1s", "--missing-is-error"]);
     let (one, two) = two_disks(&setup).await;
-    let group = create_group(&setup.disks, &new_group("group", &[&one, &two])).await;
-    let members: BTreeSet<_> = group.snapshots.iter().map(|row| row.id.clone()).collect();
+    let group = setup.create_group(&new_group("group", &[&one, &two])).await;
+    let members = snapshot_ids(&group);
     // Another program deletes the group object; its snapshots remain.
     let hidden = json!({"action": "DescribeSnapshotGroups", "for": "24h", "kind": "no-rows"});
-    let missing = json!({"code": {"status": 404, "code": "InvalidSnapshotGroupId.NotFound"}});
+    let missing = error_code(404, "InvalidSnapshotGroupId.NotFound");
     let missing = json!({"action": "DeleteSnapshotGroup", "times": 1000, "kind": missing});
     setup.configure(&json!({"faults": [hidden, missing]}));
-    let disks = setup.restarted();
-    let delete = async || disks.snapshotter.delete_group(seconds(30), &group.id, &members).await;
+    let restarted = setup.restarted();
+    let delete = async || restarted.delete_group(&group.id, &members).await;
     retry(200, delete).await.unwrap();
-    assert!(snapshots(&setup).is_empty());
+    assert!(setup.snapshots().is_empty());
     // Repeated, it succeeds without a call that changes anything.
     delete().await.unwrap();
 }
@@ -243,17 +224,15 @@ async fn members_of_a_missing_group_are_deleted() {
 async fn reading_a_hidden_disk_sends_only_reads() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
-    let disks = setup.restarted();
+    let restarted = setup.restarted();
     setup.hide_disks(1000);
     setup.cloud.clear_calls();
     for _ in 0..10 {
-        let hidden = disks.inventory.disk(seconds(20), &disk).await.unwrap_err();
-        assert_eq!(hidden.failure(), Failure::AbsenceUnproven);
+        let hidden = restarted.disks.inventory.disk(seconds(20), &disk).await.unwrap_err();
+        assert_failure(&hidden, Failure::AbsenceUnproven);
         sleep(20).await;
     }
     let calls = setup.cloud.calls();
-    assert!(
-        calls.iter().all(|call| call.action.starts_with("Describe")),
-        "{calls:#?}"
-    );
+    let is_read = |action: &str| action.starts_with("Describe");
+    assert!(calls.iter().all(|call| is_read(&call.action)), "{calls:#?}");
 }

@@ -1,16 +1,6 @@
 //! Snapshot groups that fail, and groups that the cloud rejects.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::{Category, DiskId, Failure, SnapshotGroupId};
-
-use crate::verbs::kit::group::{create_group, groups, new_group, snapshots, two_disks};
-use crate::verbs::kit::{Setup, gib, minutes, new_disk, seconds, text, zone};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_group_that_fails_is_reported_deleted_and_replaced() {
@@ -19,50 +9,32 @@ async fn a_group_that_fails_is_reported_deleted_and_replaced() {
         let (one, two) = two_disks(&setup).await;
         let new = new_group("group", &[&one, &two]);
         setup.fault("CreateSnapshotGroup", &json!("fails-later"));
-        let failed = setup
-            .disks
-            .snapshotter
-            .create_group(minutes(1), &new)
-            .await
-            .unwrap_err();
+        let failed = setup.try_group(minutes(1), &new).await.unwrap_err();
         // The failed group is deleted, and the next call creates another.
-        assert_eq!(failed.failure_kind(), FailureKind::Internal, "{}", text(&failed));
-        assert!(text(&failed).contains(&format!("of disk {one}")), "{}", text(&failed));
-        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (0, 0));
-        let replaced = create_group(&setup.disks, &new).await;
-        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
-        assert_eq!(create_group(&setup.restarted(), &new).await.id, replaced.id);
+        assert_error(&failed, FailureKind::Internal, &[&format!("of disk {one}")]);
+        assert_groups(&setup, 0, 0);
+        let replaced = setup.create_group(&new).await;
+        assert_groups(&setup, 1, 2);
+        assert_eq!(setup.restarted().create_group(&new).await.id, replaced.id);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_group_can_be_deleted_without_a_retry() {
-    let setup = Setup::new(&["--cut-delay=10s"]);
-    let (one, two) = two_disks(&setup).await;
-    setup.fault("CreateSnapshotGroup", &json!("fails-later"));
-    let new = new_group("group", &[&one, &two]);
-    setup
-        .disks
-        .snapshotter
-        .create_group(seconds(5), &new)
-        .await
-        .unwrap_err();
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let id: SnapshotGroupId = groups(&setup)[0]["id"].as_str().unwrap().parse().unwrap();
-    let failed = setup
-        .disks
-        .snapshotter
-        .get_group(minutes(1), &id, &BTreeSet::new())
-        .await
-        .unwrap_err();
-    assert_eq!(failed.failure_kind(), FailureKind::Internal);
-    setup
-        .disks
-        .snapshotter
-        .delete_group(minutes(1), &id, &BTreeSet::new())
-        .await
-        .unwrap();
-    assert!(groups(&setup).is_empty() && snapshots(&setup).is_empty());
+async fn a_group_that_is_being_created_or_has_failed_is_reported_and_can_be_deleted() {
+    for (fails, kind) in [(false, FailureKind::Aborted), (true, FailureKind::Internal)] {
+        let setup = Setup::new(&[if fails { "--cut-delay=10s" } else { "--cut-delay=30s" }]);
+        if fails {
+            setup.fault("CreateSnapshotGroup", &json!("fails-later"));
+        }
+        let new = group_of_two(&setup).await;
+        let late = setup.try_group(seconds(5), &new).await.unwrap_err();
+        assert_error(&late, FailureKind::DeadlineExceeded, &[]);
+        sleep(10).await;
+        let (id, none) = (first_group(&setup), BTreeSet::new());
+        assert_error(&setup.get_group(&id, &none).await.unwrap_err(), kind, &[]);
+        setup.delete_group(&id, &none).await.unwrap();
+        assert_groups(&setup, 0, 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,26 +53,11 @@ async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
     let far = create_disk("far", "b", Category::CloudEssd, 20).await;
     let old = create_disk("old", "a", Category::CloudEfficiency, 20).await;
     let huge = create_disk("huge", "a", Category::CloudEssd, 32 * 1024).await;
-    for (name, other, reason) in [
-        ("zones", &far, "several zones"),
-        ("types", &old, "ESSD family"),
-        ("sizes", &huge, "32 TiB"),
-    ] {
-        let new = new_group(name, &[&near, other]);
+    for (other, reason) in [(&far, "several zones"), (&old, "ESSD family"), (&huge, "32 TiB")] {
+        let new = new_group(reason, &[&near, other]);
         for _ in 0..2 {
-            let rejected = setup
-                .disks
-                .snapshotter
-                .create_group(minutes(1), &new)
-                .await
-                .unwrap_err();
-            assert_eq!(
-                rejected.failure_kind(),
-                FailureKind::FailedPrecondition,
-                "{}",
-                text(&rejected)
-            );
-            assert!(text(&rejected).contains(reason), "{}", text(&rejected));
+            let rejected = setup.try_group(minutes(1), &new).await.unwrap_err();
+            assert_error(&rejected, FailureKind::FailedPrecondition, &[reason]);
         }
     }
     let mut many = Vec::new();
@@ -109,57 +66,38 @@ async fn unsupported_combinations_of_disks_are_rejected_with_the_reason() {
     }
     setup.cloud.clear_calls();
     let new = new_group("many", &many.iter().collect::<Vec<_>>());
-    let rejected = setup
-        .disks
-        .snapshotter
-        .create_group(minutes(1), &new)
-        .await
-        .unwrap_err();
-    assert!(text(&rejected).contains("more than 16"), "{}", text(&rejected));
+    let rejected = setup.try_group(minutes(1), &new).await.unwrap_err();
+    assert_names(&rejected, &["more than 16"]);
     assert_eq!(setup.calls("CreateSnapshotGroup"), 0);
     let none: DiskId = "d-none".parse().unwrap();
     let new = new_group("none", &[&near, &none]);
-    let rejected = setup
-        .disks
-        .snapshotter
-        .create_group(minutes(1), &new)
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&rejected, Error::NoSuchDisk { disk } if *disk == none),
-        "{rejected:?}"
-    );
-    assert!(groups(&setup).is_empty());
+    let rejected = setup.try_group(minutes(1), &new).await.unwrap_err();
+    let is_missing = matches!(&rejected, Error::NoSuchDisk { disk } if *disk == none);
+    assert!(is_missing, "{rejected:?}");
+    assert!(setup.groups().is_empty());
     // Sixteen disks are the maximum and succeed.
-    create_group(&setup.disks, &new_group("fit", &many[..16].iter().collect::<Vec<_>>())).await;
+    let fit = new_group("fit", &many[..16].iter().collect::<Vec<_>>());
+    setup.create_group(&fit).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_group_of_never_attached_disks_is_rejected_with_advice() {
     let setup = Setup::new(&["--never-attached"]);
-    let (one, two) = two_disks(&setup).await;
-    let new = new_group("group", &[&one, &two]);
-    let rejected = setup
-        .disks
-        .snapshotter
-        .create_group(minutes(1), &new)
-        .await
-        .unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    assert!(text(&rejected).contains("start a pod"), "{}", text(&rejected));
+    let new = group_of_two(&setup).await;
+    let rejected = setup.try_group(minutes(1), &new).await.unwrap_err();
+    assert_error(&rejected, FailureKind::FailedPrecondition, &["start a pod"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_returned_group_is_kept_if_one_of_its_snapshots_fails_later() {
     let setup = Setup::new(&["--snapshot-delay=10m"]);
-    let (one, two) = two_disks(&setup).await;
-    let new = new_group("group", &[&one, &two]);
-    let created_group = create_group(&setup.disks, &new).await;
-    setup.cloud.fail_snapshot(&created_group.snapshots[0].id);
-    for disks in [Arc::clone(&setup.disks), setup.restarted()] {
-        let failed = disks.snapshotter.create_group(minutes(1), &new).await.unwrap_err();
-        assert!(failed.failure() == Failure::GroupFailed, "{}", text(&failed));
-        assert!(text(&failed).contains("delete it"), "{}", text(&failed));
-        assert_eq!((groups(&setup).len(), snapshots(&setup).len()), (1, 2));
+    let new = group_of_two(&setup).await;
+    let group = setup.create_group(&new).await;
+    setup.cloud.fail_snapshot(&group.snapshots[0].id);
+    for process in [setup.clone(), setup.restarted()] {
+        let failed = process.try_group(minutes(1), &new).await.unwrap_err();
+        assert_failure(&failed, Failure::GroupFailed);
+        assert_names(&failed, &["delete it"]);
+        assert_groups(&setup, 1, 2);
     }
 }

@@ -1,15 +1,8 @@
 //! Health of disks, and malformed rows.
 
-use std::time::Duration;
+use diskplugin::disk::Severity;
 
-use serde_json::json;
-
-use diskplugin::disk::{FailureKind, Severity};
-
-use diskplugin::model::Disk;
-
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, minutes, new_disk, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn health_reports_the_lock_and_the_event_of_a_disk() {
@@ -38,14 +31,10 @@ async fn health_reports_the_lock_and_the_event_of_a_disk() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_health_queries_share_one_call() {
     let setup = Setup::new(&[]);
-    let mut ids = Vec::new();
-    for n in 0..40 {
-        ids.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    setup.cloud.clear_calls();
-    let mut queries = tokio::task::JoinSet::new();
+    let ids = setup.create_disks(40).await;
+    let mut queries = JoinSet::new();
     for id in ids {
-        let disks = std::sync::Arc::clone(&setup.disks);
+        let disks = Arc::clone(&setup.disks);
         queries.spawn(async move { disks.inventory.health(minutes(1), &id).await.is_ok() });
     }
     assert!(queries.join_all().await.into_iter().all(|ok| ok));
@@ -56,15 +45,8 @@ async fn concurrent_health_queries_share_one_call() {
 #[tokio::test(start_paused = true)]
 async fn list_unhealthy_returns_only_unhealthy_disks_with_100_disks_per_call() {
     let setup = Setup::new(&[]);
-    let mut ids = Vec::new();
-    for n in 0..120 {
-        ids.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    let foreign = setup
-        .other_cluster()
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await;
+    let ids = setup.create_disks(120).await;
+    let foreign = setup.other_cluster().try_create(minutes(1), &new_disk("pvc-1")).await;
     let unhealthy = [&ids[3], &ids[70], &ids[110], &foreign.unwrap().id];
     let disk_health: serde_json::Map<_, _> = unhealthy
         .iter()
@@ -86,25 +68,17 @@ async fn a_malformed_row_does_not_hide_other_disks_and_is_not_reported_as_not_fo
     let (good, bad) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
     setup.configure(&json!({"disk_health": {bad.as_str(): {"unreadable": true}}}));
     // Lists include the recorded state of a new disk for a few seconds.
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    sleep(4).await;
+    let listed = setup.list().await.unwrap();
     let ids: Vec<_> = listed.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, std::slice::from_ref(&good));
     assert!(setup.disks.inventory.disk(minutes(1), &good).await.is_ok());
-    for error in [
-        setup.disks.inventory.disk(minutes(1), &bad).await.unwrap_err(),
-        setup.disks.provisioner.delete(minutes(1), &bad).await.unwrap_err(),
-        setup
-            .restarted()
-            .provisioner
-            .create(minutes(1), &new_disk("pvc-2"))
-            .await
-            .unwrap_err(),
-    ] {
-        assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{}", text(&error));
-        for part in [bad.as_str(), "malformed row", "missing field `Status`"] {
-            assert!(text(&error).contains(part), "{}", text(&error));
-        }
+    let read = setup.disks.inventory.disk(minutes(1), &bad).await.unwrap_err();
+    let deleted = setup.try_delete(minutes(1), &bad).await.unwrap_err();
+    let created = setup.restarted().try_create(minutes(1), &new_disk("pvc-2")).await;
+    for error in [read, deleted, created.unwrap_err()] {
+        let parts = [bad.as_str(), "malformed row", "missing field `Status`"];
+        assert_error(&error, FailureKind::Unavailable, &parts);
     }
     assert_eq!(setup.rows().len(), 2);
     setup.configure(&json!({"disk_health": {bad.as_str(): null}}));

@@ -1,39 +1,23 @@
 //! Listing of the disks and snapshots that this cluster owns. Pages are tested in tests/controller/service/listing.rs.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::{DiskServices, FailureKind};
-use diskplugin::model::{ClientToken, Disk, DiskId, Snapshot, SnapshotId, Tags, tag};
-use ecs::CreateSnapshot;
-
 use crate::common::ecs::create_disks;
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::{Setup, minutes, new_disk, node_one};
-use crate::verbs::snapshot::delete_snapshot;
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_1200_disks_is_complete_across_the_pages_of_the_cloud() {
     let setup = Setup::new(&[]);
     let created = create_disks(&client(&setup.cloud), 1200, Duration::ZERO).await;
-    setup
-        .other_cluster()
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await
-        .unwrap();
+    setup.other_cluster().create(&new_disk("pvc-1")).await;
     setup.unmanaged_disk(Tags::new()).await;
     setup.cloud.clear_calls();
-    let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    let listed = setup.list().await.unwrap();
     let ids: BTreeSet<_> = listed.iter().map(|disk| disk.id.to_string()).collect();
     assert_eq!((ids.len(), listed.len()), (1200, 1200));
     assert_eq!(ids, created.into_iter().collect());
     // The cloud ends a list filtered by tag after 1000 rows; the driver then lists without the filter.
     assert_eq!(setup.calls("DescribeDisks"), 2 + 3);
     setup.cloud.clear_calls();
-    setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+    setup.list().await.unwrap();
     assert_eq!(setup.calls("DescribeDisks"), 3);
 }
 
@@ -46,36 +30,16 @@ async fn snapshots_are_listed_by_id_and_by_source() {
         created.push(setup.snapshot(&format!("snap-{n}"), &disk).await);
     }
     let other_snapshot = setup.snapshot("snap-other", &other).await;
-    let disks = &setup.disks;
-    let by_id = disks
-        .inventory
-        .list_snapshots(minutes(1), Some(&other_snapshot), None, Snapshot::clone)
-        .await
-        .unwrap();
+    let by_id = setup.list_snapshots(Some(&other_snapshot), None).await.unwrap();
     assert_eq!((by_id.len(), &by_id[0].id), (1, &other_snapshot));
-    let both = disks
-        .inventory
-        .list_snapshots(minutes(1), Some(&other_snapshot), Some(&disk), Snapshot::clone)
-        .await;
+    let both = setup.list_snapshots(Some(&other_snapshot), Some(&disk)).await;
     assert!(both.unwrap().is_empty());
-    let by_source = disks
-        .inventory
-        .list_snapshots(minutes(1), None, Some(&disk), Snapshot::clone)
-        .await
-        .unwrap();
+    let by_source = setup.list_snapshots(None, Some(&disk)).await.unwrap();
     let listed: Vec<_> = by_source.into_iter().map(|row| row.id).collect();
     assert_eq!(listed, created);
-    let all = disks
-        .inventory
-        .list_snapshots(minutes(1), None, None, Snapshot::clone)
-        .await
-        .unwrap();
+    let all = setup.list_snapshots(None, None).await.unwrap();
     assert_eq!(all.len(), 26);
-    let none = setup
-        .other_cluster()
-        .inventory
-        .list_snapshots(minutes(1), None, None, Snapshot::clone)
-        .await;
+    let none = setup.other_cluster().list_snapshots(None, None).await;
     assert!(none.unwrap().is_empty());
 }
 
@@ -101,10 +65,7 @@ async fn a_list_of_1200_snapshots_is_complete_and_a_short_list_is_filtered_by_ta
     }
     let list = async || {
         setup.cloud.clear_calls();
-        let listed = setup
-            .disks
-            .inventory
-            .list_snapshots(minutes(1), None, None, Snapshot::clone);
+        let listed = setup.list_snapshots(None, None);
         let items = listed.await.unwrap().into_iter();
         let ids: BTreeSet<_> = items.map(|row| row.id).collect();
         (ids, setup.calls("DescribeSnapshots"))
@@ -125,36 +86,28 @@ async fn an_empty_response_is_not_accepted_while_owned_disks_are_known() {
     let disk = setup.disk("pvc-1").await;
     let snapshot = setup.snapshot("snap-1", &disk).await;
     // Lists include recently created disks without a call to the cloud.
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    let deny = |actions: &[&str]| setup.configure(&serde_json::json!({"denied": actions}));
-    let lists = async |disks: &DiskServices| {
-        (
-            disks.inventory.list(minutes(1), Disk::clone).await,
-            disks
-                .inventory
-                .list_snapshots(minutes(1), None, None, Snapshot::clone)
-                .await,
-        )
-    };
+    sleep(4).await;
+    let deny = |actions: &[&str]| setup.configure(&json!({"denied": actions}));
+    let lists = async |process: &Setup| (process.list().await, process.list_snapshots(None, None).await);
     deny(&["DescribeDisks", "DescribeSnapshots"]);
     // A process without known disks accepts an empty response.
     let (disks, snapshots) = lists(&setup.restarted()).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
-    let (disks, snapshots) = lists(&setup.disks).await;
+    let (disks, snapshots) = lists(&setup).await;
     for error in [disks.unwrap_err(), snapshots.unwrap_err()] {
         assert_eq!(error.failure_kind(), FailureKind::Unavailable, "{error}");
     }
-    // A process that has listed the disks knows them.
+    // A process that has listed the disks has a record of them.
     deny(&[]);
     let other = setup.restarted();
     assert!(lists(&other).await.0.unwrap().len() == 1);
     deny(&["DescribeDisks"]);
     assert!(lists(&other).await.0.is_err());
     deny(&[]);
-    delete_snapshot(&setup, &snapshot).await;
+    setup.delete_snapshot(&snapshot).await;
     setup.delete(&disk).await;
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    let (disks, snapshots) = lists(&setup.disks).await;
+    sleep(4).await;
+    let (disks, snapshots) = lists(&setup).await;
     assert!(disks.unwrap().is_empty() && snapshots.unwrap().is_empty());
     // The system disk of a node proves that the permission exists.
     assert!(lists(&other).await.0.unwrap().is_empty());
@@ -168,18 +121,15 @@ async fn a_list_awaits_an_index_that_lags() {
     setup.configure(&json!({"stale": {"lag": "70s"}}));
     let listing = setup.disks.inventory.list(minutes(1), |disk| disk.id.clone());
     let (listed, ()) = tokio::join!(listing, async {
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        sleep(2).await;
         setup.configure(&json!({"stale": {"lag": "0s"}}));
     });
     assert_eq!(listed.unwrap(), [disk]);
 }
 
 async fn listed(setup: &Setup, source: Option<&DiskId>) -> (Vec<DiskId>, Vec<SnapshotId>) {
-    let disks = setup.disks.inventory.list(minutes(1), Disk::clone).await;
-    let snapshots = setup
-        .disks
-        .inventory
-        .list_snapshots(minutes(1), None, source, Snapshot::clone);
+    let disks = setup.list().await;
+    let snapshots = setup.list_snapshots(None, source);
     (
         disks.unwrap().into_iter().map(|row| row.id).collect(),
         snapshots.await.unwrap().into_iter().map(|row| row.id).collect(),
@@ -197,18 +147,15 @@ async fn stale_reads_neither_hide_created_items_nor_return_deleted_ones() {
     assert_eq!(listed(&setup, Some(&disk)).await, all);
     let other: DiskId = "d-other".parse().unwrap();
     assert_eq!(listed(&setup, Some(&other)).await.1, []);
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     assert_eq!(listed(&setup, None).await, all);
-    delete_snapshot(&setup, &snapshot).await;
+    setup.delete_snapshot(&snapshot).await;
     assert_eq!(listed(&setup, None).await, (vec![disk.clone()], vec![]));
-    let by_id = setup
-        .disks
-        .inventory
-        .list_snapshots(minutes(1), Some(&snapshot), None, Snapshot::clone);
+    let by_id = setup.list_snapshots(Some(&snapshot), None);
     assert_eq!(by_id.await.unwrap(), []);
     setup.delete(&disk).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
 }
 
@@ -220,18 +167,17 @@ async fn a_disk_deleted_externally_is_not_listed_after_the_staleness_bound() {
     setup.unmanaged_disk(Tags::new()).await;
     let ecs = client(&setup.cloud);
     ecs.delete_disk(minutes(1), &disk).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    sleep(4).await;
     assert_eq!(listed(&setup, None).await, (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
     let setup = Setup::new(&["--stale=2s"]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    let disk = setup.attached("pvc-1").await;
+    sleep(10).await;
     let attachments = async || {
-        let listed = setup.disks.inventory.list(minutes(1), Disk::clone).await.unwrap();
+        let listed = setup.list().await.unwrap();
         listed[0].attachments.clone()
     };
     assert_eq!(attachments().await, [node_one()]);
@@ -241,16 +187,15 @@ async fn a_stale_read_does_not_list_a_detached_disk_as_attached() {
 
 #[tokio::test(start_paused = true)]
 async fn a_create_after_a_delete_returns_a_new_disk_or_snapshot() {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
+    for seed in seeds(20) {
         let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
         let first = setup.disk("pvc-1").await;
         setup.delete(&first).await;
         let next = setup.disk("pvc-1").await;
-        assert_ne!(first, next, "{seed}");
-        assert_eq!(setup.only_disk(), next, "{seed}");
+        assert_ne!(first, next);
+        assert_eq!(setup.only_disk(), next);
         let first = setup.snapshot("snap-1", &next).await;
-        delete_snapshot(&setup, &first).await;
-        assert_ne!(setup.snapshot("snap-1", &next).await, first, "{seed}");
+        setup.delete_snapshot(&first).await;
+        assert_ne!(setup.snapshot("snap-1", &next).await, first);
     }
 }

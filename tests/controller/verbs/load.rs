@@ -1,17 +1,8 @@
 //! Load under a quota of 60 calls per minute for each API: every operation completes with few throttled calls.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+use tokio::task::LocalSet;
 
-use tokio::task::{JoinSet, LocalSet};
-use tokio::time::Instant;
-
-use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, FailureKind};
-use diskplugin::model::{Disk, InstanceId};
-
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
+use crate::verbs::kit::*;
 
 const VOLUMES: usize = 100;
 const NODES: usize = 20;
@@ -96,7 +87,7 @@ async fn a_load_under_60_calls_per_minute_learns_each_quota_once() {
             loop {
                 // A page may have to wait for the next minute.
                 let _ = lister.inventory.list(minutes(1), Disk::clone).await;
-                tokio::time::sleep(Duration::from_secs(5)).await;
+                sleep(5).await;
             }
         });
         local.run_until(volumes.join_all()).await;
@@ -137,18 +128,18 @@ async fn attach_and_detach_complete_under_continuous_lists() {
         });
     }
     // The driver learns the quota during the first minute.
-    tokio::time::sleep(Duration::from_secs(125)).await;
+    sleep(125).await;
     let node: InstanceId = "i-0".parse().unwrap();
     for round in 0..20 {
         let started = Instant::now();
-        let attached = setup.disks.attacher.attach(minutes(1), &disk, &node).await;
+        let attached = setup.try_attach(minutes(1), &disk, &node).await;
         assert!(attached.is_ok(), "round {round}: {attached:?}");
         let attach = started.elapsed();
-        let detached = setup.disks.detacher.detach(minutes(1), &disk, &node).await;
+        let detached = setup.try_detach(minutes(1), &disk, &node).await;
         assert!(detached.is_ok(), "round {round}: {detached:?}");
         let both = started.elapsed();
         assert!(both <= Duration::from_secs(25), "{attach:?} {both:?}");
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        sleep(3).await;
     }
     lists.shutdown().await;
     assert_quotas_learned_once(&setup);
@@ -161,11 +152,11 @@ async fn a_cancelled_create_makes_no_further_calls_and_a_repeat_returns_its_disk
     let (disks, new) = (Arc::clone(&setup.disks), new_disk("pvc-1"));
     let mut call = JoinSet::new();
     call.spawn(async move { disks.provisioner.create(minutes(5), &new).await });
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    sleep(3).await;
     call.shutdown().await;
     let created = setup.only_disk();
     let before = setup.cloud.calls().len();
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    sleep(300).await;
     assert_eq!(setup.cloud.calls().len(), before);
     assert_eq!(setup.disk("pvc-1").await, created);
     assert_eq!(setup.rows().len(), 1);
@@ -183,14 +174,14 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
         let node = "i-0".parse().unwrap();
         disks.attacher.attach(minutes(30), &waiting, &node).await
     });
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    sleep(20).await;
     assert!(!throttled(&setup).is_empty(), "DescribeDisks is not throttled");
     let before = setup.calls("DescribeDisks");
     call.shutdown().await;
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    sleep(300).await;
     assert_eq!(setup.calls("DescribeDisks"), before);
     let node = "i-0".parse().unwrap();
-    assert!(setup.disks.attacher.attach(minutes(10), &disk, &node).await.is_ok());
+    assert!(setup.try_attach(minutes(10), &disk, &node).await.is_ok());
     // The order of the canceled call is resumed by a read.
     assert_eq!(setup.calls("AttachDisk"), 1);
 }
@@ -199,16 +190,13 @@ async fn a_throttled_poll_stops_when_all_subscribers_are_cancelled() {
 async fn a_deadline_before_the_end_of_the_throttling_fails_immediately_without_a_call() {
     let setup = Setup::with_nodes(1, &["--throttle=CreateDisk=1"]);
     setup.disk("pvc-1").await;
-    let rejected = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-2")).await;
+    let rejected = setup.try_create(seconds(20), &new_disk("pvc-2")).await;
     assert!(text(&rejected.unwrap_err()).contains("Throttling"));
     let calls = setup.calls("CreateDisk");
     let started = Instant::now();
-    let late = setup.disks.provisioner.create(seconds(20), &new_disk("pvc-2")).await;
-    let late = late.unwrap_err();
-    assert_eq!(late.failure_kind(), FailureKind::Unavailable, "{}", text(&late));
-    for part in ["Throttling", "RequestId", "not sent"] {
-        assert!(text(&late).contains(part), "{}", text(&late));
-    }
+    let late = setup.try_create(seconds(20), &new_disk("pvc-2")).await.unwrap_err();
+    let parts = ["Throttling", "RequestId", "not sent"];
+    assert_error(&late, FailureKind::Unavailable, &parts);
     assert!(started.elapsed() <= Duration::from_secs(1));
     assert_eq!(setup.calls("CreateDisk"), calls);
 }

@@ -1,14 +1,6 @@
 //! Modification of disks: category, performance level, provisioned IOPS, bursting and tags.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::model::{Category, Change, PerformanceLevel};
-
-use crate::verbs::kit::Setup;
-use crate::verbs::kit::modify::{changed_properties, disk_of, full_change, modify, properties, tags, writes};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn modify_applies_the_whole_change_and_a_repeat_writes_nothing() {
@@ -22,7 +14,7 @@ async fn modify_applies_the_whole_change_and_a_repeat_writes_nothing() {
     assert_eq!(setup.row(&disk)["tags"]["team"], "blue");
     assert_eq!(writes(&setup), 3);
     // Longer than any staleness of a read.
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    sleep(5).await;
     setup.cloud.clear_calls();
     modify(&setup, &disk, &full_change()).await;
     let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
@@ -44,11 +36,10 @@ async fn a_performance_level_change_completes_without_polling_tasks() {
 
 #[tokio::test(start_paused = true)]
 async fn reverting_a_change_immediately_is_applied_despite_stale_reads() {
-    for seed in 0..20 {
-        let seed = format!("--seed={seed}");
+    for seed in seeds(20) {
         let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
         let disk = disk_of(&setup, Category::CloudAuto, 20).await;
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         for (bursting, iops, team) in [(true, 500, "a"), (false, 0, "b"), (true, 500, "a")] {
             let change = Change {
                 bursting: Some(bursting),
@@ -60,10 +51,9 @@ async fn reverting_a_change_immediately_is_applied_despite_stale_reads() {
             let (_, _, current_iops, current_bursting) = properties(&setup, &disk);
             assert_eq!(
                 (current_iops, current_bursting),
-                (u64::from(change.provisioned_iops.unwrap()), bursting),
-                "{seed}"
+                (u64::from(change.provisioned_iops.unwrap()), bursting)
             );
-            assert_eq!(setup.row(&disk)["tags"]["team"], team, "{seed}");
+            assert_eq!(setup.row(&disk)["tags"]["team"], team);
         }
     }
 }

@@ -1,31 +1,19 @@
 //! Modifications while a task, another operation or another modification of the disk is in progress.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::{Category, Change};
-
-use crate::verbs::kit::modify::{category_change, changed_properties, disk_of, full_change, modify, properties};
-use crate::verbs::kit::{Setup, minutes, node_one, seconds, text, with_retries};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "10m"}}));
     let disk = setup.disk("pvc-1").await;
-    let late = setup.disks.modifier.modify(minutes(1), &disk, &full_change()).await;
-    let late = late.unwrap_err();
-    assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-    for part in ["task t-", disk.as_str(), "Processing"] {
-        assert!(text(&late).contains(part), "{}", text(&late));
-    }
-    let again = setup.disks.modifier.modify(minutes(1), &disk, &full_change()).await;
+    let late = setup.try_modify(minutes(1), &disk, &full_change()).await.unwrap_err();
+    let parts = ["task t-", disk.as_str(), "Processing"];
+    assert_error(&late, FailureKind::DeadlineExceeded, &parts);
+    let again = setup.try_modify(minutes(1), &disk, &full_change()).await;
     assert_eq!(again.unwrap_err().failure_kind(), FailureKind::DeadlineExceeded);
-    let disks = setup.restarted();
-    with_retries(|| async { disks.modifier.modify(minutes(1), &disk, &full_change()).await })
+    let restarted = setup.restarted();
+    with_retries(|| async { restarted.try_modify(minutes(1), &disk, &full_change()).await })
         .await
         .unwrap();
     assert_eq!(properties(&setup, &disk), changed_properties());
@@ -36,18 +24,13 @@ async fn a_repeated_modify_waits_for_the_running_task_even_after_a_restart() {
 async fn concurrent_modifications_share_task_polls() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "60s"}}));
-    let mut ids = Vec::new();
-    for n in 0..30 {
-        ids.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    let mut changes = tokio::task::JoinSet::new();
+    let ids = setup.create_disks(30).await;
+    let mut changes = JoinSet::new();
     for disk in ids {
-        let disks = std::sync::Arc::clone(&setup.disks);
-        let change = category_change(Category::CloudAuto);
+        let (setup, change) = (setup.clone(), category_change(Category::CloudAuto));
         changes.spawn(async move {
-            with_retries(|| disks.modifier.modify(minutes(5), &disk, &change))
-                .await
-                .is_ok()
+            let modified = with_retries(|| setup.try_modify(minutes(5), &disk, &change));
+            modified.await.is_ok()
         });
     }
     assert!(changes.join_all().await.into_iter().all(|ok| ok));
@@ -61,18 +44,16 @@ async fn modify_waits_for_a_busy_disk_and_reports_the_reason_at_the_deadline() {
     let disk = setup.disk("pvc-1").await;
     let (node, change) = (node_one(), category_change(Category::CloudAuto));
     let (attached, changed) = tokio::join!(
-        setup.disks.attacher.attach(minutes(1), &disk, &node),
-        setup.disks.modifier.modify(minutes(1), &disk, &change)
+        setup.try_attach(minutes(1), &disk, &node),
+        setup.try_modify(minutes(1), &disk, &change)
     );
     assert!(attached.is_ok());
     changed.unwrap_or_else(|error| panic!("{}", text(&error)));
-    let snapshot = crate::verbs::kit::new_snapshot("snap", &disk);
-    let incomplete = setup.disks.snapshotter.create(seconds(1), &snapshot).await;
-    incomplete.unwrap_err();
+    let snapshot = new_snapshot("snap", &disk);
+    setup.try_snapshot(seconds(1), &snapshot).await.unwrap_err();
     let back = category_change(Category::CloudEssd);
-    let busy = setup.disks.modifier.modify(seconds(3), &disk, &back).await.unwrap_err();
-    assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
-    assert!(text(&busy).contains("DiskCreatingSnapshot"), "{}", text(&busy));
+    let busy = setup.try_modify(seconds(3), &disk, &back).await.unwrap_err();
+    assert_error(&busy, FailureKind::Aborted, &["DiskCreatingSnapshot"]);
     modify(&setup, &disk, &back).await;
 }
 
@@ -81,8 +62,7 @@ async fn enabling_bursting_waits_for_a_running_modification() {
     let setup = Setup::new(&[]);
     let disk = disk_of(&setup, Category::CloudAuto, 20).await;
     let code = "BurstingEnabledForModifyingDiskUnsupported";
-    let busy = json!({"code": {"status": 400, "code": code}});
-    setup.faults("ModifyDiskAttribute", 3, &busy);
+    setup.faults("ModifyDiskAttribute", 3, &error_code(400, code));
     let change = Change {
         bursting: Some(true),
         ..Change::default()
@@ -97,12 +77,10 @@ async fn deletion_waits_for_a_running_modification() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"delays": {"modify": "30s"}}));
     let disk = setup.disk("pvc-1").await;
-    let late = setup.disks.modifier.modify(seconds(2), &disk, &full_change()).await;
-    late.unwrap_err();
-    let busy = setup.disks.provisioner.delete(seconds(5), &disk).await.unwrap_err();
-    assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
+    setup.try_modify(seconds(2), &disk, &full_change()).await.unwrap_err();
+    let busy = setup.try_delete(seconds(5), &disk).await.unwrap_err();
+    assert_error(&busy, FailureKind::Aborted, &[]);
     setup.delete(&disk).await;
-    assert!(setup.row(&disk).is_null());
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +90,7 @@ async fn a_disk_can_be_attached_and_detached_during_a_modification() {
     let disk = setup.disk("pvc-1").await;
     let node = node_one();
     let attach_and_detach = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(1).await;
         let started = Instant::now();
         let (attacher, detacher) = (&setup.disks.attacher, &setup.disks.detacher);
         attacher.attach(minutes(1), &disk, &node).await.unwrap();
@@ -133,7 +111,7 @@ async fn modifying_a_busy_disk_costs_few_calls() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
-    let busy = json!({"code": {"status": 403, "code": "IncorrectDiskStatus"}});
+    let busy = error_code(403, "IncorrectDiskStatus");
     let fault = json!({"action": "ModifyDiskSpec", "for": "30s", "kind": busy});
     setup.configure(&json!({"faults": [fault]}));
     let change = category_change(Category::CloudAuto);

@@ -1,15 +1,6 @@
 //! Modifications that are rejected or fail, and their retries after faults and crashes.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::{Category, Change, Failure, PerformanceLevel};
-
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::modify::{category_change, changed_properties, full_change, modify, properties, tags, writes};
-use crate::verbs::kit::{Setup, minutes, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_task_is_reported_and_a_repeated_modify_starts_another() {
@@ -19,9 +10,8 @@ async fn a_failed_task_is_reported_and_a_repeated_modify_starts_another() {
     setup.configure(&json!({"faults": [
         {"action": "ModifyDiskSpec", "from": 2, "kind": "fails-later"}]}));
     let change = category_change(Category::CloudAuto);
-    let failed = setup.disks.modifier.modify(minutes(1), &disk, &change).await;
-    let failed = failed.unwrap_err();
-    assert!(failed.failure() == Failure::ModifyFailed, "{failed:?}");
+    let failed = setup.try_modify(minutes(1), &disk, &change).await.unwrap_err();
+    assert_failure(&failed, Failure::ModifyFailed);
     assert_eq!(failed.failure_kind(), FailureKind::Internal);
     assert_eq!(properties(&setup, &disk).0, "cloud_essd");
     modify(&setup, &disk, &change).await;
@@ -39,14 +29,11 @@ async fn a_disk_in_its_cooling_period_fails_the_precondition_and_is_not_partly_m
         tags: tags(&[("team", "red")]),
         ..category_change(Category::CloudEssd)
     };
-    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &back).await;
-    let rejected = rejected.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
-    for part in [disk.as_str(), "changed recently", "DiskInCoolingPeriod", "RequestId"] {
-        assert!(text(&rejected).contains(part), "{}", text(&rejected));
-    }
+    let rejected = setup.try_modify(minutes(1), &disk, &back).await.unwrap_err();
+    let parts = [disk.as_str(), "changed recently", "DiskInCoolingPeriod", "RequestId"];
+    assert_error(&rejected, FailureKind::FailedPrecondition, &parts);
     assert_eq!(setup.row(&disk)["tags"]["team"], Value::Null);
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    sleep(600).await;
     modify(&setup, &disk, &back).await;
 }
 
@@ -68,32 +55,25 @@ async fn an_impossible_change_is_rejected_without_a_write_and_out_of_stock_is_re
         iops,
         category_change(Category::Cloud),
     ] {
-        let rejected = setup.disks.modifier.modify(minutes(1), &disk, &change).await;
-        let rejected = rejected.unwrap_err();
-        assert_eq!(
-            rejected.failure_kind(),
-            FailureKind::InvalidArgument,
-            "{}",
-            text(&rejected)
-        );
+        let rejected = setup.try_modify(minutes(1), &disk, &change).await.unwrap_err();
+        assert_error(&rejected, FailureKind::InvalidArgument, &[]);
         assert!(rejected.to_string().contains(disk.as_str()));
     }
     assert_eq!(setup.calls("ModifyDiskSpec"), 0);
     // Restrictions that only the cloud can check.
-    let code = json!({"code": {"status": 403, "code": "InvalidDiskCategory.NotSupported"}});
-    setup.fault("ModifyDiskSpec", &code);
+    setup.reject("ModifyDiskSpec", 403, "InvalidDiskCategory.NotSupported");
     let auto = category_change(Category::CloudAuto);
-    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
+    let rejected = setup.try_modify(minutes(1), &disk, &auto);
     assert_eq!(rejected.await.unwrap_err().failure_kind(), FailureKind::InvalidArgument);
     setup.configure(&json!({"out_of_stock": ["*/cloud_auto"]}));
-    let rejected = setup.disks.modifier.modify(minutes(1), &disk, &auto);
+    let rejected = setup.try_modify(minutes(1), &disk, &auto);
     assert_eq!(
         rejected.await.unwrap_err().failure_kind(),
         FailureKind::ResourceExhausted
     );
     let unknown = "d-none".parse().unwrap();
     let change = full_change();
-    let modify = async || setup.disks.modifier.modify(seconds(20), &unknown, &change).await;
+    let modify = async || setup.try_modify(seconds(20), &unknown, &change).await;
     let rejected = retry(100, modify).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
@@ -109,8 +89,8 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
         json!("service-unavailable"),
         json!({"delay-before": "3s"}),
         json!({"delay-after": "3s"}),
-        json!({"code": {"status": 404, "code": "InternalError"}}),
-        json!({"code": {"status": 400, "code": "Throttling"}}),
+        error_code(404, "InternalError"),
+        error_code(400, "Throttling"),
     ];
     let actions = [
         "ModifyDiskSpec",
@@ -136,7 +116,7 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
             })
             .collect();
         setup.configure(&json!({"faults": faults, "delays": {"modify": "1s..40s"}}));
-        let (mut disks, mut modified, mut resized) = (setup.restarted(), false, false);
+        let (mut disks, mut modified, mut resized) = (setup.restarted().disks, false, false);
         for attempt in 0..100 {
             // The process terminates at any point of the call.
             let lifetime = Duration::from_millis(200 + (seed * 977 + attempt * 379) % 20_000);
@@ -145,22 +125,22 @@ async fn modify_converges_despite_lost_responses_and_crashes() {
                     modified = disks.modifier.modify(minutes(1), &disk, &full_change()).await.is_ok();
                 }
                 if modified && !resized {
-                    let range = crate::verbs::kit::gib(30);
+                    let range = gib(30);
                     resized = disks.resizer.resize(minutes(1), &disk, range).await.is_ok();
                 }
             };
-            let _ = tokio::time::timeout(lifetime, work).await;
+            let _ = timeout(lifetime, work).await;
             if modified && resized {
                 break;
             }
-            disks = setup.restarted();
+            disks = setup.restarted().disks;
             tokio::time::sleep(Duration::from_millis(attempt % 7 * 300)).await;
         }
         assert!(modified && resized, "seed {seed}: 100 attempts failed");
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(properties(&setup, &disk), changed_properties(), "seed {seed}");
-        assert_eq!(setup.row(&disk)["size"], 30, "seed {seed}");
-        assert_eq!(setup.row(&disk)["tags"]["team"], "blue", "seed {seed}");
+        sleep(60).await;
+        assert_eq!(properties(&setup, &disk), changed_properties());
+        assert_eq!(setup.row(&disk)["size"], 30);
+        assert_eq!(setup.row(&disk)["tags"]["team"], "blue");
         let tasks = setup.cloud.state()["tasks"].as_array().unwrap().len();
         assert_eq!(tasks, 1, "seed {seed}: one change, one task");
     }
@@ -173,9 +153,7 @@ async fn an_unreadable_disk_is_not_reported_as_not_found() {
     let fault = json!({"action": "DescribeDisks", "for": "1m", "kind": "no-rows"});
     setup.configure(&json!({"faults": [fault]}));
     let change = category_change(Category::CloudAuto);
-    let hidden = setup.disks.modifier.modify(seconds(20), &disk, &change).await;
-    let hidden = hidden.unwrap_err();
-    assert_eq!(hidden.failure_kind(), FailureKind::Unavailable, "{}", text(&hidden));
-    assert!(text(&hidden).contains("ecs:DescribeDisks"), "{}", text(&hidden));
+    let hidden = setup.try_modify(seconds(20), &disk, &change).await.unwrap_err();
+    assert_error(&hidden, FailureKind::Unavailable, &["ecs:DescribeDisks"]);
     assert_eq!(writes(&setup), 0);
 }

@@ -1,19 +1,8 @@
 //! Operations that take longer than usual: calls return, retries resume them, and other disks are not delayed.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::fmt::Debug;
 
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-
-use diskplugin::disk::{Error, FailureKind};
-use diskplugin::model::{Category, Failure, InstanceId};
-
-use crate::verbs::kit::create::sleep as pass;
-use crate::verbs::kit::detach::attached;
-use crate::verbs::kit::modify::category_change;
-use crate::verbs::kit::{Setup, gib, minutes, new_disk, new_snapshot, node_one, node_two, seconds, text};
+use crate::verbs::kit::*;
 
 /// The timeout of csi-attacher.
 pub(crate) const TIMEOUT: u64 = 150;
@@ -22,7 +11,7 @@ pub(crate) const TIMEOUT: u64 = 150;
 const OVERDUE: std::ops::RangeInclusive<Duration> = Duration::from_secs(20)..=Duration::from_secs(30);
 
 /// A call for an operation that is overdue already.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const NO_WAIT: Duration = Duration::from_secs(1);
 
 pub(crate) fn node(number: usize) -> InstanceId {
     format!("i-{number}").parse().unwrap()
@@ -34,40 +23,41 @@ pub(crate) async fn timed<T>(call: impl Future<Output = T>) -> (T, Duration) {
     (outcome, start.elapsed())
 }
 
-fn assert_overdue<T: std::fmt::Debug>(outcome: Result<T, Error>, parts: &[&str]) {
-    let error = outcome.unwrap_err();
-    let text = text(&error);
-    assert_eq!(error.failure_kind(), FailureKind::DeadlineExceeded, "{text}");
-    for part in parts {
-        assert!(text.contains(part), "{part}: {text}");
-    }
+/// The call must fail once its operation is overdue, with these parts in its message.
+async fn assert_overdue<T: Debug>(parts: &[&str], call: impl Future<Output = Result<T, Error>>) {
+    let (outcome, took) = timed(call).await;
+    assert_error(&outcome.unwrap_err(), FailureKind::DeadlineExceeded, parts);
+    assert!(OVERDUE.contains(&took), "{took:?}");
+}
+
+/// The call must fail without waiting, because its operation is overdue already.
+async fn assert_still_overdue<T: Debug>(parts: &[&str], call: impl Future<Output = Result<T, Error>>) {
+    let (outcome, took) = timed(call).await;
+    assert_error(&outcome.unwrap_err(), FailureKind::DeadlineExceeded, parts);
+    assert!(took <= NO_WAIT, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_detach_returns_once_it_is_overdue_and_its_retries_at_once() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--detach-delay=1s", stale]);
-        let disk = attached(&setup, "pvc-1").await;
-        pass(10).await;
+        let disk = setup.attached("pvc-1").await;
+        sleep(10).await;
         setup.fault("DetachDisk", &json!("fails-later"));
         let detacher = &setup.disks.detacher;
         let parts = ["DETACH_STUCK", disk.as_str(), "i-one", "is Detaching", "25 s"];
-        let (first, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
-        assert_overdue(first, &parts);
-        assert!(OVERDUE.contains(&took), "{took:?}");
-        pass(5).await;
+        assert_overdue(&parts, detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
+        sleep(5).await;
         for pause in [1, 30, 300] {
-            let (again, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
-            assert_overdue(again, &parts[..4]);
-            assert!(took <= AT_ONCE, "{took:?}");
-            pass(pause).await;
+            assert_still_overdue(&parts[..4], detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
+            sleep(pause).await;
         }
         assert_eq!(setup.calls("DetachDisk"), 1, "the operation is resumed");
         setup.cloud.release(&disk);
-        pass(5).await;
+        sleep(5).await;
         let (done, took) = timed(detacher.detach(seconds(TIMEOUT), &disk, &node_one())).await;
         done.unwrap();
-        assert!(took <= AT_ONCE, "{took:?}");
+        assert!(took <= NO_WAIT, "{took:?}");
         assert_eq!(setup.calls("DetachDisk"), 1);
     }
 }
@@ -77,16 +67,15 @@ async fn a_slow_attach_returns_once_it_is_overdue_and_a_retry_finds_it_attached(
     let setup = Setup::new(&["--attach-delay=100s"]);
     let disk = setup.disk("pvc-1").await;
     let attacher = &setup.disks.attacher;
-    let (first, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_one())).await;
-    assert_overdue(first, &["attach disk", disk.as_str(), "i-one", "25 s", "is Attaching"]);
-    assert!(OVERDUE.contains(&took), "{took:?}");
-    pass(30).await;
-    let (again, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_one())).await;
-    assert_overdue(again, &["is Attaching"]);
-    assert!(took <= AT_ONCE, "{took:?}");
-    pass(60).await;
-    let row = attacher.attach(seconds(TIMEOUT), &disk, &node_one()).await;
-    assert!(row.unwrap().is_in_use_on(&node_one()));
+    assert_overdue(
+        &["attach disk", disk.as_str(), "i-one", "25 s", "is Attaching"],
+        attacher.attach(seconds(TIMEOUT), &disk, &node_one()),
+    )
+    .await;
+    sleep(30).await;
+    assert_still_overdue(&["is Attaching"], attacher.attach(seconds(TIMEOUT), &disk, &node_one())).await;
+    sleep(60).await;
+    setup.attach(&disk, &node_one()).await;
     assert_eq!(setup.calls("AttachDisk"), 1);
 }
 
@@ -97,40 +86,36 @@ async fn an_attach_that_the_cloud_aborts_after_the_call_returned_is_requested_ag
     setup.fault("AttachDisk", &json!("fails-later"));
     let attacher = &setup.disks.attacher;
     attacher.attach(seconds(TIMEOUT), &disk, &node_one()).await.unwrap_err();
-    pass(60).await;
+    sleep(60).await;
     setup.configure(&json!({"delays": {"attach": "2s"}}));
-    let row = attacher.attach(seconds(TIMEOUT), &disk, &node_one()).await;
-    assert!(row.unwrap().is_in_use_on(&node_one()));
+    setup.attach(&disk, &node_one()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_publish_waits_only_briefly_for_a_stuck_detach_from_another_node() {
     let setup = Setup::new(&["--detach-delay=1s"]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     setup.fault("DetachDisk", &json!("fails-later"));
     let (attacher, detacher) = (&setup.disks.attacher, &setup.disks.detacher);
-    let detached = detacher.detach(seconds(5), &disk, &node_one()).await;
-    detached.unwrap_err();
+    detacher.detach(seconds(5), &disk, &node_one()).await.unwrap_err();
     let parts = ["DETACH_STUCK", disk.as_str(), "i-two", "node i-one", "is Detaching"];
     let (first, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_two())).await;
-    assert_overdue(first, &parts);
+    assert_error(&first.unwrap_err(), FailureKind::DeadlineExceeded, &parts);
     assert!(took <= *OVERDUE.end(), "{took:?}");
-    let (again, took) = timed(attacher.attach(seconds(TIMEOUT), &disk, &node_two())).await;
-    assert_overdue(again, &parts);
-    assert!(took <= AT_ONCE, "{took:?}");
+    assert_still_overdue(&parts, attacher.attach(seconds(TIMEOUT), &disk, &node_two())).await;
     setup.cloud.release(&disk);
-    pass(10).await;
+    sleep(10).await;
     setup.attach(&disk, &node_two()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_ends() {
     let setup = Setup::new(&["--detach-delay=2s"]);
-    let mut disks = Vec::new();
-    for number in 0..5 {
-        disks.push(attached(&setup, &format!("pvc-{number}")).await);
+    let disks = setup.create_disks(5).await;
+    for disk in &disks {
+        setup.attach(disk, &node_one()).await;
     }
-    pass(10).await;
+    sleep(10).await;
     setup.fault("DetachDisk", &json!("fails-later"));
     let mut calls = JoinSet::new();
     for disk in disks.clone() {
@@ -149,13 +134,13 @@ async fn disks_behind_an_overdue_detach_of_their_node_return_and_go_on_once_it_e
     }
     assert_eq!(stuck, 1);
     for disk in &disks {
-        let (_, took) = timed(setup.disks.detacher.detach(seconds(TIMEOUT), disk, &node_one())).await;
-        assert!(took <= AT_ONCE, "{took:?}");
+        let (_, took) = timed(setup.try_detach(seconds(TIMEOUT), disk, &node_one())).await;
+        assert!(took <= NO_WAIT, "{took:?}");
     }
     for disk in &disks {
         setup.cloud.release(disk);
     }
-    pass(10).await;
+    sleep(10).await;
     for disk in &disks {
         setup.detach(disk, &node_one()).await;
     }
@@ -182,16 +167,16 @@ async fn a_slow_creation_returns_once_it_is_overdue_and_is_found_by_a_retry() {
     let setup = Setup::new(&["--create-delay=200s"]);
     let provisioner = &setup.disks.provisioner;
     let new = new_disk("pvc-1");
-    let (first, took) = timed(provisioner.create(seconds(TIMEOUT), &new)).await;
-    assert_overdue(first, &["TIMED_OUT", "is Creating"]);
-    assert!(OVERDUE.contains(&took), "{took:?}");
+    assert_overdue(
+        &["TIMED_OUT", "is Creating"],
+        provisioner.create(seconds(TIMEOUT), &new),
+    )
+    .await;
     for _ in 0..3 {
-        pass(20).await;
-        let (again, took) = timed(provisioner.create(seconds(TIMEOUT), &new)).await;
-        assert_overdue(again, &["is Creating"]);
-        assert!(took <= AT_ONCE, "{took:?}");
+        sleep(20).await;
+        assert_still_overdue(&["is Creating"], provisioner.create(seconds(TIMEOUT), &new)).await;
     }
-    pass(200).await;
+    sleep(200).await;
     let row = provisioner.create(seconds(TIMEOUT), &new).await.unwrap();
     assert_eq!((row.id, setup.calls("CreateDisk")), (setup.only_disk(), 1));
 }
@@ -203,14 +188,10 @@ async fn a_slow_snapshot_returns_once_it_is_overdue_and_is_found_by_a_retry() {
     setup.configure(&json!({"delays": {"cut": "200s"}}));
     let snapshotter = &setup.disks.snapshotter;
     let new = new_snapshot("snapshot-1", &disk);
-    let (first, took) = timed(snapshotter.create(seconds(TIMEOUT), &new)).await;
-    assert_overdue(first, &[]);
-    assert!(OVERDUE.contains(&took), "{took:?}");
-    pass(20).await;
-    let (again, took) = timed(snapshotter.create(seconds(TIMEOUT), &new)).await;
-    assert_overdue(again, &[]);
-    assert!(took <= AT_ONCE, "{took:?}");
-    pass(200).await;
+    assert_overdue(&[], snapshotter.create(seconds(TIMEOUT), &new)).await;
+    sleep(20).await;
+    assert_still_overdue(&[], snapshotter.create(seconds(TIMEOUT), &new)).await;
+    sleep(200).await;
     snapshotter.create(seconds(TIMEOUT), &new).await.unwrap();
     assert_eq!(setup.calls("CreateSnapshot"), 1);
 }
@@ -221,10 +202,12 @@ async fn a_slow_expansion_returns_once_it_is_overdue_and_is_found_by_a_retry() {
     let disk = setup.disk("pvc-1").await;
     setup.configure(&json!({"delays": {"resize": "200s"}}));
     let resizer = &setup.disks.resizer;
-    let (first, took) = timed(resizer.resize(seconds(TIMEOUT), &disk, gib(30))).await;
-    assert_overdue(first, &["resize disk", disk.as_str()]);
-    assert!(OVERDUE.contains(&took), "{took:?}");
-    pass(200).await;
+    assert_overdue(
+        &["resize disk", disk.as_str()],
+        resizer.resize(seconds(TIMEOUT), &disk, gib(30)),
+    )
+    .await;
+    sleep(200).await;
     let row = resizer.resize(seconds(TIMEOUT), &disk, gib(30)).await;
     assert_eq!(row.unwrap().size.0, 30);
 }
@@ -236,17 +219,17 @@ async fn a_change_of_the_category_occupies_no_caller_while_its_task_runs() {
     setup.configure(&json!({"delays": {"modify": "1h"}}));
     let modifier = &setup.disks.modifier;
     let change = category_change(Category::CloudAuto);
-    let (first, took) = timed(modifier.modify(seconds(TIMEOUT), &disk, &change)).await;
-    assert_overdue(first, &["complete task", disk.as_str()]);
-    assert!(OVERDUE.contains(&took), "{took:?}");
+    assert_overdue(
+        &["complete task", disk.as_str()],
+        modifier.modify(seconds(TIMEOUT), &disk, &change),
+    )
+    .await;
     let orders = setup.calls("ModifyDiskSpec");
     for _ in 0..3 {
-        pass(300).await;
-        let (again, took) = timed(modifier.modify(seconds(TIMEOUT), &disk, &change)).await;
-        assert_overdue(again, &["complete task"]);
-        assert!(took <= AT_ONCE, "{took:?}");
+        sleep(300).await;
+        assert_still_overdue(&["complete task"], modifier.modify(seconds(TIMEOUT), &disk, &change)).await;
     }
     assert_eq!(setup.calls("ModifyDiskSpec"), orders);
-    pass(3600).await;
+    sleep(3600).await;
     modifier.modify(seconds(TIMEOUT), &disk, &change).await.unwrap();
 }

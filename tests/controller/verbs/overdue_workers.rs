@@ -1,18 +1,8 @@
 //! Detaches that hang occupy few workers of csi-attacher.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 
-use diskplugin::disk::{DiskServices, Error};
-use diskplugin::model::{DiskId, InstanceId};
-
-use crate::verbs::kit::create::sleep as pass;
-use crate::verbs::kit::{Setup, seconds};
+use crate::verbs::kit::*;
 use crate::verbs::overdue::{TIMEOUT, node, timed};
 
 /// Workers of csi-attacher.
@@ -45,7 +35,7 @@ impl Attacher {
             if let Ok(done) = outcome {
                 return done;
             }
-            sleep(pause).await;
+            tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(300));
         }
     }
@@ -84,7 +74,7 @@ async fn hanging_detaches_of_two_dead_nodes_do_not_delay_attaches_to_other_nodes
             setup.attach(&disk, &node).await;
             dead.push((disk, node));
         }
-        pass(10).await;
+        sleep(10).await;
         for number in 0..2 {
             match hang {
                 Hang::Serial => {}
@@ -107,12 +97,12 @@ async fn hanging_detaches_of_two_dead_nodes_do_not_delay_attaches_to_other_nodes
             detaches.spawn(async move { attacher.detach(&disk, &node).await });
         }
         // The operations become overdue.
-        pass(30).await;
+        sleep(30).await;
         for number in 2..12 {
             let disk = setup.disk(&format!("healthy-{number}")).await;
             let ((), took) = timed(attacher.attach(&disk, &node(number))).await;
             assert!(took <= Duration::from_secs(3), "{hang:?} {number}: {took:?}");
-            pass(number as u64 * 7).await;
+            sleep(number as u64 * 7).await;
         }
         let busy = WORKERS - attacher.workers.available_permits();
         assert!(busy <= 10, "{hang:?}: {busy} workers wait");

@@ -1,8 +1,6 @@
 //! The lifecycle of a volume uses only the actions that the RAM policy allows.
 
-use std::collections::BTreeSet;
-
-use crate::verbs::kit::{Setup, gib, minutes, new_disk, node_one, node_two};
+use crate::verbs::kit::*;
 
 fn allowed_actions(policy: &str) -> BTreeSet<String> {
     let policy: serde_json::Value = serde_json::from_str(policy).unwrap();
@@ -17,8 +15,7 @@ fn allowed_actions(policy: &str) -> BTreeSet<String> {
 async fn the_lifecycle_of_a_volume_uses_only_the_actions_of_the_volumes_only_policy() {
     let setup = Setup::new(&[]);
     let disks = &setup.disks;
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     disks.resizer.resize(minutes(1), &disk, gib(30)).await.unwrap();
     disks.inventory.health(minutes(1), &disk).await.unwrap();
     setup.detach(&disk, &node_one()).await;

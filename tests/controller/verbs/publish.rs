@@ -1,12 +1,7 @@
 //! ControllerPublishVolume: access modes, each supported or rejected with the reason, and disks that the driver does
 //! not manage.
 
-use diskplugin::disk::{Error, FailureKind, NodeAccess, PublishRequest};
-use diskplugin::model::{DiskId, Failure, InstanceId, tag};
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::publish::{publish, single_node};
-use crate::verbs::kit::{Setup, minutes, node_one, text};
+use crate::verbs::kit::*;
 
 fn node(n: usize) -> InstanceId {
     format!("i-{n}").parse().unwrap()
@@ -26,11 +21,11 @@ async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count(
         let setup = Setup::with_multi_attach_nodes(17, &["--attach-delay=2s", stale]);
         let disk = setup.multi_attach_disk().await;
         for n in 0..16 {
-            let row = publish(&setup.disks, &multi_node(&disk, &node(n))).await;
+            let row = setup.publish(&multi_node(&disk, &node(n))).await;
             let row = row.unwrap_or_else(|error| panic!("{n} {stale}: {}", text(&error)));
             assert!(row.is_in_use_on(&node(n)));
             let attachments = setup.attachments(&disk);
-            assert_eq!(attachments.len(), n + 1, "{stale}");
+            assert_eq!(attachments.len(), n + 1);
             assert!(
                 attachments.iter().all(|(_, state)| state == "Attached"),
                 "{attachments:?}"
@@ -38,18 +33,16 @@ async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count(
         }
         // The count in the message is from a read, so wait until reads are current.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-        let error = publish(&setup.disks, &multi_node(&disk, &node(16))).await.unwrap_err();
-        assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
-        for part in [disk.as_str(), "i-16", "16 nodes hold it", "DiskAttachedNumberExceeded"] {
-            assert!(text(&error).contains(part), "{}", text(&error));
-        }
+        let error = setup.publish(&multi_node(&disk, &node(16))).await.unwrap_err();
+        let parts = [disk.as_str(), "i-16", "16 nodes hold it", "DiskAttachedNumberExceeded"];
+        assert_error(&error, FailureKind::ResourceExhausted, &parts);
         setup.detach(&disk, &node(3)).await;
         let attachments = setup.attachments(&disk);
-        assert_eq!(attachments.len(), 15, "{stale}");
+        assert_eq!(attachments.len(), 15);
         assert!(attachments.iter().all(|(node, _)| node != "i-3"));
-        assert!(publish(&setup.disks, &multi_node(&disk, &node(16))).await.is_ok());
+        assert!(setup.publish(&multi_node(&disk, &node(16))).await.is_ok());
         setup.disks.detacher.detach_everywhere(minutes(5), &disk).await.unwrap();
-        assert!(setup.attachments(&disk).is_empty(), "{stale}");
+        assert!(setup.attachments(&disk).is_empty());
     }
 }
 
@@ -57,12 +50,11 @@ async fn a_disk_attaches_to_16_nodes_and_the_error_for_another_states_the_count(
 async fn a_multi_node_request_for_a_disk_without_multi_attach_is_rejected_without_a_call() {
     let setup = Setup::with_multi_attach_nodes(2, &[]);
     let disk = setup.disk("pvc-1").await;
-    publish(&setup.disks, &single_node(&disk, &node(0))).await.unwrap();
+    setup.publish(&single_node(&disk, &node(0))).await.unwrap();
     setup.cloud.clear_calls();
-    let error = publish(&setup.disks, &multi_node(&disk, &node(1))).await.unwrap_err();
-    assert_eq!(error.failure(), Failure::MultiAttachDisabled, "{error:?}");
-    assert_eq!(error.failure_kind(), FailureKind::InvalidArgument);
-    assert!(text(&error).contains("multiAttach"), "{}", text(&error));
+    let error = setup.publish(&multi_node(&disk, &node(1))).await.unwrap_err();
+    assert_failure(&error, Failure::MultiAttachDisabled);
+    assert_error(&error, FailureKind::InvalidArgument, &["multiAttach"]);
     assert_eq!(setup.calls("AttachDisk"), 0);
     assert_eq!(setup.attachments(&disk).len(), 1);
 }
@@ -72,12 +64,12 @@ async fn a_multi_attach_disk_in_single_node_use_is_not_attached_to_a_second_node
     for multi_attach in [true, false] {
         let setup = Setup::with_multi_attach_nodes(2, &["--attach-delay=1s"]);
         let disk = setup.multi_attach_disk().await;
-        publish(&setup.disks, &single_node(&disk, &node(0))).await.unwrap();
+        setup.publish(&single_node(&disk, &node(0))).await.unwrap();
         let second = PublishRequest {
             multi_attach,
             ..single_node(&disk, &node(1))
         };
-        let error = publish(&setup.disks, &second).await.unwrap_err();
+        let error = setup.publish(&second).await.unwrap_err();
         let Error::InUseElsewhere { holder, .. } = &error else {
             panic!("{error:?}")
         };
@@ -86,7 +78,7 @@ async fn a_multi_attach_disk_in_single_node_use_is_not_attached_to_a_second_node
         assert_eq!(setup.attachments(&disk), attached, "multi_attach: {multi_attach}");
         // A disk that is known to be multi-attach is checked before it is attached.
         assert_eq!(setup.calls("AttachDisk"), if multi_attach { 1 } else { 2 });
-        assert!(publish(&setup.disks, &second).await.is_err());
+        assert!(setup.publish(&second).await.is_err());
     }
 }
 
@@ -99,29 +91,29 @@ async fn multi_node_single_writer_rejects_a_second_writer_and_accepts_readers() 
         read_only,
         ..multi_node(&disk, &node(n))
     };
-    publish(&setup.disks, &single_writer(0, true)).await.unwrap();
-    publish(&setup.disks, &single_writer(1, false)).await.unwrap();
-    publish(&setup.disks, &single_writer(2, true)).await.unwrap();
+    setup.publish(&single_writer(0, true)).await.unwrap();
+    setup.publish(&single_writer(1, false)).await.unwrap();
+    setup.publish(&single_writer(2, true)).await.unwrap();
     // The tags of the disk record the readers, so the same applies after a restart.
     let restarted = setup.restarted();
-    let error = publish(&restarted, &single_writer(3, false)).await.unwrap_err();
-    assert_eq!(error.failure(), Failure::WriterConflict, "{error:?}");
+    let error = restarted.publish(&single_writer(3, false)).await.unwrap_err();
+    assert_failure(&error, Failure::WriterConflict);
     let holder = format!("node {} may write", node(1));
-    assert!(text(&error).contains(&holder), "{}", text(&error));
-    assert!(publish(&restarted, &single_writer(1, false)).await.is_ok());
-    assert!(publish(&restarted, &single_writer(3, true)).await.is_ok());
+    assert_names(&error, &[&holder]);
+    assert!(restarted.publish(&single_writer(1, false)).await.is_ok());
+    assert!(restarted.publish(&single_writer(3, true)).await.is_ok());
     assert_eq!(setup.attachments(&disk).len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unmanaged_disk_can_be_attached_and_detached_but_not_deleted() {
     let setup = Setup::new(&[]);
-    let disk = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
+    let disk = setup.unmanaged_disk(Tags::new()).await;
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
-    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    setup.publish(&single_node(&disk, &node_one())).await.unwrap();
     setup.detach(&disk, &node_one()).await;
-    let error = setup.disks.provisioner.delete(minutes(1), &disk).await.unwrap_err();
-    assert!(error.failure() == Failure::NotOwned, "{error:?}");
+    let error = setup.try_delete(minutes(1), &disk).await.unwrap_err();
+    assert_failure(&error, Failure::NotOwned);
     // The cluster tag transfers the ownership to this cluster.
     let tags = [(tag::CLUSTER.to_owned(), "test".to_owned())].into();
     let request = ecs::TagResources {

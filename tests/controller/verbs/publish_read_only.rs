@@ -1,13 +1,7 @@
 //! Read-only ControllerPublishVolume: the tag of the disk that records the node, and conflicts with writers.
 //! `src/node/plan/tests/mod.rs` covers read-only volumes on the node.
 
-use serde_json::json;
-
-use diskplugin::disk::{FailureKind, PublishRequest};
-use diskplugin::model::{DiskId, Failure, tag};
-
-use crate::verbs::kit::publish::{publish, reject_attach, single_node};
-use crate::verbs::kit::{Setup, minutes, node_one};
+use crate::verbs::kit::*;
 
 /// Nodes that the tags of the disk record as read-only.
 fn read_only_nodes(setup: &Setup, disk: &DiskId) -> Vec<String> {
@@ -27,7 +21,7 @@ async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach
         read_only: true,
         ..single_node(&disk, &node_one())
     };
-    publish(&setup.disks, &reader).await.unwrap();
+    setup.publish(&reader).await.unwrap();
     let calls = setup.cloud.calls();
     let actions: Vec<_> = calls.iter().map(|call| call.action.as_str()).collect();
     let position = |action| actions.iter().position(|other| *other == action).unwrap();
@@ -37,7 +31,7 @@ async fn the_read_only_tag_is_set_before_the_attach_and_removed_after_the_detach
     assert!(read_only_nodes(&setup, &disk).is_empty());
     // A writer needs no additional call.
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+    setup.publish(&single_node(&disk, &node_one())).await.unwrap();
     assert_eq!((setup.calls("AttachDisk"), setup.calls("TagResources")), (1, 0));
     assert_eq!(setup.cloud.calls()[0].action, "AttachDisk");
 }
@@ -52,15 +46,15 @@ async fn another_access_mode_on_the_same_node_is_a_conflict_and_a_repeat_succeed
                 read_only,
                 ..single_node(&disk, &node_one())
             };
-            publish(&setup.disks, &request(first)).await.unwrap();
-            let other = publish(&setup.disks, &request(!first)).await.unwrap_err();
+            setup.publish(&request(first)).await.unwrap();
+            let other = setup.publish(&request(!first)).await.unwrap_err();
             assert_eq!(other.failure_kind(), FailureKind::AlreadyExists, "{stale} {first}");
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
             let restarted = setup.restarted();
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            let again = publish(&restarted, &request(first)).await;
+            let again = restarted.publish(&request(first)).await;
             assert!(again.is_ok(), "{stale} {first}: {again:?}");
-            let other = publish(&restarted, &request(!first)).await.unwrap_err();
+            let other = restarted.publish(&request(!first)).await.unwrap_err();
             let failure = other.failure();
             assert_eq!(failure, Failure::AttachModeConflict, "{stale} {first}");
             assert_eq!(setup.attachments(&disk).len(), 1);
@@ -80,20 +74,19 @@ async fn a_repeated_read_only_publish_recovers_from_a_response_lost_at_any_call(
                 ..single_node(&disk, &node_one())
             };
             // Until its deadline the client's retries fail too. The driver recognizes an attachment by its row.
-            let outcome = publish(&setup.disks, &reader).await;
+            let outcome = setup.publish(&reader).await;
             assert!(outcome.is_err() || action == "AttachDisk", "{action} {loss}");
-            setup.configure(&json!({"faults": []}));
-            let again = publish(&setup.restarted(), &reader).await;
+            setup.clear_faults();
+            let again = setup.restarted().publish(&reader).await;
             assert!(again.is_ok(), "{action} {loss}: {again:?}");
             assert_eq!(read_only_nodes(&setup, &disk), ["i-one"], "{action} {loss}");
             // The tag of a failed read-only publish does not affect a later writer.
             setup.detach(&disk, &node_one()).await;
-            let full = json!({"code": {"status": 403, "code": "InstanceDiskLimitExceeded"}});
-            setup.fault("AttachDisk", &full);
-            assert!(publish(&setup.disks, &reader).await.is_err());
-            publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+            setup.reject("AttachDisk", 403, "InstanceDiskLimitExceeded");
+            assert!(setup.publish(&reader).await.is_err());
+            setup.publish(&single_node(&disk, &node_one())).await.unwrap();
             assert!(read_only_nodes(&setup, &disk).is_empty(), "{action} {loss}");
-            assert!(publish(&setup.disks, &single_node(&disk, &node_one())).await.is_ok());
+            assert!(setup.publish(&single_node(&disk, &node_one())).await.is_ok());
         }
     }
 }
@@ -106,22 +99,23 @@ async fn unpublish_fails_until_the_read_only_tag_is_removed_and_a_writer_removes
         read_only: true,
         ..single_node(&disk, &node_one())
     };
-    publish(&setup.disks, &reader).await.unwrap();
+    setup.publish(&reader).await.unwrap();
     let (error, node) = (json!("internal-error"), node_one());
-    let detach = setup.disks.detacher.detach(minutes(1), &disk, &node);
-    setup.lose("UntagResources", &error, detach).await;
+    setup
+        .lose("UntagResources", &error, setup.try_detach(minutes(1), &disk, &node))
+        .await;
     assert!(setup.attachments(&disk).is_empty());
     setup.detach(&disk, &node_one()).await;
     assert!(read_only_nodes(&setup, &disk).is_empty());
-    reject_attach(&setup, "InstanceDiskLimitExceeded", 403);
-    publish(&setup.disks, &reader).await.unwrap_err();
+    setup.reject("AttachDisk", 403, "InstanceDiskLimitExceeded");
+    setup.publish(&reader).await.unwrap_err();
     assert_eq!(read_only_nodes(&setup, &disk), ["i-one"]);
     setup.cloud.clear_calls();
     let writer = PublishRequest {
         multi_attach: true,
         ..single_node(&disk, &node_one())
     };
-    publish(&setup.disks, &writer).await.unwrap();
+    setup.publish(&writer).await.unwrap();
     let calls = setup.cloud.calls();
     let position = |action| calls.iter().position(|call| call.action == action).unwrap();
     assert!(position("UntagResources") < position("AttachDisk"));

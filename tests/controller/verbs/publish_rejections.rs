@@ -1,39 +1,33 @@
 //! Permanent rejections of ControllerPublishVolume, with the error code of the cloud and the limit, counts, type or
 //! category that explain it.
 
-use serde_json::{Value, json};
-
-use diskplugin::disk::FailureKind;
-
-use crate::verbs::kit::publish::{publish, reject_attach, single_node};
-use crate::verbs::kit::{Setup, node_one, node_two, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn the_error_for_a_full_node_states_its_limit_and_its_attached_disks() {
     let setup = Setup::new(&["--disk-quantity=3"]);
     for name in ["pvc-1", "pvc-2"] {
         let disk = setup.disk(name).await;
-        publish(&setup.disks, &single_node(&disk, &node_one())).await.unwrap();
+        setup.publish(&single_node(&disk, &node_one())).await.unwrap();
     }
     let disk = setup.disk("pvc-3").await;
     setup.cloud.clear_calls();
-    publish(&setup.disks, &single_node(&disk, &node_two())).await.unwrap();
+    setup.publish(&single_node(&disk, &node_two())).await.unwrap();
     assert_eq!(setup.calls("DescribeInstanceTypes"), 0);
     setup.detach(&disk, &node_two()).await;
-    let error = publish(&setup.disks, &single_node(&disk, &node_one()))
-        .await
-        .unwrap_err();
-    assert_eq!(error.failure_kind(), FailureKind::ResourceExhausted);
-    for part in [
-        disk.as_str(),
-        "i-one",
-        "ecs.g6.large supports",
-        "including the system disk",
-        "2 data disks are attached",
-        "InstanceDiskLimitExceeded",
-    ] {
-        assert!(text(&error).contains(part), "{}", text(&error));
-    }
+    let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
+    assert_error(
+        &error,
+        FailureKind::ResourceExhausted,
+        &[
+            disk.as_str(),
+            "i-one",
+            "ecs.g6.large supports",
+            "including the system disk",
+            "2 data disks are attached",
+            "InstanceDiskLimitExceeded",
+        ],
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,22 +40,16 @@ async fn an_unsupported_instance_type_fails_the_precondition_and_the_error_names
         ("InvalidInstanceType.NotSupportMultiAttachDisk", 403),
         ("InvalidOperation.InstanceTypeNotSupport", 400),
     ] {
-        reject_attach(&setup, code, status);
-        let error = publish(&setup.disks, &single_node(&disk, &node_one()))
-            .await
-            .unwrap_err();
-        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition, "{code}");
-        for part in [disk.as_str(), "i-one", "ecs.g6.large", "cloud_essd", code, "RequestId"] {
-            assert!(text(&error).contains(part), "{code}: {}", text(&error));
-        }
+        setup.reject("AttachDisk", status, code);
+        let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
+        let parts = [disk.as_str(), "i-one", "ecs.g6.large", "cloud_essd", code, "RequestId"];
+        assert_error(&error, FailureKind::FailedPrecondition, &parts);
     }
     // The rejection is returned even if the instance type cannot be read.
     setup.configure(&json!({"denied": ["DescribeInstances"]}));
-    reject_attach(&setup, "InvalidInstanceType.NotSupportDiskCategory", 403);
-    let error = publish(&setup.disks, &single_node(&disk, &node_one()))
-        .await
-        .unwrap_err();
-    assert!(text(&error).contains("of type unknown"), "{}", text(&error));
+    setup.reject("AttachDisk", 403, "InvalidInstanceType.NotSupportDiskCategory");
+    let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
+    assert_names(&error, &["of type unknown"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,14 +66,10 @@ async fn a_disk_bound_to_one_instance_is_rejected_with_the_reason() {
         ),
         ("DiskTypeViolation", 403, "system disk"),
     ] {
-        reject_attach(&setup, code, status);
-        let error = publish(&setup.disks, &single_node(&disk, &node_one()))
-            .await
-            .unwrap_err();
-        assert_eq!(error.failure_kind(), FailureKind::FailedPrecondition, "{code}");
-        for part in [disk.as_str(), "i-one", reason, code] {
-            assert!(text(&error).contains(part), "{code}: {}", text(&error));
-        }
+        setup.reject("AttachDisk", status, code);
+        let error = setup.publish(&single_node(&disk, &node_one())).await.unwrap_err();
+        let parts = [disk.as_str(), "i-one", reason, code];
+        assert_error(&error, FailureKind::FailedPrecondition, &parts);
     }
     assert_eq!(setup.row(&disk)["attachments"], Value::Array(vec![]));
 }

@@ -1,17 +1,8 @@
 //! Random operations under faults and restarts: with retries, they end in the same state as without faults.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use tokio::task::LocalSet;
 
-use serde_json::{Value, json};
-use tokio::task::{JoinSet, LocalSet};
-
-use diskplugin::disk::{DiskServices, Error, FailureKind};
-use diskplugin::model::{DiskId, Failure, InstanceId};
-
-use crate::common::rng::Rng;
-use crate::verbs::kit::{Setup, available, minutes, new_disk, node_one, node_two, text};
+use crate::verbs::kit::*;
 
 // Number of seeds, volumes per seed and operations per volume.
 const RUNS: u64 = 50;
@@ -38,7 +29,7 @@ fn faults(rng: &mut Rng) -> Value {
         json!("service-unavailable"),
         json!({"delay-before": "3s"}),
         json!({"delay-after": "3s"}),
-        json!({"code": {"status": 400, "code": "Throttling"}}),
+        error_code(400, "Throttling"),
     ];
     let actions = ["CreateDisk", "AttachDisk", "DetachDisk", "DeleteDisk", "DescribeDisks"];
     let fault = |_| {
@@ -123,7 +114,7 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
         if rng.below(3) == 0 {
             // A restart of the driver takes longer than the staleness of reads.
             process = (process + 1) % processes.len();
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            sleep(3).await;
         }
         let disks = &processes[process];
         let Some(disk) = volume.disk.clone() else {
@@ -156,7 +147,7 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                     if !matches!(rejected, Ok(false)) {
                         break;
                     }
-                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    sleep(1).await;
                 }
                 assert!(
                     matches!(&rejected, Err(error) if error.failure() == Failure::DiskStillAttached),
@@ -175,7 +166,7 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                         volume = Volume::default();
                         break;
                     }
-                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    sleep(1).await;
                 }
                 assert_eq!(volume.disk, None, "{disk} could not be deleted");
             }
@@ -189,7 +180,7 @@ async fn run_volume(processes: Vec<Arc<DiskServices>>, number: u64, mut rng: Rng
                     match retry(&mut rng, attach).await {
                         Ok(true) => volume.node = Some(target.clone()),
                         Ok(false) => {
-                            tokio::time::sleep(Duration::from_secs(1)).await;
+                            sleep(1).await;
                             continue;
                         }
                         // The instance type does not support the category.
@@ -243,7 +234,11 @@ fn attached_instances(setup: &Setup) -> BTreeMap<String, Vec<String>> {
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
     let setup = setup(seed, &mut rng);
-    let processes = vec![Arc::clone(&setup.disks), setup.restarted(), setup.restarted()];
+    let processes = vec![
+        Arc::clone(&setup.disks),
+        setup.restarted().disks,
+        setup.restarted().disks,
+    ];
     let (local, mut volumes) = (LocalSet::new(), JoinSet::new());
     for number in 0..VOLUMES {
         let rng = Rng(rng.below(u64::MAX));
@@ -264,7 +259,7 @@ async fn run(seed: u64) {
         () = stock => unreachable!(),
     };
     // Operations in progress complete.
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     let expected: BTreeMap<String, Vec<String>> = volumes
         .into_iter()
         .filter_map(|volume| {
@@ -272,17 +267,17 @@ async fn run(seed: u64) {
             Some((volume.disk?.to_string(), node.into_iter().collect()))
         })
         .collect();
-    assert_eq!(attached_instances(&setup), expected, "seed {seed}");
+    assert_eq!(attached_instances(&setup), expected);
     setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
     // A throttled API is probed at the latest when the next minute begins.
-    tokio::time::sleep(Duration::from_secs(65)).await;
+    sleep(65).await;
     // Every disk can be detached and deleted.
     for disk in expected.keys() {
         let disk: DiskId = disk.parse().unwrap();
-        setup.disks.detacher.detach_everywhere(minutes(1), &disk).await.unwrap();
+        setup.detach_everywhere(&disk).await;
         setup.delete(&disk).await;
     }
-    assert!(attached_instances(&setup).is_empty(), "seed {seed}");
+    assert!(attached_instances(&setup).is_empty());
 }
 
 #[tokio::test(start_paused = true)]

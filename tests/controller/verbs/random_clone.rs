@@ -1,15 +1,8 @@
 //! Clones created by processes that terminate at random instants: each name results in one clone of its source, and no
 //! intermediate snapshot is left.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
-
-use diskplugin::disk::DiskServices;
-
-use crate::common::rng::Rng;
 use crate::verbs::crash::{CSI_NAME, RUNS, attached_disks, clear_faults, ids, retry, retry_at_most, rows, setup};
-use crate::verbs::kit::{Setup, available, new_disk};
+use crate::verbs::kit::*;
 
 const CLONE_CALLS: [&str; 6] = [
     "CreateSnapshot",
@@ -55,18 +48,14 @@ async fn run(seed: u64) {
             }
         }
         let created = retry(&setup, &mut rng, &CLONE_CALLS, clone).await;
-        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        sleep(rng.choose(&[10, 1200, 90_000])).await;
         let again = retry(&setup, &mut rng, &CLONE_CALLS, clone).await;
         assert_eq!(again.id, created.id, "seed {seed}: {name}");
         let snapshot = created.source_snapshot.expect("a clone is created from a snapshot");
         let snapshot_sources = snapshot_sources(&setup);
-        assert_eq!(
-            snapshot_sources.get(snapshot.as_str()),
-            Some(&source.to_string()),
-            "seed {seed}"
-        );
+        assert_eq!(snapshot_sources.get(snapshot.as_str()), Some(&source.to_string()));
         // The intermediate snapshot of the clone is deleted.
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         for row in rows(&setup, "snapshots") {
             let owner = &row["tags"]["diskplugin.csi.example/clone-for"];
             assert_ne!(*owner, name.as_str(), "seed {seed}: {row:#}");
@@ -90,9 +79,9 @@ async fn run(seed: u64) {
     }
     // The snapshots of abandoned clones are deleted after a day.
     clear_faults(&setup, 90_000).await;
-    assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
+    assert!(rows(&setup, "snapshots").is_empty());
     let left = ids(&setup.rows());
-    assert!(clones.keys().all(|id| !left.contains(id.as_str())), "seed {seed}");
+    assert!(clones.keys().all(|id| !left.contains(id.as_str())));
 }
 
 #[tokio::test(start_paused = true)]

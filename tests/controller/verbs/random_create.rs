@@ -1,20 +1,7 @@
 //! Random creations in several zones, categories and performance levels by processes that terminate at random instants,
 //! while the stock changes: each name results in one disk that matches the request.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::timeout;
-
-use diskplugin::base::Deadline;
-use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
-use diskplugin::model::{Category, PerformanceLevel};
-
-use crate::common::rng::Rng;
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, available, gib, new_disk, text, zone};
+use crate::verbs::kit::*;
 
 const RUNS: u64 = 60;
 const NAMES: u64 = 4;
@@ -78,8 +65,8 @@ fn is_retryable(error: &Error) -> bool {
 /// One call. Returns `None` if the process terminates during the call.
 async fn attempt(disks: &DiskServices, new: &NewDisk, rng: &mut Rng, attempts: usize) -> Option<Result<String, Error>> {
     let call_timeout = Duration::from_millis(1 + rng.below(20_000));
-    // What an earlier process did is certain after a process has been active for a minute, and that an accepted disk is
-    // lost after ten: later processes run long enough.
+    // After a minute of activity a process can be certain of the effects of earlier ones, after ten of the loss of an
+    // accepted disk: later processes run long enough.
     let lifetime = match attempts {
         0..50 => Duration::from_millis(rng.below(15_000)),
         _ => Duration::from_secs(3600),
@@ -115,8 +102,8 @@ async fn run(seed: u64) {
             match attempt(&disks, &new, &mut rng, attempts).await {
                 // The process terminates. A restart takes longer than the staleness of reads.
                 None => {
-                    disks = setup.restarted();
-                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    disks = setup.restarted().disks;
+                    sleep(3).await;
                 }
                 Some(Ok(id)) => break id,
                 Some(Err(error)) if is_retryable(&error) => {
@@ -125,23 +112,21 @@ async fn run(seed: u64) {
                 Some(Err(error)) => panic!("seed {seed}: {}", text(&error)),
             }
         };
-        assert!(names.insert(id.clone()), "seed {seed}");
+        assert!(names.insert(id.clone()));
         // The response is lost, and the cloud may have discarded the token before the repeat.
-        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        sleep(rng.choose(&[10, 1200, 90_000])).await;
         setup.configure(&json!({"faults": [], "stale": {"lag": "0s"}}));
         let restarted = setup.restarted();
-        let again = retry(900, async || {
-            restarted.provisioner.create(crate::verbs::kit::seconds(20), &new).await
-        });
+        let again = retry(900, async || restarted.try_create(seconds(20), &new).await);
         let again = again
             .await
             .unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         assert_eq!(again.id.to_string(), id, "seed {seed}: {new:?}");
     }
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    sleep(10).await;
     let rows = setup.rows();
     let found: BTreeSet<_> = rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(found, names, "seed {seed}");
+    assert_eq!(found, names);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,16 +151,12 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
             name: "other".to_owned(),
             ..new.clone()
         };
-        let _ = setup
-            .disks
-            .provisioner
-            .create(crate::verbs::kit::minutes(1), &other)
-            .await;
+        let _ = setup.try_create(minutes(1), &other).await;
         setup.configure(&json!({"out_of_stock": []}));
-        let second = setup.restarted();
+        let second = setup.restarted().disks;
         let delay = Duration::from_millis(rng.below(2500));
         let create = async |disks: &DiskServices| {
-            let call = async || disks.provisioner.create(crate::verbs::kit::seconds(20), &new).await;
+            let call = async || disks.provisioner.create(seconds(20), &new).await;
             retry(200, call).await
         };
         let (one, two) = tokio::join!(create(&setup.disks), async {
@@ -184,7 +165,7 @@ async fn two_processes_creating_the_same_name_create_one_disk() {
         });
         let one = one.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
         let two = two.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
-        assert_eq!(one.id, two.id, "seed {seed}");
-        assert_eq!(setup.rows().len(), 2, "seed {seed}");
+        assert_eq!(one.id, two.id);
+        assert_eq!(setup.rows().len(), 2);
     }
 }

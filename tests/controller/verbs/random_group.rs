@@ -1,17 +1,8 @@
 //! Snapshot groups created and deleted by processes that terminate at random instants: each name results in one group
 //! of the requested disks, and deletion is complete.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::NewGroupSnapshot;
-use diskplugin::model::{Snapshot, SnapshotGroupId, Tags};
-
-use crate::common::rng::Rng;
 use crate::verbs::crash::{RUNS, attached_disks, clear_faults, ids, parse_ids, retry, rows, setup};
-use crate::verbs::kit::{Setup, minutes, text};
+use crate::verbs::kit::*;
 
 const GROUP_CALLS: [&str; 5] = [
     "CreateSnapshotGroup",
@@ -46,7 +37,7 @@ async fn run(seed: u64) {
             disks.snapshotter.create_group(deadline, &new).await
         });
         let created = created.await;
-        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        sleep(rng.choose(&[10, 1200, 90_000])).await;
         let again = retry(&setup, &mut rng, &GROUP_CALLS, async |disks, deadline| {
             disks.snapshotter.create_group(deadline, &new).await
         });
@@ -56,24 +47,19 @@ async fn run(seed: u64) {
             .iter()
             .filter_map(|row| row.source_disk.clone())
             .collect();
-        assert_eq!(sources_of_group, new.sources, "seed {seed}");
+        assert_eq!(sources_of_group, new.sources);
         groups.push(created);
     }
     let members =
         |index: usize| -> BTreeSet<String> { groups[index].snapshots.iter().map(|row| row.id.to_string()).collect() };
     let all: BTreeSet<_> = members(0).union(&members(1)).cloned().collect();
     let group_ids: BTreeSet<_> = groups.iter().map(|group| group.id.to_string()).collect();
-    assert_eq!(ids(&rows(&setup, "groups")), group_ids, "seed {seed}");
-    assert_eq!(ids(&rows(&setup, "snapshots")), all, "seed {seed}");
+    assert_eq!(ids(&rows(&setup, "groups")), group_ids);
+    assert_eq!(ids(&rows(&setup, "snapshots")), all);
     // A new process lists the snapshots as owned, each with its group.
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    setup.configure(&json!({"faults": []}));
-    let disks = setup.restarted();
-    let listed = disks
-        .inventory
-        .list_snapshots(minutes(1), None, None, Snapshot::clone)
-        .await;
-    let listed = listed.unwrap();
+    sleep(3).await;
+    setup.clear_faults();
+    let listed = setup.restarted().list_snapshots(None, None).await.unwrap();
     let listed: BTreeMap<_, _> = listed.into_iter().map(|row| (row.id.to_string(), row.group)).collect();
     for (index, group) in groups.iter().enumerate() {
         for id in members(index) {
@@ -85,7 +71,7 @@ async fn run(seed: u64) {
     }
     clear_faults(&setup, 5).await;
     let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
-    assert_eq!(left, (vec![], vec![]), "seed {seed}");
+    assert_eq!(left, (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,25 +94,19 @@ async fn a_group_with_untagged_members_is_returned_and_deleted_as_a_whole() {
             tags: Tags::new(),
         };
         // Tagging fails until the driver terminates.
-        let failure = json!({"code": {"status": 500, "code": "InternalError"}});
-        setup.faults("TagResources", 1000, &failure);
-        let untagged = setup.disks.snapshotter.create_group(minutes(1), &new).await;
-        assert!(untagged.is_err(), "seed {seed}");
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        setup.configure(&json!({"faults": []}));
+        setup.faults("TagResources", 1000, &error_code(500, "InternalError"));
+        let untagged = setup.try_group(minutes(1), &new).await;
+        assert!(untagged.is_err());
+        sleep(30).await;
+        setup.clear_faults();
         let members = ids(&rows(&setup, "snapshots"));
-        assert_eq!(members.len(), 2, "seed {seed}");
+        assert_eq!(members.len(), 2);
         let id = rows(&setup, "groups")[0]["id"].as_str().unwrap().parse().unwrap();
-        let read = setup
-            .restarted()
-            .snapshotter
-            .get_group(minutes(1), &id, &parse_ids(&members))
-            .await;
-        let read = read.unwrap_or_else(|error| panic!("seed {seed}: {}", text(&error)));
+        let read = setup.restarted().get_group(&id, &parse_ids(&members)).await.unwrap();
         assert_eq!((read.snapshots.len(), read.is_ready()), (2, true));
         delete_group(&setup, &mut rng, &id, &members).await;
         clear_faults(&setup, 5).await;
         let left = (rows(&setup, "groups"), rows(&setup, "snapshots"));
-        assert_eq!(left, (vec![], vec![]), "seed {seed}");
+        assert_eq!(left, (vec![], vec![]));
     }
 }

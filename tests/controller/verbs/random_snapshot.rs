@@ -1,12 +1,8 @@
 //! Snapshots created and deleted by processes that terminate at random instants: each name results in one snapshot, and
 //! deletion is complete.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use crate::common::rng::Rng;
 use crate::verbs::crash::{RUNS, attached_disks, clear_faults, retry, rows, setup};
-use crate::verbs::kit::new_snapshot;
+use crate::verbs::kit::*;
 
 async fn run(seed: u64) {
     let mut rng = Rng(seed);
@@ -22,7 +18,7 @@ async fn run(seed: u64) {
         let created = created.await;
         assert!(created.created.is_some(), "seed {seed}: {created:?}");
         // The cloud may have discarded the token before the repeat, but not the tags.
-        tokio::time::sleep(Duration::from_secs(rng.choose(&[10, 1200, 90_000]))).await;
+        sleep(rng.choose(&[10, 1200, 90_000])).await;
         let again = retry(&setup, &mut rng, &create_calls, async |disks, deadline| {
             disks.snapshotter.create(deadline, &new).await
         });
@@ -37,7 +33,7 @@ async fn run(seed: u64) {
         })
         .collect();
     let expected = snapshots.iter().map(|(id, disk)| (id.to_string(), disk.to_string()));
-    assert_eq!(found, expected.collect(), "seed {seed}");
+    assert_eq!(found, expected.collect());
     let delete_calls = ["DeleteSnapshot", "DeleteSnapshot", "DescribeSnapshots"];
     for id in snapshots.keys() {
         retry(&setup, &mut rng, &delete_calls, async |disks, deadline| {
@@ -46,7 +42,7 @@ async fn run(seed: u64) {
         .await;
     }
     clear_faults(&setup, 5).await;
-    assert!(rows(&setup, "snapshots").is_empty(), "seed {seed}");
+    assert!(rows(&setup, "snapshots").is_empty());
 }
 
 #[tokio::test(start_paused = true)]

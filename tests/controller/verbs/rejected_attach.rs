@@ -1,28 +1,12 @@
 //! Temporary rejections of AttachDisk and DetachDisk: number of retries, and operations on other disks meanwhile.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::DiskId;
-
-use crate::verbs::kit::{Setup, minutes, node_one, node_two, seconds, text, with_retries};
+use crate::verbs::kit::*;
 
 /// The fake cloud rejects the action with `code` for `duration`.
 fn reject(setup: &Setup, action: &str, code: &str, duration: &str) {
-    let kind = json!({"code": {"status": 403, "code": code}});
+    let kind = error_code(403, code);
     let fault = json!({"action": action, "for": duration, "kind": kind});
     setup.configure(&json!({"faults": [fault]}));
-}
-
-async fn attached_disk(setup: &Setup, name: &str) -> DiskId {
-    let disk = setup.disk(name).await;
-    setup.attach(&disk, &node_one()).await;
-    disk
 }
 
 async fn elapsed<T, E>(call: impl Future<Output = Result<T, E>>) -> Duration {
@@ -44,7 +28,7 @@ async fn rejections_for_30_seconds_cost_few_calls() {
             let disk = if action == "AttachDisk" {
                 setup.disk("pvc-1").await
             } else {
-                attached_disk(&setup, "pvc-1").await
+                setup.attached("pvc-1").await
             };
             setup.cloud.clear_calls();
             reject(&setup, action, code, "30s");
@@ -66,11 +50,7 @@ async fn rejections_for_30_seconds_cost_few_calls() {
 async fn all_disks_of_a_rejecting_instance_share_the_retries() {
     let setup = Setup::new(&["--attach-delay=1s"]);
     let mut calls = JoinSet::new();
-    let mut disks = Vec::new();
-    for n in 0..6 {
-        disks.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    setup.cloud.clear_calls();
+    let disks = setup.create_disks(6).await;
     reject(&setup, "AttachDisk", "IncorrectInstanceStatus", "30s");
     for disk in disks {
         let services = Arc::clone(&setup.disks);
@@ -94,16 +74,14 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
     let mut calls = 0;
     loop {
         calls += 1;
-        match setup.disks.attacher.attach(seconds(15), &disk, &node_one()).await {
+        match setup.try_attach(seconds(15), &disk, &node_one()).await {
             Ok(_) => break,
             Err(error) => {
-                assert_eq!(error.failure_kind(), FailureKind::Aborted, "{}", text(&error));
-                for part in ["IncorrectInstanceStatus", "RequestId", "i-one", disk.as_str()] {
-                    assert!(text(&error).contains(part), "{}", text(&error));
-                }
+                let parts = ["IncorrectInstanceStatus", "RequestId", "i-one", disk.as_str()];
+                assert_error(&error, FailureKind::Aborted, &parts);
             }
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(1).await;
     }
     assert!(calls >= 3);
     assert!(setup.calls("AttachDisk") <= 10, "{}", setup.calls("AttachDisk"));
@@ -112,16 +90,16 @@ async fn repeated_calls_with_short_deadlines_keep_the_long_pauses() {
 #[tokio::test(start_paused = true)]
 async fn other_disks_are_attached_and_detached_between_the_retries() {
     let setup = Setup::new(&["--attach-delay=2s", "--detach-delay=2s"]);
-    let attached = attached_disk(&setup, "pvc-1").await;
+    let attached = setup.attached("pvc-1").await;
     let (first, second) = (setup.disk("pvc-2").await, setup.disk("pvc-3").await);
-    let kind = json!({"code": {"status": 403, "code": "IncorrectInstanceStatus"}});
+    let kind = error_code(403, "IncorrectInstanceStatus");
     // At 0, 0.5, 1.5, 3.5 and 7.5 seconds; the next attempt is at 15.5.
     setup.faults("AttachDisk", 5, &kind);
     let (attacher, detacher, node) = (&setup.disks.attacher, &setup.disks.detacher, node_one());
     let others = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        sleep(5).await;
         let detach = elapsed(detacher.detach(minutes(1), &attached, &node)).await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        sleep(2).await;
         (detach, elapsed(attacher.attach(minutes(1), &second, &node)).await)
     };
     let (rejected, (detach, attach)) = tokio::join!(elapsed(attacher.attach(minutes(1), &first, &node)), others);
@@ -134,13 +112,13 @@ async fn other_disks_are_attached_and_detached_between_the_retries() {
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_not_ready_does_not_delay_other_disks_of_the_node() {
     let setup = Setup::new(&["--create-delay=60s", "--attach-delay=2s"]);
-    let slow = setup.unmanaged_disk(diskplugin::model::Tags::new()).await;
+    let slow = setup.unmanaged_disk(Tags::new()).await;
     setup.configure(&json!({"delays": {"create": "0s"}}));
     let fast = setup.disk("pvc-1").await;
     setup.cloud.clear_calls();
     let (attacher, node) = (&setup.disks.attacher, node_one());
     let second = async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        sleep(3).await;
         elapsed(attacher.attach(minutes(1), &fast, &node)).await
     };
     let first = with_retries(|| attacher.attach(minutes(2), &slow, &node));
@@ -153,16 +131,13 @@ async fn a_disk_that_is_not_ready_does_not_delay_other_disks_of_the_node() {
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_does_not_complete_delays_others_for_at_most_30_seconds() {
     let setup = Setup::new(&["--parallel-attach", "--detach-delay=2s"]);
-    let (stuck, other) = (
-        attached_disk(&setup, "pvc-1").await,
-        attached_disk(&setup, "pvc-2").await,
-    );
+    let (stuck, other) = (setup.attached("pvc-1").await, setup.attached("pvc-2").await);
     setup.fault("DetachDisk", &json!("fails-later"));
     // The driver cannot read whether the instance supports parallel operations.
     setup.configure(&json!({"denied": ["DescribeInstances"]}));
     let (detacher, node) = (&setup.disks.detacher, node_one());
     let second = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(1).await;
         elapsed(with_retries(|| detacher.detach(minutes(5), &other, &node))).await
     };
     let (first, duration) = tokio::join!(detacher.detach(minutes(3), &stuck, &node), second);
@@ -182,14 +157,14 @@ async fn a_cancelled_call_releases_its_permit_in_every_phase() {
     let services = Arc::clone(&setup.disks);
     let queued = second.clone();
     calls.spawn(async move { services.attacher.attach(minutes(5), &queued, &node_one()).await });
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(1).await;
     reject(&setup, "AttachDisk", "IncorrectInstanceStatus", "3s");
     let services = Arc::clone(&setup.disks);
     let rejected = third.clone();
     calls.spawn(async move { services.attacher.attach(minutes(5), &rejected, &node_two()).await });
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    sleep(2).await;
     calls.shutdown().await;
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    sleep(20).await;
     let attacher = &setup.disks.attacher;
     for (disk, node) in [(second, node_one()), (third, node_two())] {
         let duration = elapsed(attacher.attach(minutes(1), &disk, &node)).await;

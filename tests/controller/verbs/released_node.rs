@@ -1,23 +1,10 @@
-//! Detaching from an instance that the cloud does not know any more.
+//! Detaching from an instance that does not exist in the cloud any longer.
 
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::{DiskId, Failure};
-use ecs::DetachDisk;
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::create::sleep;
-use crate::verbs::kit::detach::attached;
-use crate::verbs::kit::{Setup, minutes, node_one, text, with_retries};
+use crate::verbs::kit::*;
 
 /// DetachDisk is rejected because the instance does not exist, before the disk is looked up.
 fn reject_node(setup: &Setup) {
-    let kind = json!({"code": {"status": 404, "code": "InvalidInstanceId.NotFound"}});
-    setup.faults("DetachDisk", 1000, &kind);
+    setup.faults("DetachDisk", 1000, &error_code(404, "InvalidInstanceId.NotFound"));
 }
 
 async fn detach_externally(setup: &Setup, disk: &DiskId) {
@@ -34,12 +21,11 @@ async fn detach_externally(setup: &Setup, disk: &DiskId) {
 #[tokio::test(start_paused = true)]
 async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     sleep(30).await;
     reject_node(&setup);
     let detacher = &setup.disks.detacher;
-    let error = detacher.detach(minutes(2), &disk, &node_one()).await;
-    let error = error.unwrap_err();
+    let error = detacher.detach(minutes(2), &disk, &node_one()).await.unwrap_err();
     let text = text(&error);
     assert_eq!(error.failure(), Failure::NodeReleased, "{text}");
     assert_eq!(error.failure_kind(), FailureKind::Unavailable);
@@ -56,22 +42,9 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detach_that_does_not_end_after_the_node_was_released_has_the_same_advice() {
-    let setup = Setup::new(&["--detach-delay=1h"]);
-    let disk = attached(&setup, "pvc-1").await;
-    sleep(30).await;
-    assert!(setup.cloud.remove_instance(node_one()));
-    reject_node(&setup);
-    let detacher = &setup.disks.detacher;
-    let error = detacher.detach(minutes(2), &disk, &node_one()).await;
-    let error = error.unwrap_err();
-    assert_eq!(error.failure(), Failure::NodeReleased, "{}", text(&error));
-}
-
-#[tokio::test(start_paused = true)]
 async fn detach_succeeds_if_node_and_disk_were_released_together() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     // A disk that was created recently can be hidden.
     sleep(600).await;
     detach_externally(&setup, &disk).await;
@@ -81,10 +54,8 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
     reject_node(&setup);
     let (detacher, node) = (&setup.disks.detacher, node_one());
     let early = detacher.detach(minutes(2), &disk, &node).await.unwrap_err();
-    assert_eq!(early.failure(), Failure::AbsenceUnproven);
-    for part in ["InvalidInstanceId.NotFound", "RequestId", disk.as_str()] {
-        assert!(text(&early).contains(part), "{part}: {}", text(&early));
-    }
+    assert_failure(&early, Failure::AbsenceUnproven);
+    assert_names(&early, &["InvalidInstanceId.NotFound", "RequestId", disk.as_str()]);
     let start = Instant::now();
     with_retries(|| detacher.detach(minutes(2), &disk, &node))
         .await
@@ -95,7 +66,7 @@ async fn detach_succeeds_if_node_and_disk_were_released_together() {
 #[tokio::test(start_paused = true)]
 async fn detach_of_a_living_disk_from_a_released_node_succeeds_with_its_row() {
     let setup = Setup::new(&[]);
-    let disk = attached(&setup, "pvc-1").await;
+    let disk = setup.attached("pvc-1").await;
     sleep(30).await;
     detach_externally(&setup, &disk).await;
     reject_node(&setup);

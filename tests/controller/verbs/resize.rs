@@ -1,20 +1,8 @@
 //! Resizing of disks.
 
-use std::time::Duration;
+use diskplugin::model::Bytes;
 
-use serde_json::json;
-use tokio::time::Instant;
-
-use diskplugin::disk::{Error, FailureKind};
-use diskplugin::model::{Bytes, Disk, DiskId, SizeRange, Tags};
-
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, between, gib, minutes, node_one, seconds, text};
-
-async fn resize(setup: &Setup, disk: &DiskId, range: SizeRange) -> Disk {
-    let resized = setup.disks.resizer.resize(minutes(1), disk, range).await;
-    resized.unwrap_or_else(|error| panic!("resize: {}", text(&error)))
-}
+use crate::verbs::kit::*;
 
 /// The `Type` parameter of each accepted ResizeDisk call.
 fn resize_types(setup: &Setup) -> Vec<String> {
@@ -32,7 +20,7 @@ async fn a_detached_disk_resizes_offline_and_an_attached_disk_online() {
             setup.attach(&disk, &node_one()).await;
         }
         let started = Instant::now();
-        let row = resize(&setup, &disk, gib(30)).await;
+        let row = setup.resize(&disk, gib(30)).await;
         assert_eq!((row.size.0, setup.row(&disk)["size"].as_u64()), (30, Some(30)));
         // The first poll shows the previous size.
         assert!(started.elapsed() >= Duration::from_secs(3));
@@ -42,18 +30,16 @@ async fn a_detached_disk_resizes_offline_and_an_attached_disk_online() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attached_disk_never_resizes_offline_despite_stale_reads() {
-    for seed in 0..40 {
+    for seed in seeds(40) {
         for online in [true, false] {
-            let seed = format!("--seed={seed}");
             let setup = Setup::new(&["--stale=0s..2s", "--stale-jumping", &seed]);
             let disk = setup.disk("pvc-1").await;
             setup.attach_externally(&disk, &node_one()).await;
             if !online {
-                let code = "InvalidDiskSize.NotSupportResizeOnline";
-                setup.fault("ResizeDisk", &json!({"code": {"status": 403, "code": code}}));
+                setup.reject("ResizeDisk", 403, "InvalidDiskSize.NotSupportResizeOnline");
             }
-            let resized = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-            assert_eq!(resized.is_ok(), online, "{seed}");
+            let resized = setup.try_resize(minutes(1), &disk, gib(30)).await;
+            assert_eq!(resized.is_ok(), online);
             assert_eq!(resize_types(&setup), vec!["online"; usize::from(online)]);
         }
     }
@@ -64,13 +50,13 @@ async fn a_disk_resizes_during_an_attach_and_during_a_detach() {
     let setup = Setup::new(&["--attach-delay=5s", "--detach-delay=5s"]);
     let (disk, node) = (setup.disk("pvc-1").await, node_one());
     let (attached, resized) = tokio::join!(
-        setup.disks.attacher.attach(minutes(1), &disk, &node),
-        setup.disks.resizer.resize(minutes(1), &disk, gib(30))
+        setup.try_attach(minutes(1), &disk, &node),
+        setup.try_resize(minutes(1), &disk, gib(30))
     );
     assert_eq!((attached.is_ok(), resized.unwrap().size.0), (true, 30));
     let (detached, resized) = tokio::join!(
-        setup.disks.detacher.detach(minutes(1), &disk, &node),
-        setup.disks.resizer.resize(minutes(1), &disk, gib(40))
+        setup.try_detach(minutes(1), &disk, &node),
+        setup.try_resize(minutes(1), &disk, gib(40))
     );
     assert_eq!((detached.is_ok(), resized.unwrap().size.0), (true, 40));
     assert_eq!(resize_types(&setup), ["online", "offline"]);
@@ -80,7 +66,7 @@ async fn a_disk_resizes_during_an_attach_and_during_a_detach() {
 async fn a_new_disk_resizes_even_if_reads_do_not_return_it_yet() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.unmanaged_disk(Tags::new()).await;
-    assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30);
+    assert_eq!(setup.resize(&disk, gib(30)).await.size.0, 30);
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,11 +74,11 @@ async fn a_disk_that_is_large_enough_is_not_resized() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for range in [gib(20), gib(5), between(10, 25), SizeRange::default()] {
-        let row = resize(&setup, &disk, range).await;
+        let row = setup.resize(&disk, range).await;
         assert_eq!(row.size.0, 20);
     }
-    resize(&setup, &disk, gib(30)).await;
-    resize(&setup, &disk, gib(30)).await;
+    setup.resize(&disk, gib(30)).await;
+    setup.resize(&disk, gib(30)).await;
     assert_eq!(resize_types(&setup), ["offline"]);
 }
 
@@ -104,18 +90,13 @@ async fn the_size_is_rounded_up_to_whole_gib_within_the_limit() {
         required: Some(Bytes((30 << 30) + 1)),
         limit: Some(Bytes((31 << 30) - 1)),
     };
-    let rejected = setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, fractional)
-        .await
-        .unwrap_err();
+    let rejected = setup.try_resize(minutes(1), &disk, fractional).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange);
     let fractional = SizeRange {
         limit: None,
         ..fractional
     };
-    assert_eq!(resize(&setup, &disk, fractional).await.size.0, 31);
+    assert_eq!(setup.resize(&disk, fractional).await.size.0, 31);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,12 +104,9 @@ async fn shrinking_and_exceeding_the_maximum_of_the_category_are_out_of_range() 
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     for (range, part) in [(between(1, 19), "disks cannot shrink"), (gib(70_000), "65536 GiB")] {
-        let rejected = setup.disks.resizer.resize(minutes(1), &disk, range).await.unwrap_err();
+        let rejected = setup.try_resize(minutes(1), &disk, range).await.unwrap_err();
         assert!(matches!(rejected, Error::OutOfRange { .. }), "{rejected:?}");
-        assert!(
-            text(&rejected).contains(part) && text(&rejected).contains(disk.as_str()),
-            "{rejected}"
-        );
+        assert_names(&rejected, &[part, disk.as_str()]);
     }
     assert_eq!(setup.calls("ResizeDisk"), 0);
 }
@@ -138,19 +116,9 @@ async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
     for stale in ["--stale=0s", "--stale=2s"] {
         let setup = Setup::new(&["--resize-delay=10s", stale]);
         let disk = setup.disk("pvc-1").await;
-        let late = setup
-            .disks
-            .resizer
-            .resize(seconds(5), &disk, gib(30))
-            .await
-            .unwrap_err();
+        let late = setup.try_resize(seconds(5), &disk, gib(30)).await.unwrap_err();
         assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-        let row = setup
-            .restarted()
-            .resizer
-            .resize(minutes(1), &disk, gib(30))
-            .await
-            .unwrap();
+        let row = setup.restarted().resize(&disk, gib(30)).await;
         assert_eq!((row.size.0, setup.row(&disk)["size"].as_u64()), (30, Some(30)));
     }
 }
@@ -159,13 +127,8 @@ async fn resize_waits_for_the_new_size_and_a_repeat_finds_it() {
 async fn a_resize_waits_for_a_running_resize() {
     let setup = Setup::without_canary(&["--resize-delay=8s"]);
     let disk = setup.disk("pvc-1").await;
-    setup
-        .disks
-        .resizer
-        .resize(seconds(2), &disk, gib(30))
-        .await
-        .unwrap_err();
-    let row = resize(&setup, &disk, gib(40)).await;
+    setup.try_resize(seconds(2), &disk, gib(30)).await.unwrap_err();
+    let row = setup.resize(&disk, gib(40)).await;
     assert_eq!(row.size.0, 40);
 }
 
@@ -174,10 +137,11 @@ async fn a_repeat_after_a_lost_response_reaches_the_requested_size() {
     for loss in ["reset-before", "reset-after", "internal-error-after"] {
         let setup = Setup::new(&["--resize-delay=2s"]);
         let disk = setup.disk("pvc-1").await;
-        let order = setup.disks.resizer.resize(seconds(1), &disk, gib(30));
-        setup.lose("ResizeDisk", &json!(loss), order).await;
-        let row = resize(&setup, &disk, gib(30)).await;
-        assert_eq!(row.size.0, 30, "{loss}");
+        setup
+            .lose("ResizeDisk", &json!(loss), setup.try_resize(seconds(1), &disk, gib(30)))
+            .await;
+        let row = setup.resize(&disk, gib(30)).await;
+        assert_eq!(row.size.0, 30);
     }
 }
 
@@ -186,14 +150,11 @@ async fn a_concurrent_resize_to_the_same_size_succeeds() {
     // Stale reads show the previous size; the cloud rejects a resize to the current size.
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    setup.fault(
-        "ResizeDisk",
-        &json!({"code": {"status": 403, "code": "InvalidDiskSize.TooSmall"}}),
-    );
-    let (first, second) = tokio::join!(setup.disks.resizer.resize(minutes(1), &disk, gib(30)), async {
+    sleep(3).await;
+    setup.reject("ResizeDisk", 403, "InvalidDiskSize.TooSmall");
+    let (first, second) = tokio::join!(setup.try_resize(minutes(1), &disk, gib(30)), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        setup.restarted().resizer.resize(minutes(1), &disk, gib(30)).await
+        setup.restarted().try_resize(minutes(1), &disk, gib(30)).await
     });
     for row in [first, second] {
         assert_eq!(row.unwrap_or_else(|error| panic!("{}", text(&error))).size.0, 30);
@@ -206,46 +167,39 @@ async fn a_client_token_consumed_by_a_rejected_resize_does_not_block_later_resiz
     setup.configure(&json!({"rules": {"token_burn_percent": 100}}));
     let disk = setup.disk("pvc-1").await;
     let disks = &setup.disks;
-    let snapshot = crate::verbs::kit::new_snapshot("snap", &disk);
+    let snapshot = new_snapshot("snap", &disk);
     disks.snapshotter.create(seconds(1), &snapshot).await.unwrap_err();
     let rejected = disks.resizer.resize(seconds(1), &disk, gib(30)).await.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::Aborted, "{}", text(&rejected));
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30);
+    assert_error(&rejected, FailureKind::Aborted, &[]);
+    sleep(20).await;
+    assert_eq!(setup.resize(&disk, gib(30)).await.size.0, 30);
 }
 
 #[tokio::test(start_paused = true)]
 async fn resize_on_a_stopped_instance_is_aborted_with_the_error_code() {
     let setup = Setup::new(&[]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     setup.cloud.set_instance_power(node_one(), false);
-    let rejected = setup
-        .disks
-        .resizer
-        .resize(minutes(1), &disk, gib(30))
-        .await
-        .unwrap_err();
-    for part in [
+    let rejected = setup.try_resize(minutes(1), &disk, gib(30)).await.unwrap_err();
+    let parts = [
         disk.as_str(),
         "node i-one",
         "start the instance",
         "InvalidInstanceStatus.NotRunning",
         "RequestId",
-    ] {
-        assert!(text(&rejected).contains(part), "{}", text(&rejected));
-    }
+    ];
+    assert_names(&rejected, &parts);
     // Not FAILED_PRECONDITION, which external-resizer interprets as "only offline".
     assert_eq!(rejected.failure_kind(), FailureKind::Aborted);
     setup.cloud.set_instance_power(node_one(), true);
-    assert!(setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await.is_ok());
+    setup.resize(&disk, gib(30)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn resizing_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let none = "d-none".parse().unwrap();
-    let resize = async || setup.disks.resizer.resize(seconds(20), &none, gib(30)).await;
+    let resize = async || setup.try_resize(seconds(20), &none, gib(30)).await;
     let rejected = retry(100, resize).await;
     assert_eq!(rejected.unwrap_err().failure_kind(), FailureKind::NotFound);
 }
@@ -258,43 +212,35 @@ async fn a_disk_without_online_resize_fails_the_precondition_and_names_its_node(
         "InvalidOperation.InstanceTypeNotSupportOnlineResize",
     ] {
         let setup = Setup::new(&[]);
-        let disk = setup.disk("pvc-1").await;
-        setup.attach(&disk, &node_one()).await;
-        let kind = json!({"code": {"status": 403, "code": code}});
-        setup.faults("ResizeDisk", 1, &kind);
-        let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-        let rejected = rejected.unwrap_err();
+        let disk = setup.attached("pvc-1").await;
+        setup.reject("ResizeDisk", 403, code);
+        let rejected = setup.try_resize(minutes(1), &disk, gib(30)).await.unwrap_err();
         // With FAILED_PRECONDITION, external-resizer waits until the disk is detached.
-        assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition, "{code}");
-        for part in [disk.as_str(), "node i-one", code, "stop the pod"] {
-            assert!(text(&rejected).contains(part), "{}", text(&rejected));
-        }
+        let parts = [disk.as_str(), "node i-one", code, "stop the pod"];
+        assert_error(&rejected, FailureKind::FailedPrecondition, &parts);
         setup.detach(&disk, &node_one()).await;
-        setup.faults("ResizeDisk", 1, &kind);
-        assert_eq!(resize(&setup, &disk, gib(30)).await.size.0, 30, "{code}");
+        setup.reject("ResizeDisk", 403, code);
+        assert_eq!(setup.resize(&disk, gib(30)).await.size.0, 30, "{code}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_size_that_the_cloud_rejects_is_out_of_range() {
+    let setup = Setup::new(&[]);
+    let disk = setup.disk("pvc-1").await;
     for code in ["InvalidDiskSize.TooLarge", "InvalidDataDiskSize.ValueNotSupported"] {
-        let setup = Setup::new(&[]);
-        let disk = setup.disk("pvc-1").await;
-        setup.fault("ResizeDisk", &json!({"code": {"status": 403, "code": code}}));
-        let rejected = setup.disks.resizer.resize(minutes(1), &disk, gib(30)).await;
-        let rejected = rejected.unwrap_err();
-        assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{code}");
-        assert!(text(&rejected).contains(code), "{}", text(&rejected));
+        setup.reject("ResizeDisk", 403, code);
+        let rejected = setup.try_resize(minutes(1), &disk, gib(30)).await.unwrap_err();
+        assert_error(&rejected, FailureKind::OutOfRange, &[code]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn resizing_an_attached_disk_costs_one_write_and_two_reads() {
     let setup = Setup::new(&[]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     setup.cloud.clear_calls();
-    resize(&setup, &disk, gib(30)).await;
+    setup.resize(&disk, gib(30)).await;
     let calls: Vec<_> = setup.cloud.calls().into_iter().map(|c| c.action).collect();
     assert_eq!(calls, ["DescribeDisks", "ResizeDisk", "DescribeDisks"]);
 }
@@ -302,15 +248,11 @@ async fn resizing_an_attached_disk_costs_one_write_and_two_reads() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_resizes_share_polls() {
     let setup = Setup::new(&["--resize-delay=2s"]);
-    let mut ids = Vec::new();
-    for n in 0..60 {
-        ids.push(setup.disk(&format!("pvc-{n}")).await);
-    }
-    setup.cloud.clear_calls();
-    let mut resizes = tokio::task::JoinSet::new();
+    let ids = setup.create_disks(60).await;
+    let mut resizes = JoinSet::new();
     for disk in ids {
-        let disks = std::sync::Arc::clone(&setup.disks);
-        resizes.spawn(async move { disks.resizer.resize(minutes(1), &disk, gib(30)).await.is_ok() });
+        let setup = setup.clone();
+        resizes.spawn(async move { setup.try_resize(minutes(1), &disk, gib(30)).await.is_ok() });
     }
     assert!(resizes.join_all().await.into_iter().all(|ok| ok));
     // One read before, and several polls while the duration is unknown.

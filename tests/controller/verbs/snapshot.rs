@@ -1,37 +1,6 @@
 //! Creation of snapshots.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio::time::Instant;
-
-use diskplugin::base::Deadline;
-use diskplugin::disk::{Error, FailureKind, NewDisk, NewSnapshot};
-use diskplugin::model::{Category, Snapshot, SnapshotId, Tags};
-
-use crate::verbs::kit::create::retry;
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, node_one, seconds, text};
-
-pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
-    setup.cloud.state()["snapshots"].as_array().unwrap().clone()
-}
-
-pub(crate) fn only_snapshot(setup: &Setup) -> SnapshotId {
-    let rows = snapshots(setup);
-    assert_eq!(rows.len(), 1, "{rows:#?}");
-    rows[0]["id"].as_str().unwrap().parse().unwrap()
-}
-
-pub(crate) async fn create_snapshot(setup: &Setup, new: &NewSnapshot) -> Snapshot {
-    let created = setup.disks.snapshotter.create(minutes(1), new).await;
-    created.unwrap_or_else(|error| panic!("create snapshot: {}", text(&error)))
-}
-
-pub(crate) async fn delete_snapshot(setup: &Setup, snapshot: &SnapshotId) {
-    let delete = async || setup.disks.snapshotter.delete(seconds(20), snapshot).await;
-    let deleted = retry(100, delete).await;
-    deleted.unwrap_or_else(|error| panic!("delete snapshot: {}", text(&error)));
-}
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn create_returns_once_the_snapshot_is_cut_without_waiting_for_the_copy() {
@@ -39,7 +8,7 @@ async fn create_returns_once_the_snapshot_is_cut_without_waiting_for_the_copy() 
         let setup = Setup::new(&["--cut-delay=4s", "--snapshot-delay=10m", stale]);
         let disk = setup.disk("pvc-1").await;
         let started = Instant::now();
-        let created = create_snapshot(&setup, &new_snapshot("snap", &disk)).await;
+        let created = setup.create_snapshot(&new_snapshot("snap", &disk)).await;
         assert!(started.elapsed() >= Duration::from_secs(4) && started.elapsed() < Duration::from_secs(7));
         assert!(created.created.is_some());
         assert_eq!((created.source_disk.as_ref(), created.source_size.0), (Some(&disk), 20));
@@ -50,16 +19,13 @@ async fn create_returns_once_the_snapshot_is_cut_without_waiting_for_the_copy() 
 async fn only_essd_snapshots_are_ready_before_they_are_complete() {
     for (category, ready) in [(Category::CloudEssd, true), (Category::CloudEfficiency, false)] {
         let setup = Setup::new(&["--snapshot-delay=10m"]);
-        let new = NewDisk {
-            categories: vec![category],
-            ..new_disk("pvc-1")
-        };
+        let new = of_category("pvc-1", category);
         let disk = setup.create(&new).await.id;
         let snapshot = new_snapshot("snap", &disk);
-        let created = create_snapshot(&setup, &snapshot).await;
+        let created = setup.create_snapshot(&snapshot).await;
         assert_eq!(created.available, ready);
-        tokio::time::sleep(Duration::from_secs(600)).await;
-        let later = create_snapshot(&setup, &snapshot).await;
+        sleep(600).await;
+        let later = setup.create_snapshot(&snapshot).await;
         assert_eq!((later.id, later.available), (created.id, true));
     }
 }
@@ -70,25 +36,16 @@ async fn a_repeated_create_returns_the_same_snapshot_and_another_source_is_rejec
         let setup = Setup::without_canary(&["--cut-delay=1s", stale]);
         let (disk, other) = (setup.disk("pvc-1").await, setup.disk("pvc-2").await);
         let first = setup.snapshot("snap", &disk).await;
-        let again = setup
-            .restarted()
-            .snapshotter
-            .create(minutes(1), &new_snapshot("snap", &disk))
-            .await;
-        assert_eq!(again.unwrap().id, first);
+        let again = setup.restarted().create_snapshot(&new_snapshot("snap", &disk)).await;
+        assert_eq!(again.id, first);
         let rejected = setup
-            .disks
-            .snapshotter
-            .create(minutes(1), &new_snapshot("snap", &other))
-            .await;
-        let rejected = rejected.unwrap_err();
+            .try_snapshot(minutes(1), &new_snapshot("snap", &other))
+            .await
+            .unwrap_err();
         assert!(matches!(rejected, Error::AlreadyExists { .. }), "{rejected:?}");
         let both = format!("source volume is {disk}, wanted {other}");
-        assert!(
-            text(&rejected).contains(&both) && text(&rejected).contains(first.as_str()),
-            "{rejected}"
-        );
-        assert_eq!(only_snapshot(&setup), first);
+        assert_names(&rejected, &[&both, first.as_str()]);
+        assert_eq!(setup.only_snapshot(), first);
     }
 }
 
@@ -97,17 +54,18 @@ async fn a_repeat_after_a_lost_response_returns_the_only_snapshot() {
     for loss in ["reset-before", "reset-after", "truncated", "internal-error-after"] {
         for category in [Category::CloudEssd, Category::CloudEfficiency] {
             let setup = Setup::new(&["--cut-delay=2s", "--snapshot-delay=1m", "--stale=2s"]);
-            let new = NewDisk {
-                categories: vec![category],
-                ..new_disk("pvc-1")
-            };
+            let new = of_category("pvc-1", category);
             let disk = setup.create(&new).await.id;
             let snapshot = new_snapshot("snap", &disk);
-            let create = setup.disks.snapshotter.create(seconds(1), &snapshot);
-            setup.lose("CreateSnapshot", &json!(loss), create).await;
-            let created = setup.restarted().snapshotter.create(minutes(1), &snapshot).await;
-            let created = created.unwrap_or_else(|error| panic!("{loss}: {}", text(&error)));
-            assert_eq!(only_snapshot(&setup), created.id);
+            setup
+                .lose(
+                    "CreateSnapshot",
+                    &json!(loss),
+                    setup.try_snapshot(seconds(1), &snapshot),
+                )
+                .await;
+            let created = setup.restarted().create_snapshot(&snapshot).await;
+            assert_eq!(setup.only_snapshot(), created.id);
         }
     }
 }
@@ -117,20 +75,16 @@ async fn a_snapshot_in_progress_aborts_another_and_a_consumed_token_does_not_blo
     for percent in [0, 100] {
         let setup = Setup::new(&["--snapshot-delay=30s"]);
         setup.configure(&json!({"rules": {"token_burn_percent": percent}}));
-        let new = NewDisk {
-            categories: vec![Category::CloudEfficiency],
-            ..new_disk("pvc-1")
-        };
+        let new = of_category("pvc-1", Category::CloudEfficiency);
         let disk = setup.create(&new).await.id;
         setup.snapshot("snap-1", &disk).await;
         let second = new_snapshot("snap-2", &disk);
-        let busy = setup.disks.snapshotter.create(seconds(10), &second).await.unwrap_err();
-        assert_eq!(busy.failure_kind(), FailureKind::Aborted, "{}", text(&busy));
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        let created = setup.disks.snapshotter.create(minutes(1), &second).await;
-        let created = created.unwrap_or_else(|error| panic!("{percent} %: {}", text(&error)));
-        let again = setup.restarted().snapshotter.create(minutes(1), &second).await.unwrap();
-        assert_eq!((again.id, snapshots(&setup).len()), (created.id, 2), "{percent} %");
+        let busy = setup.try_snapshot(seconds(10), &second).await.unwrap_err();
+        assert_error(&busy, FailureKind::Aborted, &[]);
+        sleep(30).await;
+        let created = setup.create_snapshot(&second).await;
+        let again = setup.restarted().create_snapshot(&second).await;
+        assert_eq!((again.id, setup.snapshots().len()), (created.id, 2), "{percent} %");
     }
 }
 
@@ -140,8 +94,8 @@ async fn a_create_after_a_delete_creates_a_new_snapshot() {
     let disk = setup.disk("pvc-1").await;
     for _ in 0..3 {
         let created = setup.snapshot("snap", &disk).await;
-        assert_eq!(only_snapshot(&setup), created);
-        delete_snapshot(&setup, &created).await;
+        assert_eq!(setup.only_snapshot(), created);
+        setup.delete_snapshot(&created).await;
     }
 }
 
@@ -150,18 +104,18 @@ async fn a_deleted_snapshot_is_created_again_even_by_calls_with_short_deadlines(
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let first = setup.snapshot("snap", &disk).await;
-    delete_snapshot(&setup, &first).await;
+    setup.delete_snapshot(&first).await;
     let mut attempts = 0;
     let created = loop {
         let deadline = Deadline::after(Duration::from_millis(9750));
         let new = new_snapshot("snap", &disk);
-        if let Ok(created) = setup.disks.snapshotter.create(deadline, &new).await {
+        if let Ok(created) = setup.try_snapshot(deadline, &new).await {
             break created.id;
         }
         attempts += 1;
         assert!(attempts < 3);
     };
-    assert_eq!(only_snapshot(&setup), created);
+    assert_eq!(setup.only_snapshot(), created);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,16 +125,13 @@ async fn a_snapshot_that_fails_before_its_cut_is_reported_deleted_and_created_ag
         let disk = setup.disk("pvc-1").await;
         setup.fault("CreateSnapshot", &json!("fails-later"));
         let new = new_snapshot("snap", &disk);
-        let failed = setup.disks.snapshotter.create(minutes(1), &new).await;
-        let failed = failed.unwrap_err();
-        assert_eq!(failed.failure_kind(), FailureKind::Internal, "{}", text(&failed));
-        assert!(text(&failed).contains("it is deleted"), "{}", text(&failed));
-        assert!(snapshots(&setup).is_empty());
-        let created = setup.disks.snapshotter.create(minutes(1), &new).await;
-        let created = created.unwrap_or_else(|error| panic!("{stale}: {}", text(&error)));
-        assert_eq!(only_snapshot(&setup), created.id);
-        let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
-        assert_eq!(again.unwrap().id, created.id);
+        let failed = setup.try_snapshot(minutes(1), &new).await.unwrap_err();
+        assert_error(&failed, FailureKind::Internal, &["it is deleted"]);
+        assert!(setup.snapshots().is_empty());
+        let created = setup.create_snapshot(&new).await;
+        assert_eq!(setup.only_snapshot(), created.id);
+        let again = setup.restarted().create_snapshot(&new).await;
+        assert_eq!(again.id, created.id);
     }
 }
 
@@ -189,33 +140,19 @@ async fn a_cut_after_the_deadline_is_reported_and_a_repeat_returns_the_snapshot(
     let setup = Setup::new(&["--cut-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let snapshot = new_snapshot("snap", &disk);
-    let late = setup
-        .disks
-        .snapshotter
-        .create(seconds(10), &snapshot)
-        .await
-        .unwrap_err();
+    let late = setup.try_snapshot(seconds(10), &snapshot).await.unwrap_err();
     assert_eq!(late.failure_kind(), FailureKind::DeadlineExceeded);
-    let id = only_snapshot(&setup);
-    assert!(
-        text(&late).contains(&format!("last observed: snapshot {id} is progressing")),
-        "{}",
-        text(&late)
-    );
-    let created = setup
-        .restarted()
-        .snapshotter
-        .create(minutes(1), &snapshot)
-        .await
-        .unwrap();
-    assert_eq!((created.id, snapshots(&setup).len()), (id, 1));
+    let id = setup.only_snapshot();
+    assert_names(&late, &[&format!("last observed: snapshot {id} is progressing")]);
+    let created = setup.restarted().create_snapshot(&snapshot).await;
+    assert_eq!((created.id, setup.snapshots().len()), (id, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_of_a_nonexistent_disk_is_not_found() {
     let setup = Setup::new(&[]);
     let snapshot = new_snapshot("snap", &"d-none".parse().unwrap());
-    let rejected = setup.disks.snapshotter.create(minutes(1), &snapshot).await.unwrap_err();
+    let rejected = setup.try_snapshot(minutes(1), &snapshot).await.unwrap_err();
     assert!(matches!(rejected, Error::NoSuchDisk { .. }), "{rejected:?}");
 }
 
@@ -229,21 +166,21 @@ async fn the_parameters_of_the_class_are_applied_and_the_retention_period_ends()
         tags: Tags::from([("team".to_owned(), "blue".to_owned())]),
         ..new_snapshot("snap", &disk)
     };
-    let created = create_snapshot(&setup, &new).await;
-    let row = &snapshots(&setup)[0];
+    let created = setup.create_snapshot(&new).await;
+    let row = &setup.snapshots()[0];
     assert_eq!(
         (&row["retention_days"], &row["resource_group"]),
         (&json!(2), &json!("rg-1"))
     );
     assert_eq!((row["tags"]["team"].as_str(), created.tags.len()), (Some("blue"), 3));
     setup.snapshot("canary", &disk).await;
-    tokio::time::sleep(Duration::from_secs(2 * 24 * 3600)).await;
+    sleep(2 * 24 * 3600).await;
     let get = async || setup.disks.snapshotter.get(seconds(20), &created.id).await;
     let not_found = retry(100, get).await.unwrap_err();
     assert!(matches!(not_found, Error::NoSuchSnapshot { .. }), "{not_found:?}");
-    delete_snapshot(&setup, &created.id).await;
+    setup.delete_snapshot(&created.id).await;
     // The name is available again.
-    let again = create_snapshot(&setup, &new).await;
+    let again = setup.create_snapshot(&new).await;
     assert_ne!(again.id, created.id);
 }
 
@@ -252,8 +189,7 @@ async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
     let setup = Setup::new(&["--never-attached"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    let rejected = setup.disks.snapshotter.create(minutes(1), &new).await;
-    let rejected = rejected.unwrap_err();
+    let rejected = setup.try_snapshot(minutes(1), &new).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::FailedPrecondition);
     let message = text(&rejected);
     for part in ["never attached", disk.as_str(), "start a pod", "NeverAttached"] {
@@ -264,8 +200,8 @@ async fn a_snapshot_of_a_never_attached_disk_is_rejected_with_advice() {
         setup.configure(&json!({"rules": {"token_burn_percent": percent}}));
         let disk = setup.disk(&format!("pvc-{percent}")).await;
         let new = new_snapshot(&format!("snap-{percent}"), &disk);
-        setup.disks.snapshotter.create(minutes(1), &new).await.unwrap_err();
+        setup.try_snapshot(minutes(1), &new).await.unwrap_err();
         setup.attach(&disk, &node_one()).await;
-        create_snapshot(&setup, &new).await;
+        setup.create_snapshot(&new).await;
     }
 }

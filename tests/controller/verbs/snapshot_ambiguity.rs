@@ -1,16 +1,6 @@
 //! Ambiguous creations: no error is final until it is known whether the snapshot was created.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use tokio::time::timeout;
-
-use diskplugin::disk::{DiskServices, FailureKind};
-
-use crate::verbs::kit::{Setup, minutes, new_snapshot, seconds, text};
-use crate::verbs::snapshot::{only_snapshot, snapshots};
-use crate::verbs::snapshot_absence::assert_not_final;
+use crate::verbs::kit::*;
 
 /// Rejections that do not reveal whether an earlier attempt succeeded.
 pub(crate) const REJECTIONS: [(u16, &str); 8] = [
@@ -27,30 +17,25 @@ pub(crate) const REJECTIONS: [(u16, &str); 8] = [
 /// Applies `loss` to the first call of the action and rejects later calls. Responses of `read` contain no rows.
 pub(crate) fn lose(setup: &Setup, action: &str, read: &str, loss: &Value, rejection: (u16, &str)) {
     let (status, code) = rejection;
-    setup.configure(&json!({"faults": []}));
-    setup.configure(&json!({"faults": [
+    setup.replace_faults(&json!([
         {"action": action, "kind": loss},
         {"action": action, "from": 2, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
         {"action": read, "for": "24h", "kind": "no-rows"},
-    ]}));
+    ]));
 }
 
 /// Makes reads return rows again; calls of the action are still rejected.
 pub(crate) fn recover(setup: &Setup, action: &str, rejection: (u16, &str)) {
     let (status, code) = rejection;
-    setup.configure(&json!({"faults": []}));
-    setup.configure(&json!({"faults": [
+    setup.replace_faults(&json!([
         {"action": action, "times": 10_000, "kind": {"code": {"status": status, "code": code}}},
-    ]}));
+    ]));
 }
 
-async fn create(disks: &Arc<DiskServices>, setup: &Setup) -> Result<(), diskplugin::disk::Error> {
-    let source = setup.only_disk();
-    let created = disks
-        .snapshotter
-        .create(seconds(20), &new_snapshot("snap", &source))
-        .await;
-    created.map(|snapshot| assert_eq!(snapshot.id, only_snapshot(setup)))
+async fn create(setup: &Setup) -> Result<(), Error> {
+    let new = new_snapshot("snap", &setup.only_disk());
+    let created = setup.try_snapshot(seconds(20), &new).await;
+    created.map(|snapshot| assert_eq!(snapshot.id, setup.only_snapshot()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +49,7 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
             ] {
                 setup.disk("pvc-1").await;
                 for rejection in [first, REJECTIONS[0], REJECTIONS[3]] {
-                    let first_call = snapshots(&setup).is_empty();
+                    let first_call = setup.snapshots().is_empty();
                     if first_call {
                         lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
                     } else {
@@ -72,20 +57,20 @@ async fn errors_after_a_lost_response_are_never_final_and_the_snapshot_is_found(
                         lose(&setup, "CreateSnapshot", "DescribeSnapshots", &loss, rejection);
                     }
                     for _ in 0..3 {
-                        let ambiguous = create(&setup.disks, &setup).await.unwrap_err();
+                        let ambiguous = create(&setup).await.unwrap_err();
                         assert_not_final(&ambiguous);
-                        tokio::time::sleep(Duration::from_secs(30)).await;
+                        sleep(30).await;
                     }
-                    assert_eq!(snapshots(&setup).len(), 1, "{loss} {first:?}");
+                    assert_eq!(setup.snapshots().len(), 1, "{loss} {first:?}");
                 }
                 recover(&setup, "CreateSnapshot", first);
                 let new = new_snapshot("snap", &setup.only_disk());
                 // The rate limiter may delay the call after the throttled ones.
-                let found = setup.disks.snapshotter.create(minutes(5), &new).await;
+                let found = setup.try_snapshot(minutes(5), &new).await;
                 let found = found.unwrap_or_else(|error| panic!("{loss} {first:?}: {}", text(&error)));
-                assert_eq!(found.id, only_snapshot(&setup));
+                assert_eq!(found.id, setup.only_snapshot());
                 // Neither is a repeated call rejected.
-                let again = setup.disks.snapshotter.create(minutes(5), &new).await;
+                let again = setup.try_snapshot(minutes(5), &new).await;
                 assert_eq!(again.unwrap().id, found.id, "{loss} {first:?}");
             }
         }
@@ -103,15 +88,15 @@ async fn a_cancelled_call_is_ambiguous() {
         &json!("hang"),
         REJECTIONS[1],
     );
-    let cancelled = timeout(Duration::from_secs(5), create(&setup.disks, &setup)).await;
+    let cancelled = timeout(Duration::from_secs(5), create(&setup)).await;
     assert!(cancelled.is_err());
-    assert_eq!(snapshots(&setup).len(), 1);
+    assert_eq!(setup.snapshots().len(), 1);
     for _ in 0..3 {
-        assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_not_final(&create(&setup).await.unwrap_err());
+        sleep(60).await;
     }
     recover(&setup, "CreateSnapshot", REJECTIONS[1]);
-    create(&setup.disks, &setup).await.unwrap();
+    create(&setup).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,22 +112,13 @@ async fn ambiguity_ends_when_reads_return_other_snapshots_but_not_this_one() {
         &json!("reset-before"),
         REJECTIONS[1],
     );
-    assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
-    assert_not_final(&create(&setup.disks, &setup).await.unwrap_err());
-    tokio::time::sleep(Duration::from_secs(120)).await;
-    let rejected = create(&setup.disks, &setup).await.unwrap_err();
-    assert_eq!(
-        rejected.failure_kind(),
-        FailureKind::FailedPrecondition,
-        "{}",
-        text(&rejected)
-    );
-    setup.configure(&json!({"faults": []}));
-    let created = setup
-        .disks
-        .snapshotter
-        .create(minutes(1), &new_snapshot("snap", &disk))
-        .await;
+    assert_not_final(&create(&setup).await.unwrap_err());
+    assert_not_final(&create(&setup).await.unwrap_err());
+    sleep(120).await;
+    let rejected = create(&setup).await.unwrap_err();
+    assert_error(&rejected, FailureKind::FailedPrecondition, &[]);
+    setup.clear_faults();
+    let created = setup.try_snapshot(minutes(1), &new_snapshot("snap", &disk)).await;
     assert!(created.is_ok());
-    assert_eq!(snapshots(&setup).len(), 2);
+    assert_eq!(setup.snapshots().len(), 2);
 }

@@ -1,14 +1,6 @@
 //! Deletion of snapshots: idempotent, and only of owned snapshots.
 
-use serde_json::json;
-
-use diskplugin::disk::{FailureKind, NewDisk};
-use diskplugin::model::{ClientToken, Failure, Tags};
-use ecs::CreateSnapshot;
-
-use crate::common::memory_cloud::client;
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
-use crate::verbs::snapshot::{delete_snapshot, only_snapshot, snapshots};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
@@ -16,18 +8,15 @@ async fn delete_is_idempotent_and_keeps_disks_created_from_the_snapshot() {
         let setup = Setup::new(flags);
         let disk = setup.disk("pvc-1").await;
         let snapshot = setup.snapshot("snap", &disk).await;
-        let new = NewDisk {
-            snapshot: Some(snapshot.clone()),
-            ..new_disk("pvc-2")
-        };
+        let new = restored("pvc-2", &snapshot);
         setup.create(&new).await;
         for _ in 0..2 {
-            delete_snapshot(&setup, &snapshot).await;
+            setup.delete_snapshot(&snapshot).await;
         }
         let canary = setup.snapshot("canary", &disk).await;
-        delete_snapshot(&setup, &"s-none".parse().unwrap()).await;
-        delete_snapshot(&setup, &canary).await;
-        assert_eq!((snapshots(&setup).len(), setup.rows().len()), (0, 2));
+        setup.delete_snapshot(&"s-none".parse().unwrap()).await;
+        setup.delete_snapshot(&canary).await;
+        assert_eq!((setup.snapshots().len(), setup.rows().len()), (0, 2));
     }
 }
 
@@ -36,14 +25,12 @@ async fn a_new_snapshot_is_deleted_even_if_reads_do_not_return_it_yet() {
     let setup = Setup::new(&["--stale=2s"]);
     let disk = setup.disk("pvc-1").await;
     setup
-        .disks
-        .snapshotter
-        .create(seconds(1), &new_snapshot("snap", &disk))
+        .try_snapshot(seconds(1), &new_snapshot("snap", &disk))
         .await
         .unwrap_err();
-    let id = only_snapshot(&setup);
-    delete_snapshot(&setup, &id).await;
-    assert!(snapshots(&setup).is_empty());
+    let id = setup.only_snapshot();
+    setup.delete_snapshot(&id).await;
+    assert!(setup.snapshots().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,9 +49,9 @@ async fn an_unmanaged_snapshot_is_not_deleted() {
         .create_snapshot(minutes(1), &request)
         .await
         .unwrap();
-    let rejected = setup.disks.snapshotter.delete(minutes(1), &snapshot).await.unwrap_err();
-    assert!(rejected.failure() == Failure::NotOwned, "{rejected:?}");
-    assert_eq!(only_snapshot(&setup), snapshot);
+    let rejected = setup.try_delete_snapshot(minutes(1), &snapshot).await.unwrap_err();
+    assert_failure(&rejected, Failure::NotOwned);
+    assert_eq!(setup.only_snapshot(), snapshot);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,13 +64,13 @@ async fn deletion_of_a_snapshot_in_use_fails_with_the_reason_and_advice() {
         let disk = setup.disk("pvc-1").await;
         let id = setup.snapshot("snap", &disk).await;
         setup.configure(&json!({"holds": {hold: [id.as_str()]}}));
-        let in_use = setup.disks.snapshotter.delete(minutes(1), &id).await.unwrap_err();
+        let in_use = setup.try_delete_snapshot(minutes(1), &id).await.unwrap_err();
         assert_eq!(in_use.failure_kind(), FailureKind::FailedPrecondition);
         let message = text(&in_use);
         assert!(message.contains(code) && message.contains(advice), "{message}");
-        assert_eq!(only_snapshot(&setup), id);
+        assert_eq!(setup.only_snapshot(), id);
         setup.configure(&json!({"holds": {hold: []}}));
-        delete_snapshot(&setup, &id).await;
+        setup.delete_snapshot(&id).await;
     }
 }
 
@@ -92,11 +79,11 @@ async fn a_snapshot_can_be_deleted_during_its_creation_and_after_its_disk() {
     let setup = Setup::new(&["--snapshot-delay=10m"]);
     let disk = setup.disk("pvc-1").await;
     let id = setup.snapshot("snap", &disk).await;
-    delete_snapshot(&setup, &id).await;
+    setup.delete_snapshot(&id).await;
     let id = setup.snapshot("other", &disk).await;
     setup.delete(&disk).await;
     let row = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap();
     assert_eq!((row.source_disk, row.available), (Some(disk), true));
-    delete_snapshot(&setup, &id).await;
-    assert!(snapshots(&setup).is_empty());
+    setup.delete_snapshot(&id).await;
+    assert!(setup.snapshots().is_empty());
 }

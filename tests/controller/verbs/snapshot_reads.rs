@@ -1,15 +1,6 @@
 //! Listing snapshots and reading them by ID.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::task::JoinSet;
-
-use diskplugin::disk::FailureKind;
-use diskplugin::model::Snapshot;
-
-use crate::verbs::kit::{Setup, minutes, new_snapshot, seconds, text};
-use crate::verbs::snapshot::only_snapshot;
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_reads_by_id_cost_one_call_per_100_snapshots() {
@@ -42,15 +33,12 @@ async fn a_snapshot_before_its_cut_is_not_listed_and_a_read_by_id_is_aborted() {
     let setup = Setup::new(&["--cut-delay=30s"]);
     let disk = setup.disk("pvc-1").await;
     let new = new_snapshot("snap", &disk);
-    setup.disks.snapshotter.create(seconds(5), &new).await.unwrap_err();
-    let id = only_snapshot(&setup);
-    let listed = setup
-        .disks
-        .inventory
-        .list_snapshots(minutes(1), None, None, Snapshot::clone);
+    setup.try_snapshot(seconds(5), &new).await.unwrap_err();
+    let id = setup.only_snapshot();
+    let listed = setup.list_snapshots(None, None);
     assert!(listed.await.unwrap().is_empty());
     let early = setup.disks.snapshotter.get(minutes(1), &id).await.unwrap_err();
-    assert_eq!(early.failure_kind(), FailureKind::Aborted, "{}", text(&early));
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_error(&early, FailureKind::Aborted, &[]);
+    sleep(30).await;
     assert_eq!(setup.disks.snapshotter.get(minutes(1), &id).await.unwrap().id, id);
 }

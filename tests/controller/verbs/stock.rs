@@ -1,14 +1,6 @@
 //! Stockouts: detected once for many creations, and remembered for a limited time.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::{Error, FailureKind, NewDisk};
-use diskplugin::model::{Category, PerformanceLevel};
-
-use crate::verbs::kit::{Setup, available, gib, minutes, new_disk, node_one, text, zone};
+use crate::verbs::kit::*;
 
 const OUT_OF_STOCK: &str = "--out-of-stock=*/cloud_efficiency,*/cloud_ssd,*/cloud";
 
@@ -47,8 +39,7 @@ async fn one_stock_query_after_a_rejection_avoids_further_rejections() {
 async fn without_stock_data_each_category_is_rejected_once_and_remembered() {
     let setup = Setup::new(&[OUT_OF_STOCK]);
     setup.configure(&json!({"denied": ["DescribeAvailableResource"]}));
-    let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-    setup.faults("DescribeAvailableResource", 1000, &denied);
+    setup.faults("DescribeAvailableResource", 1000, &error_code(403, "Forbidden.RAM"));
     for n in 0..5 {
         let new = available(&format!("pvc-{n}"));
         let disk = setup.create(&new).await;
@@ -64,7 +55,7 @@ async fn a_stockout_is_forgotten_after_a_few_minutes() {
     let setup = Setup::new(&[OUT_OF_STOCK]);
     setup.create(&available("pvc-1")).await;
     setup.configure(&json!({"out_of_stock": []}));
-    tokio::time::sleep(Duration::from_secs(200)).await;
+    sleep(200).await;
     let disk = setup.create(&available("pvc-2")).await;
     assert_eq!(disk.category, Category::CloudEfficiency);
 }
@@ -74,13 +65,13 @@ async fn another_final_rejection_ends_a_stockout_for_all_claims() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let failure = async |name: &str| {
         let new = new_disk(name);
-        let created = setup.disks.provisioner.create(minutes(1), &new).await;
+        let created = setup.try_create(minutes(1), &new).await;
         created.unwrap_err().failure_kind()
     };
     assert_eq!(failure("pvc-1").await, FailureKind::ResourceExhausted);
     setup.configure(&json!({"out_of_stock": [], "denied": ["CreateDisk"]}));
     assert_eq!(failure("pvc-2").await, FailureKind::ResourceExhausted);
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    sleep(30).await;
     for name in ["pvc-1", "pvc-2", "pvc-3"] {
         assert_eq!(failure(name).await, FailureKind::PermissionDenied);
     }
@@ -93,11 +84,11 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
         zones: vec![zone("a").into(), zone("b").into()],
         ..available("pvc-1")
     };
-    let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
     setup.cloud.clear_calls();
     for _ in 0..3 {
-        let rejected = setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+        let rejected = setup.try_create(minutes(1), &new).await.unwrap_err();
         let text = text(&rejected);
         for category in Category::CREATABLE {
             for zone in ["a", "b"] {
@@ -109,7 +100,7 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
     assert_eq!(attempted_categories(&setup), [""; 0]);
     setup.configure(&json!({"out_of_stock": []}));
     // Until the next probe.
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    sleep(30).await;
     let disk = setup.create(&new).await;
     assert_eq!(setup.only_disk(), disk.id);
 }
@@ -118,17 +109,17 @@ async fn a_repeat_with_everything_out_of_stock_costs_no_request_and_names_every_
 async fn stock_replenished_for_one_pair_is_used_within_90_seconds() {
     let setup = Setup::new(&["--out-of-stock=*/*"]);
     let new = available("pvc-1");
-    setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    setup.try_create(minutes(1), &new).await.unwrap_err();
     setup.configure(&json!({"out_of_stock": [
         "*/cloud_efficiency", "*/cloud_ssd", "*/cloud", "*/cloud_essd", "*/cloud_essd_entry"
     ]}));
     let mut waited = 0;
     let disk = loop {
-        match setup.disks.provisioner.create(minutes(1), &new).await {
+        match setup.try_create(minutes(1), &new).await {
             Ok(disk) => break disk,
             Err(error) => assert!(matches!(error, Error::OutOfStock { .. }), "{error}"),
         }
-        tokio::time::sleep(Duration::from_secs(10)).await;
+        sleep(10).await;
         waited += 10;
         assert!(waited <= 90);
     };
@@ -140,22 +131,17 @@ async fn stock_replenished_for_one_pair_is_used_within_90_seconds() {
 async fn a_quota_exceeded_by_a_large_disk_does_not_block_a_small_one() {
     let setup = Setup::new(&[]);
     setup.configure(&json!({"limits": {"zone_category_gib": 100}}));
-    let large = NewDisk {
-        size: gib(500),
-        ..new_disk("large")
-    };
-    let rejected = setup.disks.provisioner.create(minutes(1), &large).await.unwrap_err();
-    assert_eq!(rejected.failure_kind(), FailureKind::ResourceExhausted);
-    assert!(text(&rejected).contains("QuotaExceed.DiskCapacity"), "{rejected}");
-    let small = setup.disks.provisioner.create(minutes(1), &new_disk("small")).await;
-    assert_eq!(small.unwrap().category, Category::CloudEssd);
+    let large = sized("large", gib(500));
+    let rejected = setup.try_create(minutes(1), &large).await.unwrap_err();
+    assert_error(&rejected, FailureKind::ResourceExhausted, &["QuotaExceed.DiskCapacity"]);
+    let small = setup.create(&new_disk("small")).await;
+    assert_eq!(small.category, Category::CloudEssd);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_performance_level_unavailable_in_the_zone_is_skipped() {
     let setup = Setup::new(&[]);
-    let code = json!({"code": {"status": 400, "code": "InvalidPerformanceLevel.ValueNotSupported"}});
-    setup.fault("CreateDisk", &code);
+    setup.reject("CreateDisk", 400, "InvalidPerformanceLevel.ValueNotSupported");
     let new = NewDisk {
         size: gib(500),
         levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1],
@@ -168,14 +154,12 @@ async fn a_performance_level_unavailable_in_the_zone_is_skipped() {
 #[tokio::test(start_paused = true)]
 async fn a_size_that_the_cloud_rejects_everywhere_is_out_of_range() {
     let setup = Setup::new(&[]);
-    let code = json!({"code": {"status": 403, "code": "InvalidDataDiskSize.ValueNotSupported"}});
-    setup.faults("CreateDisk", 10, &code);
-    let rejected = setup
-        .disks
-        .provisioner
-        .create(minutes(1), &available("pvc-1"))
-        .await
-        .unwrap_err();
+    setup.faults(
+        "CreateDisk",
+        10,
+        &error_code(403, "InvalidDataDiskSize.ValueNotSupported"),
+    );
+    let rejected = setup.try_create(minutes(1), &available("pvc-1")).await.unwrap_err();
     assert_eq!(rejected.failure_kind(), FailureKind::OutOfRange, "{rejected}");
     assert!(setup.rows().is_empty());
 }
@@ -203,7 +187,7 @@ async fn capacity_is_the_size_range_of_the_categories_in_stock_or_none() {
         assert_eq!(found, sizes, "{new:?}");
     }
     assert_eq!(setup.calls("DescribeAvailableResource"), 1);
-    tokio::time::sleep(Duration::from_secs(61)).await;
+    sleep(61).await;
     setup.configure(&json!({"out_of_stock": []}));
     let essd = disk_in("a", &[Category::CloudEssd]);
     let replenished = setup.disks.provisioner.capacity(minutes(1), &essd).await.unwrap();
@@ -224,7 +208,7 @@ async fn capacity_considers_stockouts_that_only_creations_revealed() {
             .unwrap()
             .is_some()
     );
-    setup.disks.provisioner.create(minutes(1), &new).await.unwrap_err();
+    setup.try_create(minutes(1), &new).await.unwrap_err();
     assert_eq!(setup.disks.provisioner.capacity(minutes(1), &new).await.unwrap(), None);
 }
 

@@ -1,15 +1,9 @@
 //! The cloud discards client tokens after a day: a name must still not create a second disk.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::disk::FailureKind;
-
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, seconds, text};
+use crate::verbs::kit::*;
 
 async fn sleep_hours(hours: u64) {
-    tokio::time::sleep(Duration::from_secs(3600 * hours)).await;
+    sleep(3600 * hours).await;
 }
 
 async fn setup() -> Setup {
@@ -23,24 +17,18 @@ async fn a_create_repeated_after_a_day_returns_the_same_disk() {
     let setup = setup().await;
     let disk = setup.disk("pvc-1").await;
     sleep_hours(25).await;
-    let again = setup.disks.provisioner.create(minutes(1), &new_disk("pvc-1")).await;
-    assert_eq!((again.unwrap().id, setup.only_disk()), (disk.clone(), disk));
+    let again = setup.create(&new_disk("pvc-1")).await;
+    assert_eq!((again.id, setup.only_disk()), (disk.clone(), disk));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_whose_response_was_lost_a_day_before_a_restart_is_found() {
     let setup = setup().await;
     let new = new_disk("pvc-1");
-    let create = setup.disks.provisioner.create(seconds(1), &new);
-    let lost = json!("reset-after");
-    setup.lose("CreateDisk", &lost, create).await;
+    setup.lose_create(&json!("reset-after"), &new).await;
     sleep_hours(25).await;
-    let found = setup
-        .restarted()
-        .provisioner
-        .create(minutes(1), &new_disk("pvc-1"))
-        .await;
-    assert_eq!(found.unwrap().id, setup.only_disk());
+    let found = setup.restarted().create(&new_disk("pvc-1")).await;
+    assert_eq!(found.id, setup.only_disk());
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,14 +37,12 @@ async fn disks_are_not_created_while_describe_disks_is_denied_for_more_than_a_da
         let setup = Setup::new(&[]);
         sleep_hours(if long_running { 2 } else { 0 }).await;
         setup.configure(&json!({"rules": {"token_memory": "24h"}}));
-        let denied = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
-        setup.faults("DescribeDisks", 1_000_000, &denied);
+        setup.faults("DescribeDisks", 1_000_000, &error_code(403, "Forbidden.RAM"));
         for _ in 0..30 {
-            let denied_create = setup.disks.provisioner.create(seconds(9), &new_disk("pvc-1")).await;
+            let denied_create = setup.try_create(seconds(9), &new_disk("pvc-1")).await;
             // Without a listing, it is not certain that no disk has the name.
             let denied_create = denied_create.unwrap_err();
-            assert_eq!(denied_create.failure_kind(), FailureKind::Unavailable);
-            assert!(text(&denied_create).contains("Forbidden.RAM"), "{denied_create}");
+            assert_error(&denied_create, FailureKind::Unavailable, &["Forbidden.RAM"]);
             sleep_hours(1).await;
         }
         assert!(setup.rows().is_empty());
@@ -72,6 +58,6 @@ async fn a_snapshot_create_repeated_after_a_day_returns_the_same_snapshot() {
     assert_eq!(setup.snapshot("snap", &disk).await, first);
     sleep_hours(25).await;
     let new = new_snapshot("snap", &disk);
-    let again = setup.restarted().snapshotter.create(minutes(1), &new).await;
-    assert_eq!(again.unwrap().id, first);
+    let again = setup.restarted().create_snapshot(&new).await;
+    assert_eq!(again.id, first);
 }

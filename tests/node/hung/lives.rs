@@ -1,4 +1,4 @@
-//! Threads and memory of the node plugin while many volumes are staged at once, and afterwards.
+//! Threads and memory of the node plugin while many volumes are staged in parallel, and afterwards.
 
 use std::fs;
 use std::time::Duration;

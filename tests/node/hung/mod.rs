@@ -293,7 +293,7 @@ async fn a_hung_disk_in_use_looks_as_documented() {
     let plugin = Plugin::start(&home).await;
     plugin.stage(&hung, LONG_TIMEOUT).await.unwrap();
     plugin.publish(&hung).await.unwrap();
-    // kubelet repeats these calls, so that the kernel has cached what they read.
+    // kubelet repeats these calls, so that the kernel has cached the data that they read.
     for _ in 0..2 {
         plugin.stats(&hung, LONG_TIMEOUT).await.unwrap();
         assert_eq!(plugin.health(&hung).await, []);

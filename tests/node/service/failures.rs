@@ -1,4 +1,4 @@
-//! What a user sees for each failure of a volume in use. The expected values are the rows of the table in
+//! The errors and events of each failure of a volume in use. The expected values are the rows of the table in
 //! `docs/reference/node-rpcs.md`; each test then follows the advice.
 
 use std::fs;
@@ -19,7 +19,7 @@ async fn in_use(serial: &str, capability: &VolumeCapability) -> World {
     world
 }
 
-/// Calls what kubelet calls for the volume, then releases the volume.
+/// Makes kubelet's calls for the volume, then releases the volume.
 async fn observe(world: &World, capability: &VolumeCapability) -> Observed {
     let health = world.health("target").await.unwrap();
     let stats = world.stats("target").await.unwrap();
@@ -104,7 +104,7 @@ async fn a_full_disk_looks_as_documented() {
     drop(file);
     row.check(&observe(&world, &capability).await);
     assert_eq!(row.advice(), "expand the claim, or delete files");
-    // What external-resizer and kubelet do for an expanded claim.
+    // The calls of external-resizer and kubelet for an expanded claim.
     world.stage(&capability).await.unwrap();
     world.publish(&capability, "target", false).await.unwrap();
     assert!(fs::write(world.path("target/more"), &data).is_err());
@@ -188,7 +188,7 @@ async fn a_device_that_is_smaller_than_its_filesystem_looks_as_documented() {
         return;
     }
     let row = FailureRow::of("device smaller than its filesystem");
-    // The kernel must not write beyond the end of the device, which it would answer with a read-only remount.
+    // The kernel must not write beyond the end of the device, which results in a read-only remount.
     let capability = with_flags(writer_capability("ext4"), &["noinit_itable"]);
     let world = in_use("nodeloop76", &capability).await;
     sh(&format!("sync -f {}", world.path("target").display())).await;

@@ -4,7 +4,7 @@ use tonic::Code;
 
 use crate::service::kit::{SIZE, World, can_run, sh, with_flags, writer_capability};
 
-/// Options of each filesystem, of which some kernels know only a part.
+/// Options of each filesystem, of which some kernels support only a part.
 const OPTIONS: [(&str, &[&str]); 3] = [
     (
         "ext4",

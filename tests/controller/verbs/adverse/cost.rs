@@ -1,17 +1,6 @@
 //! Cost of hung reads, out-of-stock claims and unusual durations.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use serde_json::json;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
-
-use diskplugin::disk::NewDisk;
-use diskplugin::model::Category;
-
-use super::sleep;
-use crate::verbs::kit::{Setup, minutes, new_disk, node_one, seconds, zone};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn hung_and_failed_reads_delay_few_volumes() {
@@ -73,7 +62,7 @@ async fn ten_retries_of_an_out_of_stock_claim_cost_few_calls() {
             };
             setup.cloud.clear_calls();
             for _ in 0..10 {
-                let _ = setup.disks.provisioner.create(seconds(10), &new).await;
+                let _ = setup.try_create(seconds(10), &new).await;
                 sleep(60).await;
             }
             let calls: u64 = setup.cloud.counts().values().map(|count| count.calls).sum();
@@ -89,39 +78,19 @@ async fn an_operation_far_slower_than_previous_ones_is_observed_in_time() {
         let setup = Setup::new(&[&format!("--attach-delay={learned}"), "--detach-delay=1s"]);
         let disk = setup.disk("pvc-1").await;
         for _ in 0..40 {
-            setup
-                .disks
-                .attacher
-                .attach(minutes(5), &disk, &node_one())
-                .await
-                .unwrap();
-            setup
-                .disks
-                .detacher
-                .detach(minutes(5), &disk, &node_one())
-                .await
-                .unwrap();
+            setup.try_attach(minutes(5), &disk, &node_one()).await.unwrap();
+            setup.try_detach(minutes(5), &disk, &node_one()).await.unwrap();
         }
         setup.configure(&json!({"delays": {"attach": format!("{then}s")}}));
         let mut late = Vec::new();
         for _ in 0..5 {
             let (start, before) = (Instant::now(), setup.calls("DescribeDisks"));
-            setup
-                .disks
-                .attacher
-                .attach(minutes(9), &disk, &node_one())
-                .await
-                .unwrap();
+            setup.try_attach(minutes(9), &disk, &node_one()).await.unwrap();
             late.push((
                 start.elapsed() - Duration::from_secs(then),
                 setup.calls("DescribeDisks") - before,
             ));
-            setup
-                .disks
-                .detacher
-                .detach(minutes(5), &disk, &node_one())
-                .await
-                .unwrap();
+            setup.try_detach(minutes(5), &disk, &node_one()).await.unwrap();
         }
         for (call, (late, describes)) in late.into_iter().enumerate() {
             let (max_late, max_describes) = if call == 0 { (2500, 60) } else { (700, 15) };

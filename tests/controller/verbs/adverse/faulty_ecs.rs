@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
 
 use diskplugin::base::Deadline;
-use diskplugin::disk::DiskServices;
 use diskplugin::model::tag;
 use ecs::transport::{Lost, Transport};
 use fake_ecs::Cloud;
@@ -90,12 +89,14 @@ impl Transport for FaultyTransport {
     }
 }
 
-/// The disk services of a process that gets faulty responses from the same cloud.
-pub(super) fn faulty_services(setup: &Setup, fault: Fault) -> Arc<DiskServices> {
+/// A process that gets faulty responses from the same cloud.
+pub(super) fn faulty_services(setup: &Setup, fault: Fault) -> Setup {
+    let cloud = setup.cloud.clone();
     let transport = FaultyTransport {
-        cloud: setup.cloud.clone(),
-        transport: MemoryTransport::new(&setup.cloud),
+        cloud: cloud.clone(),
+        transport: MemoryTransport::new(&cloud),
         fault,
     };
-    disk_services(Arc::new(client_over(&setup.cloud, Arc::new(transport))), "test")
+    let disks = disk_services(Arc::new(client_over(&cloud, Arc::new(transport))), "test");
+    Setup { cloud, disks }
 }

@@ -1,13 +1,6 @@
 //! No final error code while a disk with the requested name may exist.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
-use diskplugin::disk::NewDisk;
-
-use super::{error_code, is_final, sleep};
-use crate::verbs::kit::{Setup, new_disk, seconds, text, zone};
+use crate::verbs::kit::*;
 
 /// One process with lost, canceled, hidden and rejected calls.
 #[tokio::test(start_paused = true)]
@@ -51,9 +44,9 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
             }
         };
         for round in 0..12_u64 {
-            let timeout = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
-            let call = setup.disks.provisioner.create(seconds(10), &new);
-            let outcome = tokio::time::timeout(timeout, call).await;
+            let limit = Duration::from_millis(((seed * 7919 + round * 104_729) % 60) * 100 + 50);
+            let call = setup.try_create(seconds(10), &new);
+            let outcome = timeout(limit, call).await;
             let exists = setup.rows().len() > others;
             if let Ok(Err(error)) = &outcome
                 && exists
@@ -70,7 +63,7 @@ async fn create_returns_no_final_code_while_the_disk_exists_and_ends_with_one_di
         sleep(120).await;
         let mut created = None;
         for _ in 0..6 {
-            match setup.disks.provisioner.create(seconds(60), &new).await {
+            match setup.try_create(seconds(60), &new).await {
                 Ok(disk) => {
                     created = Some(disk);
                     break;

@@ -1,14 +1,6 @@
 //! Reads that lag for longer than usual, or alternate between old and new values.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use diskplugin::model::DiskId;
-
-use super::{error_code, is_final, sleep};
-use crate::verbs::kit::group::new_group;
-use crate::verbs::kit::{Setup, minutes, new_disk, new_snapshot, node_one, node_two, seconds, text};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn long_read_lag_creates_no_second_disk() {
@@ -17,9 +9,9 @@ async fn long_read_lag_creates_no_second_disk() {
         setup.disk("other").await;
         sleep(60).await;
         setup.configure(&json!({"stale": {"lag": lag}}));
-        let outcome = setup.disks.provisioner.create(seconds(45), &new_disk("pvc-1")).await;
+        let outcome = setup.try_create(seconds(45), &new_disk("pvc-1")).await;
         drop(outcome);
-        assert_eq!(setup.rows().len(), 2, "{lag}");
+        assert_eq!(setup.rows().len(), 2);
     }
 }
 
@@ -27,19 +19,14 @@ async fn long_read_lag_creates_no_second_disk() {
 async fn long_read_lag_creates_no_second_snapshot() {
     for lag in ["9s", "12s"] {
         let setup = Setup::new(&[]);
-        let source = setup.disk("source").await;
-        setup.attach(&source, &node_one()).await;
+        let source = setup.attached("source").await;
         setup.snapshot("other", &source).await;
         sleep(60).await;
         setup.configure(&json!({"stale": {"lag": lag}}));
-        let outcome = setup
-            .disks
-            .snapshotter
-            .create(seconds(45), &new_snapshot("one", &source))
-            .await;
+        let outcome = setup.try_snapshot(seconds(45), &new_snapshot("one", &source)).await;
         drop(outcome);
         let count = setup.cloud.state()["snapshots"].as_array().unwrap().len();
-        assert_eq!(count, 2, "{lag}");
+        assert_eq!(count, 2);
     }
 }
 
@@ -49,9 +36,7 @@ async fn long_read_lag_creates_no_second_snapshot_group_and_loses_none() {
         let setup = Setup::new(&["--cut-delay=1s"]);
         let mut sources = Vec::new();
         for name in ["one", "two"] {
-            let disk = setup.disk(name).await;
-            setup.attach(&disk, &node_one()).await;
-            sources.push(disk);
+            sources.push(setup.attached(name).await);
         }
         let sources: Vec<_> = sources.iter().collect();
         let groups = &setup.disks.snapshotter;
@@ -71,7 +56,7 @@ async fn long_read_lag_creates_no_second_snapshot_group_and_loses_none() {
             }
         }
         let count = setup.cloud.state()["groups"].as_array().map_or(0, Vec::len);
-        assert_eq!((count, final_code), (2, None), "{lag}");
+        assert_eq!((count, final_code), (2, None));
     }
 }
 
@@ -83,22 +68,12 @@ async fn a_new_disk_is_not_reported_deleted_while_reads_lag() {
         sleep(60).await;
         setup.configure(&json!({"stale": {"lag": lag}}));
         let new = new_disk("pvc-1");
-        let call = setup.disks.provisioner.create(seconds(45), &new);
-        let created = async {
-            while setup.rows().len() < 2 {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            () = created => {}
-            _ = call => panic!("create returned"),
-        }
+        create_until_row(&setup, setup.try_create(seconds(45), &new)).await;
         let rows = setup.rows();
         let row = rows.iter().find(|row| row["name"] == "pvc-1").unwrap();
         let id: DiskId = row["id"].as_str().unwrap().parse().unwrap();
         let restarted = setup.restarted();
-        let outcome = restarted.provisioner.delete(seconds(30), &id).await;
+        let outcome = restarted.try_delete(seconds(30), &id).await;
         assert!(
             outcome.is_err() || setup.rows().len() == 1,
             "lag {lag}: OK, but the disk exists"
@@ -116,25 +91,20 @@ async fn jumping_reads_create_no_second_disk_and_lose_none() {
             setup.disk("other").await;
             sleep(60).await;
             setup.configure(&json!({"stale": {"lag": lag, "jumping": true}}));
-            let outcome = setup.disks.provisioner.create(minutes(2), &new_disk("pvc-1")).await;
+            let outcome = setup.try_create(minutes(2), &new_disk("pvc-1")).await;
             let created = outcome.unwrap_or_else(|error| panic!("{lag} {seed}: {}", text(&error)));
-            assert_eq!(setup.rows().len(), 2, "{lag} {seed}");
+            assert_eq!(setup.rows().len(), 2);
             for node in [node_one(), node_two(), node_one()] {
-                let attached = setup.disks.attacher.attach(minutes(2), &created.id, &node).await;
+                let attached = setup.try_attach(minutes(2), &created.id, &node).await;
                 if let Err(error) = attached {
                     panic!("{lag} {seed}: {}", text(&error));
                 }
-                assert_eq!(setup.attachments(&created.id).len(), 1, "{lag} {seed}");
-                setup
-                    .disks
-                    .detacher
-                    .detach(minutes(2), &created.id, &node)
-                    .await
-                    .unwrap();
-                assert_eq!(setup.attachments(&created.id), [], "{lag} {seed}");
+                assert_eq!(setup.attachments(&created.id).len(), 1);
+                setup.try_detach(minutes(2), &created.id, &node).await.unwrap();
+                assert_eq!(setup.attachments(&created.id), []);
             }
-            setup.disks.provisioner.delete(minutes(2), &created.id).await.unwrap();
-            assert_eq!(setup.rows().len(), 1, "{lag} {seed}");
+            setup.try_delete(minutes(2), &created.id).await.unwrap();
+            assert_eq!(setup.rows().len(), 1);
         }
     }
 }
@@ -154,7 +124,7 @@ async fn another_process_does_not_report_an_attachment_from_a_stale_row() {
         setup.detach(&disk, &node_one()).await;
         let restarted = setup.restarted();
         setup.faults("AttachDisk", 1, &error_code(403, "InvalidOperation.Conflict"));
-        let row = restarted.attacher.attach(seconds(60), &disk, &node_one()).await;
+        let row = restarted.try_attach(seconds(60), &disk, &node_one()).await;
         if row.is_ok() && setup.attachments(&disk).is_empty() {
             wrong.push(seed);
         }

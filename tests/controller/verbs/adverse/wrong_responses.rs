@@ -1,22 +1,14 @@
 //! Responses that omit rows, return other rows, or fail because of a malformed ID.
 
-use std::sync::Arc;
-
-use tokio::task::JoinSet;
-
-use diskplugin::disk::NewDisk;
-use diskplugin::model::DiskId;
-
-use super::{Fault, error_code, faulty_services, sleep};
-use crate::verbs::kit::{Setup, minutes, new_disk, node_one, seconds, text};
+use super::{Fault, faulty_services};
+use crate::verbs::kit::*;
 
 #[tokio::test(start_paused = true)]
 async fn no_second_disk_is_created_when_own_disks_are_not_returned() {
     let setup = Setup::new(&[]);
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
     for _ in 0..2 {
-        let outcome = services.provisioner.create(seconds(45), &new_disk("pvc-1")).await;
-        drop(outcome);
+        drop(services.try_create(seconds(45), &new_disk("pvc-1")).await);
     }
     assert_eq!(setup.rows().len(), 1, "{:#?}", setup.rows());
 }
@@ -26,7 +18,7 @@ async fn delete_succeeds_only_with_proof_when_own_disks_are_not_returned() {
     let setup = Setup::new(&[]);
     let disk = setup.disk("pvc-1").await;
     let services = faulty_services(&setup, Fault::HidesOwnedDisks);
-    let outcome = services.provisioner.delete(seconds(45), &disk).await;
+    let outcome = services.try_delete(seconds(45), &disk).await;
     assert!(outcome.is_err() || setup.rows().is_empty(), "OK, but the disk exists");
 }
 
@@ -37,7 +29,7 @@ async fn rows_that_were_not_requested_do_not_prove_absence() {
     setup.disk("other").await;
     sleep(5).await;
     let services = faulty_services(&setup, Fault::IgnoresIdFilter);
-    let outcome = services.provisioner.delete(seconds(45), &disk).await;
+    let outcome = services.try_delete(seconds(45), &disk).await;
     assert!(outcome.is_err() || setup.rows().len() == 1, "OK, but the disk exists");
 }
 
@@ -49,8 +41,8 @@ async fn a_truncated_page_does_not_prove_absence() {
     let disk = setup.disk("pvc-1").await;
     sleep(5).await;
     let services = faulty_services(&setup, Fault::TruncatesPages);
-    services.inventory.disk(seconds(9), &other).await.unwrap();
-    let outcome = services.provisioner.delete(seconds(45), &disk).await;
+    services.disks.inventory.disk(seconds(9), &other).await.unwrap();
+    let outcome = services.try_delete(seconds(45), &disk).await;
     assert!(outcome.is_err() || setup.rows().len() == 1, "OK, but the disk exists");
 }
 
@@ -62,7 +54,7 @@ async fn an_ignored_tag_filter_does_not_return_the_disk_of_another_name() {
     let services = faulty_services(&setup, Fault::IgnoresTagFilter);
     setup.faults("CreateDisk", 1, &error_code(403, "OperationDenied.NoStock"));
     for _ in 0..2 {
-        if let Ok(disk) = services.provisioner.create(seconds(30), &new_disk("pvc-1")).await {
+        if let Ok(disk) = services.try_create(seconds(30), &new_disk("pvc-1")).await {
             assert_ne!(disk.id, other, "pvc-1 got the disk of \"other\"");
         }
     }
@@ -71,56 +63,39 @@ async fn an_ignored_tag_filter_does_not_return_the_disk_of_another_name() {
 #[tokio::test(start_paused = true)]
 async fn an_ignored_tag_filter_does_not_delete_a_user_snapshot() {
     let setup = Setup::new(&[]);
-    let source = setup.disk("source").await;
-    let attacher = &setup.disks.attacher;
-    attacher.attach(minutes(1), &source, &node_one()).await.unwrap();
+    let source = setup.attached("source").await;
     let kept = setup.snapshot("kept", &source).await;
     sleep(60).await;
     let clone = NewDisk {
         clone_of: Some(source.clone()),
         ..new_disk("clone")
     };
-    let created = setup
-        .disks
-        .provisioner
-        .create_clone(minutes(5), &clone, &source)
-        .await
-        .unwrap();
+    let created = setup.try_clone(minutes(5), &clone, &source).await.unwrap();
     sleep(60).await;
     let services = faulty_services(&setup, Fault::IgnoresTagFilter);
-    let _ = services.provisioner.delete(seconds(45), &created.id).await;
-    let left = setup.cloud.state()["snapshots"].as_array().unwrap().clone();
-    assert!(
-        left.iter().any(|row| row["id"] == kept.as_str()),
-        "the user's snapshot was deleted: {left:#?}"
-    );
+    let _ = services.try_delete(seconds(45), &created.id).await;
+    let left = setup.snapshots();
+    assert!(left.iter().any(|row| row["id"] == kept.as_str()), "{left:#?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_process_does_not_list_zero_disks_from_an_empty_response() {
     let setup = Setup::new(&[]);
-    let disk = setup.disk("pvc-1").await;
-    setup.attach(&disk, &node_one()).await;
+    let disk = setup.attached("pvc-1").await;
     let restarted = setup.restarted();
-    restarted.inventory.disk(seconds(9), &disk).await.unwrap();
-    restarted.attacher.attach(minutes(1), &disk, &node_one()).await.unwrap();
+    restarted.disks.inventory.disk(seconds(9), &disk).await.unwrap();
+    restarted.attach(&disk, &node_one()).await;
     sleep(60).await;
     setup.hide_disks(100);
-    let listed = restarted.inventory.list(seconds(45), |row| row.id.clone()).await;
-    assert!(
-        listed.is_err(),
-        "OK with {listed:?}, though this process has attached {disk}"
-    );
+    let listed = restarted.disks.inventory.list(seconds(45), |row| row.id.clone()).await;
+    assert!(listed.is_err(), "{listed:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn malformed_ids_do_not_fail_requests_for_other_ids() {
     for bad in [1, 2, 3, 4, 6] {
         let setup = Setup::new(&[]);
-        let mut good = Vec::new();
-        for n in 0..60 {
-            good.push(setup.disk(&format!("pvc-{n}")).await);
-        }
+        let mut good = setup.create_disks(60).await;
         good.sort();
         sleep(5).await;
         let services = faulty_services(&setup, Fault::RejectsIds("malformed"));
@@ -128,28 +103,19 @@ async fn malformed_ids_do_not_fail_requests_for_other_ids() {
         // Distributed evenly in the order of IDs.
         for n in 0..bad {
             let id: DiskId = format!("{}malformed", good[n * 60 / bad + 3]).parse().unwrap();
-            let services = Arc::clone(&services);
+            let services = services.clone();
             lookups.spawn(async move {
-                let _ = services.inventory.disk(seconds(30), &id).await;
+                drop(services.disks.inventory.disk(seconds(30), &id).await);
                 Ok(())
             });
         }
         for id in good {
-            let services = Arc::clone(&services);
-            lookups.spawn(async move { services.inventory.disk(seconds(30), &id).await.map(|_| ()) });
+            let services = services.clone();
+            lookups.spawn(async move { services.disks.inventory.disk(seconds(30), &id).await.map(|_| ()) });
         }
-        let failed: Vec<_> = lookups
-            .join_all()
-            .await
-            .into_iter()
-            .filter_map(|lookup| lookup.err())
-            .collect();
-        let first = failed.first().map(text);
-        assert!(
-            failed.is_empty(),
-            "{bad} malformed: {} others failed: {first:?}",
-            failed.len()
-        );
+        for lookup in lookups.join_all().await {
+            expect("read of another disk", lookup);
+        }
     }
 }
 
@@ -164,10 +130,7 @@ async fn an_error_about_another_resource_does_not_prove_a_deletion() {
         let setup = Setup::new(&[]);
         let disk = setup.disk("pvc-1").await;
         setup.faults("DeleteDisk", 1000, &error_code(404, about));
-        let outcome = setup.disks.provisioner.delete(seconds(20), &disk).await;
-        assert!(
-            outcome.is_err() || setup.rows().is_empty(),
-            "{about}: OK, but the disk exists"
-        );
+        let outcome = setup.try_delete(seconds(20), &disk).await;
+        assert!(outcome.is_err() || setup.rows().is_empty(), "{about}");
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use diskplugin::disk::{Error, FailureKind};
+use diskplugin::model::Disk;
+
+use crate::verbs::kit::Setup;
 
 pub(crate) fn is_final(error: &Error) -> bool {
     !matches!(
@@ -17,7 +20,7 @@ pub(crate) async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-/// Repeats a call as a sidecar does, for at most this time: what is not proven is `UNAVAILABLE` for a while.
+/// Repeats a call as a sidecar does, for at most this time: without proof, the error is `UNAVAILABLE` for a while.
 pub(crate) async fn retry<T>(seconds: u64, mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     let end = Instant::now() + Duration::from_secs(seconds);
     loop {
@@ -25,5 +28,20 @@ pub(crate) async fn retry<T>(seconds: u64, mut call: impl AsyncFnMut() -> Result
             Err(error) if !is_final(&error) && Instant::now() < end => sleep(5).await,
             outcome => return outcome,
         }
+    }
+}
+
+/// Cancels the creation as soon as its disk exists.
+pub(crate) async fn create_until_row(setup: &Setup, call: impl Future<Output = Result<Disk, Error>>) {
+    let before = setup.rows().len();
+    let created = async {
+        while setup.rows().len() == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = created => {}
+        _ = call => panic!("create returned"),
     }
 }

@@ -1,22 +1,11 @@
-//! Snapshot groups of two disks, and their rows in the cloud.
+//! Snapshot groups of two disks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use serde_json::Value;
+use diskplugin::disk::{GroupSnapshot, NewGroupSnapshot};
+use diskplugin::model::{DiskId, SnapshotGroupId, SnapshotId, Tags};
 
-use diskplugin::disk::{DiskServices, GroupSnapshot, NewGroupSnapshot};
-use diskplugin::model::{DiskId, SnapshotId, Tags};
-
-use crate::verbs::kit::{Setup, minutes, text};
-
-pub(crate) fn groups(setup: &Setup) -> Vec<Value> {
-    setup.cloud.state()["groups"].as_array().unwrap().clone()
-}
-
-pub(crate) fn snapshots(setup: &Setup) -> Vec<Value> {
-    setup.cloud.state()["snapshots"].as_array().unwrap().clone()
-}
+use crate::verbs::kit::Setup;
 
 pub(crate) fn new_group(name: &str, sources: &[&DiskId]) -> NewGroupSnapshot {
     NewGroupSnapshot {
@@ -35,7 +24,19 @@ pub(crate) async fn two_disks(setup: &Setup) -> (DiskId, DiskId) {
     (setup.disk("pvc-1").await, setup.disk("pvc-2").await)
 }
 
-pub(crate) async fn create_group(disks: &Arc<DiskServices>, new: &NewGroupSnapshot) -> GroupSnapshot {
-    let created = disks.snapshotter.create_group(minutes(2), new).await;
-    created.unwrap_or_else(|error| panic!("create group: {}", text(&error)))
+/// A request for a group of two new disks.
+pub(crate) async fn group_of_two(setup: &Setup) -> NewGroupSnapshot {
+    let (one, two) = two_disks(setup).await;
+    new_group("group", &[&one, &two])
+}
+
+/// The ID of the first group, which no call has returned.
+pub(crate) fn first_group(setup: &Setup) -> SnapshotGroupId {
+    setup.groups()[0]["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Asserts the number of groups and of snapshots.
+#[track_caller]
+pub(crate) fn assert_groups(setup: &Setup, groups: usize, snapshots: usize) {
+    assert_eq!((setup.groups().len(), setup.snapshots().len()), (groups, snapshots));
 }

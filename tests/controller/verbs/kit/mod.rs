@@ -1,37 +1,54 @@
 //! The fixture of the tests: the fake cloud and the disk services on top of it, with shortcuts for common operations.
 
 pub(crate) mod altered;
-pub(crate) mod create;
-pub(crate) mod detach;
-pub(crate) mod group;
-pub(crate) mod modify;
-pub(crate) mod overlay;
-pub(crate) mod publish;
+mod create;
+mod group;
+mod modify;
+mod overlay;
+mod publish;
 mod request;
 
-use std::sync::Arc;
-use std::time::Duration;
+// The imports of every test.
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::Duration;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::time::Instant;
+pub(crate) use serde_json::{Value, json};
+pub(crate) use tokio::task::JoinSet;
+pub(crate) use tokio::time::{Instant, timeout};
 
-use diskplugin::base::{Deadline, Tasks};
-use diskplugin::disk::{DiskServices, Error, FailureKind, NewDisk};
-use diskplugin::model::{Disk, DiskId, InstanceId, SnapshotId, Tags, ZoneId};
-use ecs::{AttachDisk, Client};
+pub(crate) use diskplugin::base::Deadline;
+pub(crate) use diskplugin::disk::{
+    DiskServices, Error, FailureKind, GroupSnapshot, NewDisk, NewGroupSnapshot, NewSnapshot, NodeAccess, PublishRequest,
+};
+pub(crate) use diskplugin::model::{
+    Category, Change, ClientToken, Disk, DiskId, Failure, InstanceId, PerformanceLevel, SizeRange, Snapshot,
+    SnapshotGroupId, SnapshotId, Tags, tag,
+};
+pub(crate) use ecs::{AttachDisk, CreateSnapshot, DetachDisk};
+
+use diskplugin::base::Tasks;
+use diskplugin::model::ZoneId;
+use ecs::Client;
 use fake_ecs::{Cloud, ExistingDisk, Options, TokioClock};
-
-pub(crate) use request::{available, between, gib, new_disk, new_snapshot};
+use jiff::Timestamp;
 
 use crate::common::ecs::essd;
-use crate::common::memory_cloud::client;
+pub(crate) use crate::common::memory_cloud::client;
+pub(crate) use crate::common::rng::Rng;
+pub(crate) use create::{create_until_row, is_final, retry, sleep};
+pub(crate) use group::{assert_groups, first_group, group_of_two, new_group, snapshot_ids, two_disks};
+pub(crate) use modify::{category_change, changed_properties, disk_of, full_change, modify, properties, tags, writes};
+pub(crate) use overlay::Overlay;
+pub(crate) use publish::single_node;
+pub(crate) use request::{available, between, gib, in_zone, new_disk, new_snapshot, of_category, restored, sized};
 
 /// Maximum delay between the end of an operation that takes whole seconds and the poll that observes it.
 pub(crate) const POLL_TOLERANCE: Duration = Duration::from_millis(125);
 
-/// A fake cloud with two nodes in zone a and one in zone b, and the disk services of one process.
-#[derive(Debug)]
+/// A fake cloud with two nodes in zone a and one in zone b, and the disk services of one process. Clones are handles to
+/// the same process. Flags and configurations are printed, so that the output of a failed test contains its case.
+#[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) cloud: Cloud,
     pub(crate) disks: Arc<DiskServices>,
@@ -44,17 +61,33 @@ impl Setup {
 
     /// The same in an account that shows nothing else: no response proves the absence of a disk.
     pub(crate) fn without_canary(flags: &[&str]) -> Self {
-        let cloud = cloud(flags);
+        Self::of(
+            "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b",
+            flags,
+        )
+    }
+
+    fn of(nodes: &str, flags: &[&str]) -> Self {
+        println!("cloud: {flags:?}");
+        let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
+        let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
+        let cloud = Cloud::in_memory(&options.unwrap(), Arc::new(clock));
         let disks = established(Arc::new(client(&cloud)));
         Self { cloud, disks }
     }
 
+    /// One cloud for each documented alternative of its behaviour.
+    pub(crate) fn alternatives(flags: &[&str]) -> impl Iterator<Item = Self> {
+        ["first", "last"].into_iter().map(move |alternatives| {
+            let setup = Self::new(flags);
+            setup.configure(&json!({"rules": {"alternatives": alternatives}}));
+            setup
+        })
+    }
+
     /// With `nodes` nodes in zone a, named `i-0`, `i-1` and so on.
     pub(crate) fn with_nodes(nodes: usize, flags: &[&str]) -> Self {
-        let nodes: Vec<_> = (0..nodes).map(|n| format!("i-{n}=cn-beijing-a")).collect();
-        let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = established(Arc::new(client(&cloud)));
-        Self { cloud, disks }
+        Self::with_nodes_of("ecs.g6.large", nodes, flags)
     }
 
     /// The same with an instance type that supports multi-attach disks.
@@ -67,23 +100,37 @@ impl Setup {
         let nodes: Vec<_> = (0..nodes)
             .map(|n| format!("i-{n}=cn-beijing-a={instance_type}"))
             .collect();
-        let cloud = cloud_of(&format!("--nodes={}", nodes.join(",")), flags);
-        let disks = established(Arc::new(client(&cloud)));
+        Self::of(&format!("--nodes={}", nodes.join(",")), flags)
+    }
+
+    /// A new process on the same cloud.
+    pub(crate) fn restarted(&self) -> Self {
+        self.process_of("test")
+    }
+
+    /// The driver of another cluster on the same cloud.
+    pub(crate) fn other_cluster(&self) -> Self {
+        self.process_of("other-cluster")
+    }
+
+    fn process_of(&self, cluster: &str) -> Self {
+        let cloud = self.cloud.clone();
+        let disks = disk_services(Arc::new(client(&cloud)), cluster);
         Self { cloud, disks }
     }
 
-    /// The disk services of a new process on the same cloud.
-    pub(crate) fn restarted(&self) -> Arc<DiskServices> {
-        disk_services(Arc::new(client(&self.cloud)), "test")
-    }
-
-    /// The disk services of another cluster's driver on the same cloud.
-    pub(crate) fn other_cluster(&self) -> Arc<DiskServices> {
-        disk_services(Arc::new(client(&self.cloud)), "other-cluster")
-    }
-
     pub(crate) fn configure(&self, patch: &Value) {
+        println!("configure: {patch}");
         self.cloud.configure(patch).unwrap();
+    }
+
+    pub(crate) fn clear_faults(&self) {
+        self.configure(&json!({"faults": []}));
+    }
+
+    /// Rejects the next call of the action.
+    pub(crate) fn reject(&self, action: &str, status: u16, code: &str) {
+        self.fault(action, &error_code(status, code));
     }
 
     /// Injects the fault into the next call of the action.
@@ -94,9 +141,14 @@ impl Setup {
     /// Injects the fault into the next `times` calls of the action.
     pub(crate) fn faults(&self, action: &str, times: u64, kind: &Value) {
         let fault = json!({"action": action, "times": times, "kind": kind});
+        self.replace_faults(&json!([fault]));
+    }
+
+    /// Replaces all faults.
+    pub(crate) fn replace_faults(&self, faults: &Value) {
         // An identical list would continue the count of the previous one.
-        self.configure(&json!({"faults": []}));
-        self.configure(&json!({"faults": [fault]}));
+        self.clear_faults();
+        self.configure(&json!({"faults": faults}));
     }
 
     /// Makes a call while each request of the action has the fault, so that the client's retries fail too. Its error
@@ -112,9 +164,13 @@ impl Setup {
         let error = call.await.unwrap_err();
         assert!(self.calls(action) > before, "{action} was not called");
         // The deadline can pass during the pause before a retry.
-        let expected = [FailureKind::Unavailable, FailureKind::DeadlineExceeded];
-        assert!(expected.contains(&error.failure_kind()), "{kind}: {}", text(&error));
-        self.configure(&json!({"faults": []}));
+        assert_unavailable(&error);
+        self.clear_faults();
+    }
+
+    /// The same for a creation.
+    pub(crate) async fn lose_create(&self, kind: &Value, new: &NewDisk) {
+        self.lose("CreateDisk", kind, self.try_create(seconds(1), new)).await;
     }
 
     /// Number of calls of the action.
@@ -156,6 +212,13 @@ impl Setup {
         rows[0]["id"].as_str().unwrap().parse().unwrap()
     }
 
+    /// The first disk other than this one.
+    pub(crate) fn other_disk(&self, disk: &DiskId) -> DiskId {
+        let rows = self.rows();
+        let other = rows.iter().find(|row| row["id"] != disk.as_str()).unwrap();
+        other["id"].as_str().unwrap().parse().unwrap()
+    }
+
     /// Current instance and state of each attachment of the disk.
     pub(crate) fn attachments(&self, disk: &DiskId) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -164,14 +227,19 @@ impl Setup {
         attachments.map(|a| (text(&a["instance"]), text(&a["state"]))).collect()
     }
 
-    /// Creates an ESSD of 20 GiB in zone a through the disk services.
+    /// Creates an ESSD of 20 GiB in zone a.
     pub(crate) async fn disk(&self, name: &str) -> DiskId {
-        self.disks
-            .provisioner
-            .create(minutes(5), &new_disk(name))
-            .await
-            .unwrap()
-            .id
+        self.try_create(minutes(5), &new_disk(name)).await.unwrap().id
+    }
+
+    /// The disks `pvc-0`, `pvc-1` and so on, without a record of their calls.
+    pub(crate) async fn create_disks(&self, count: usize) -> Vec<DiskId> {
+        let mut disks = Vec::new();
+        for n in 0..count {
+            disks.push(self.disk(&format!("pvc-{n}")).await);
+        }
+        self.cloud.clear_calls();
+        disks
     }
 
     /// Creates `count` disks that are not the subject of the test.
@@ -181,24 +249,151 @@ impl Setup {
         }
     }
 
+    /// A disk attached to node one.
+    pub(crate) async fn attached(&self, name: &str) -> DiskId {
+        let disk = self.disk(name).await;
+        self.attach(&disk, &node_one()).await;
+        disk
+    }
+
+    pub(crate) async fn try_create(&self, deadline: Deadline, new: &NewDisk) -> Result<Disk, Error> {
+        self.disks.provisioner.create(deadline, new).await
+    }
+
     pub(crate) async fn create(&self, new: &NewDisk) -> Disk {
-        let created = self.disks.provisioner.create(minutes(1), new).await;
-        created.unwrap_or_else(|error| panic!("create: {}", text(&error)))
+        expect("create", self.try_create(minutes(1), new).await)
     }
 
+    pub(crate) async fn try_clone(&self, deadline: Deadline, new: &NewDisk, source: &DiskId) -> Result<Disk, Error> {
+        self.disks.provisioner.create_clone(deadline, new, source).await
+    }
+
+    pub(crate) async fn clone_disk(&self, new: &NewDisk, source: &DiskId) -> Disk {
+        expect("clone", self.try_clone(minutes(5), new, source).await)
+    }
+
+    pub(crate) async fn try_delete(&self, deadline: Deadline, disk: &DiskId) -> Result<(), Error> {
+        self.disks.provisioner.delete(deadline, disk).await
+    }
+
+    /// The disk must not exist afterwards.
     pub(crate) async fn delete(&self, disk: &DiskId) {
-        let deleted = self.disks.provisioner.delete(minutes(1), disk).await;
-        deleted.unwrap_or_else(|error| panic!("delete: {}", text(&error)));
+        expect("delete", self.try_delete(minutes(1), disk).await);
+        let row = self.row(disk);
+        assert!(row.is_null() || row["status"] == "Deleting", "{row:#}");
     }
 
+    pub(crate) async fn try_attach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<Disk, Error> {
+        self.disks.attacher.attach(deadline, disk, node).await
+    }
+
+    /// The row and the current state must show the attachment.
     pub(crate) async fn attach(&self, disk: &DiskId, node: &InstanceId) -> Disk {
-        let attached = self.disks.attacher.attach(minutes(1), disk, node).await;
-        attached.unwrap_or_else(|error| panic!("attach: {}", text(&error)))
+        let row = expect("attach", self.try_attach(minutes(1), disk, node).await);
+        let attachments = self.attachments(disk);
+        let expected = (node.to_string(), "Attached".to_owned());
+        assert!(attachments.contains(&expected), "{node}: {attachments:?}");
+        assert!(row.is_in_use_on(node), "{row}");
+        row
     }
 
+    pub(crate) async fn try_detach(&self, deadline: Deadline, disk: &DiskId, node: &InstanceId) -> Result<(), Error> {
+        self.disks.detacher.detach(deadline, disk, node).await
+    }
+
+    /// The current state must not show the attachment.
     pub(crate) async fn detach(&self, disk: &DiskId, node: &InstanceId) {
-        let detached = self.disks.detacher.detach(minutes(1), disk, node).await;
-        detached.unwrap_or_else(|error| panic!("detach: {}", text(&error)));
+        expect("detach", self.try_detach(minutes(1), disk, node).await);
+        let attachments = self.attachments(disk);
+        let is_other = |(holder, _): &(String, String)| holder != node.as_str();
+        assert!(attachments.iter().all(is_other), "{node}: {attachments:?}");
+    }
+
+    pub(crate) async fn detach_everywhere(&self, disk: &DiskId) {
+        let detached = self.disks.detacher.detach_everywhere(minutes(1), disk).await;
+        expect("detach everywhere", detached);
+        assert_eq!(self.attachments(disk), []);
+    }
+
+    pub(crate) async fn try_resize(&self, deadline: Deadline, disk: &DiskId, size: SizeRange) -> Result<Disk, Error> {
+        self.disks.resizer.resize(deadline, disk, size).await
+    }
+
+    pub(crate) async fn resize(&self, disk: &DiskId, size: SizeRange) -> Disk {
+        expect("resize", self.try_resize(minutes(1), disk, size).await)
+    }
+
+    pub(crate) async fn try_modify(&self, deadline: Deadline, disk: &DiskId, change: &Change) -> Result<(), Error> {
+        self.disks.modifier.modify(deadline, disk, change).await
+    }
+
+    /// The current data disks of this cluster as ListVolumes returns them.
+    pub(crate) async fn list(&self) -> Result<Vec<Disk>, Error> {
+        self.disks.inventory.list(minutes(1), Disk::clone).await
+    }
+
+    pub(crate) async fn list_snapshots(
+        &self,
+        id: Option<&SnapshotId>,
+        source: Option<&DiskId>,
+    ) -> Result<Vec<Snapshot>, Error> {
+        let inventory = &self.disks.inventory;
+        inventory.list_snapshots(minutes(1), id, source, Snapshot::clone).await
+    }
+
+    pub(crate) async fn try_snapshot(&self, deadline: Deadline, new: &NewSnapshot) -> Result<Snapshot, Error> {
+        self.disks.snapshotter.create(deadline, new).await
+    }
+
+    pub(crate) async fn create_snapshot(&self, new: &NewSnapshot) -> Snapshot {
+        expect("create snapshot", self.try_snapshot(minutes(1), new).await)
+    }
+
+    pub(crate) async fn try_delete_snapshot(&self, deadline: Deadline, id: &SnapshotId) -> Result<(), Error> {
+        self.disks.snapshotter.delete(deadline, id).await
+    }
+
+    /// Repeats the deletion until the absence of the snapshot is proven.
+    pub(crate) async fn delete_snapshot(&self, id: &SnapshotId) {
+        let delete = async || self.try_delete_snapshot(seconds(20), id).await;
+        expect("delete snapshot", retry(100, delete).await);
+    }
+
+    pub(crate) async fn try_group(&self, deadline: Deadline, new: &NewGroupSnapshot) -> Result<GroupSnapshot, Error> {
+        self.disks.snapshotter.create_group(deadline, new).await
+    }
+
+    pub(crate) async fn create_group(&self, new: &NewGroupSnapshot) -> GroupSnapshot {
+        expect("create group", self.try_group(minutes(2), new).await)
+    }
+
+    pub(crate) async fn get_group(
+        &self,
+        id: &SnapshotGroupId,
+        members: &BTreeSet<SnapshotId>,
+    ) -> Result<GroupSnapshot, Error> {
+        self.disks.snapshotter.get_group(minutes(1), id, members).await
+    }
+
+    pub(crate) async fn delete_group(&self, id: &SnapshotGroupId, members: &BTreeSet<SnapshotId>) -> Result<(), Error> {
+        self.disks.snapshotter.delete_group(minutes(1), id, members).await
+    }
+
+    /// The current snapshots, regardless of stale reads.
+    pub(crate) fn snapshots(&self) -> Vec<Value> {
+        self.cloud.state()["snapshots"].as_array().unwrap().clone()
+    }
+
+    /// The current snapshot groups, regardless of stale reads.
+    pub(crate) fn groups(&self) -> Vec<Value> {
+        self.cloud.state()["groups"].as_array().unwrap().clone()
+    }
+
+    /// Asserts that exactly one snapshot exists and returns its ID.
+    pub(crate) fn only_snapshot(&self) -> SnapshotId {
+        let rows = self.snapshots();
+        assert_eq!(rows.len(), 1, "{rows:#?}");
+        rows[0]["id"].as_str().unwrap().parse().unwrap()
     }
 
     /// Calls AttachDisk directly, as a client other than the driver.
@@ -215,9 +410,8 @@ impl Setup {
 
     /// DescribeDisks returns status 200 without rows for `seconds`, as it does without the permission.
     pub(crate) fn hide_disks(&self, seconds: u64) {
-        let lasts = format!("{seconds}s");
-        let fault = json!({"action": "DescribeDisks", "for": lasts, "kind": "no-rows"});
-        self.configure(&json!({"faults": [fault]}));
+        let duration = format!("{seconds}s");
+        self.configure(&json!({"faults": [{"action": "DescribeDisks", "for": duration, "kind": "no-rows"}]}));
     }
 
     /// Creates a disk with these tags directly in the cloud, as a client other than the driver.
@@ -255,12 +449,10 @@ impl Setup {
 
     /// Creates a snapshot through the disk services and waits until it is complete.
     pub(crate) async fn snapshot(&self, name: &str, source: &DiskId) -> SnapshotId {
-        let created = self
-            .disks
-            .snapshotter
-            .create(minutes(5), &new_snapshot(name, source))
-            .await;
-        created.unwrap().id
+        self.try_snapshot(minutes(5), &new_snapshot(name, source))
+            .await
+            .unwrap()
+            .id
     }
 }
 
@@ -269,14 +461,10 @@ pub(crate) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    use FailureKind::{Aborted, DeadlineExceeded, Unavailable};
     let mut pause = Duration::from_secs(1);
     loop {
         match call().await {
-            Err(error)
-                if [Aborted, DeadlineExceeded, Unavailable].contains(&error.failure_kind())
-                    && pause <= Duration::from_secs(512) =>
-            {
+            Err(error) if !is_final(&error) && pause <= Duration::from_secs(512) => {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
@@ -285,15 +473,54 @@ where
     }
 }
 
-fn cloud(flags: &[&str]) -> Cloud {
-    let nodes = "--nodes=i-one=cn-beijing-a,i-two=cn-beijing-a,i-far=cn-beijing-b";
-    cloud_of(nodes, flags)
+/// Flags for the seeds of the fake cloud from 0.
+pub(crate) fn seeds(count: u64) -> impl Iterator<Item = String> {
+    (0..count).map(|seed| format!("--seed={seed}"))
 }
 
-fn cloud_of(nodes: &str, flags: &[&str]) -> Cloud {
-    let options = Options::from_flags([nodes].into_iter().chain(flags.iter().copied()));
-    let clock = TokioClock::starting_at(Timestamp::from_second(1_800_000_000).unwrap());
-    Cloud::in_memory(&options.unwrap(), Arc::new(clock))
+/// The kind of a fault: calls are rejected with this status and code.
+pub(crate) fn error_code(status: u16, code: &str) -> Value {
+    json!({"code": {"status": status, "code": code}})
+}
+
+/// The result of a call that must succeed.
+#[track_caller]
+pub(crate) fn expect<T>(call: &str, outcome: Result<T, Error>) -> T {
+    outcome.unwrap_or_else(|error| panic!("{call}: {}", text(&error)))
+}
+
+/// Asserts that the message of the RPC contains these parts.
+#[track_caller]
+pub(crate) fn assert_names(error: &Error, parts: &[&str]) {
+    let text = text(error);
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// Asserts the code of the RPC and parts of its message.
+#[track_caller]
+pub(crate) fn assert_error(error: &Error, kind: FailureKind, parts: &[&str]) {
+    assert_eq!(error.failure_kind(), kind, "{}", text(error));
+    assert_names(error, parts);
+}
+
+#[track_caller]
+pub(crate) fn assert_failure(error: &Error, failure: Failure) {
+    assert_eq!(error.failure(), failure, "{}", text(error));
+}
+
+/// Asserts that the error is `UNAVAILABLE` or `DEADLINE_EXCEEDED`.
+#[track_caller]
+pub(crate) fn assert_unavailable(error: &Error) {
+    let codes = [FailureKind::Unavailable, FailureKind::DeadlineExceeded];
+    assert!(codes.contains(&error.failure_kind()), "{}", text(error));
+}
+
+/// Asserts that the error is not final, so that the caller repeats the call.
+#[track_caller]
+pub(crate) fn assert_not_final(error: &Error) {
+    assert!(!is_final(error), "{}", text(error));
 }
 
 /// The services of a process that has been active for ten minutes, so that requests of an earlier one have no effect

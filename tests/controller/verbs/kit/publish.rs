@@ -1,8 +1,6 @@
-//! Requests of ControllerPublishVolume, and their rejection by the cloud.
+//! Requests of ControllerPublishVolume.
 
-use serde_json::json;
-
-use diskplugin::disk::{DiskServices, Error, NodeAccess, PublishRequest};
+use diskplugin::disk::{Error, NodeAccess, PublishRequest};
 use diskplugin::model::{Disk, DiskId, InstanceId};
 
 use crate::verbs::kit::{Setup, minutes};
@@ -17,11 +15,8 @@ pub(crate) fn single_node(disk: &DiskId, node: &InstanceId) -> PublishRequest {
     }
 }
 
-pub(crate) async fn publish(disks: &DiskServices, request: &PublishRequest) -> Result<Disk, Error> {
-    disks.publisher.publish(minutes(1), request).await
-}
-
-pub(crate) fn reject_attach(setup: &Setup, code: &str, status: u16) {
-    let kind = json!({"code": {"status": status, "code": code}});
-    setup.fault("AttachDisk", &kind);
+impl Setup {
+    pub(crate) async fn publish(&self, request: &PublishRequest) -> Result<Disk, Error> {
+        self.disks.publisher.publish(minutes(1), request).await
+    }
 }

@@ -1,7 +1,7 @@
 //! Requests for disks and snapshots.
 
 use diskplugin::disk::{NewDisk, NewSnapshot, SnapshotPurpose};
-use diskplugin::model::{Bytes, Category, DiskId, Gib, SizeRange, Tags};
+use diskplugin::model::{Bytes, Category, DiskId, Gib, SizeRange, SnapshotId, Tags};
 
 use super::zone;
 
@@ -58,5 +58,30 @@ pub(crate) fn new_snapshot(name: &str, source: &DiskId) -> NewSnapshot {
         resource_group: None,
         tags: Tags::new(),
         purpose: SnapshotPurpose::Snapshot,
+    }
+}
+
+pub(crate) fn sized(name: &str, size: SizeRange) -> NewDisk {
+    NewDisk { size, ..new_disk(name) }
+}
+
+pub(crate) fn of_category(name: &str, category: Category) -> NewDisk {
+    NewDisk {
+        categories: vec![category],
+        ..new_disk(name)
+    }
+}
+
+pub(crate) fn in_zone(name: &str, letter: &str) -> NewDisk {
+    NewDisk {
+        zones: vec![zone(letter).into()],
+        ..new_disk(name)
+    }
+}
+
+pub(crate) fn restored(name: &str, snapshot: &SnapshotId) -> NewDisk {
+    NewDisk {
+        snapshot: Some(snapshot.clone()),
+        ..new_disk(name)
     }
 }
