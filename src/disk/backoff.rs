@@ -3,29 +3,35 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
 use crate::base::{Deadline, Elapsed};
+
+const MIN_DELAY: Duration = Duration::from_millis(500);
+const MAX_DELAY: Duration = Duration::from_secs(8);
 
 /// Delays that double up to a maximum, with up to 10 % jitter.
 #[derive(Debug)]
-pub(super) struct Backoff {
-    next: Duration,
-    max: Duration,
-}
+pub(super) struct Backoff(ExponentialBackoff);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self::new(Duration::from_millis(500), Duration::from_secs(8))
+        Self::new(MIN_DELAY, MAX_DELAY)
     }
 }
 
 impl Backoff {
     pub(super) fn new(min: Duration, max: Duration) -> Self {
-        Self { next: min, max }
+        let schedule = ExponentialBuilder::new()
+            .without_max_times()
+            .with_min_delay(min)
+            .with_max_delay(max);
+        Self(schedule.build())
     }
 
     pub(super) fn next_delay(&mut self) -> Duration {
-        let delay = self.next;
-        self.next = self.max.min(delay * 2);
+        let delay = self.0.next().unwrap_or(MAX_DELAY);
+        // The jitter of backon can double a delay.
         let jitter = RandomState::new().hash_one(delay) % 64;
         delay + delay / 640 * u32::try_from(jitter).unwrap_or(0)
     }

@@ -3,7 +3,7 @@
 use crate::verbs::kit::*;
 
 fn from_snapshot(snapshot: &SnapshotId) -> NewDisk {
-    restored("pvc-1", &snapshot)
+    restored("pvc-1", snapshot)
 }
 
 async fn snapshot_of_50_gib(setup: &Setup) -> (DiskId, SnapshotId) {
