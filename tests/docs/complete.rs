@@ -70,7 +70,7 @@ fn every_grpc_code_of_the_services_has_its_row() {
     report(rows.filter(|row| !text.contains(row)));
 }
 
-/// `Code::NotFound` and `Status::not_found(` alike.
+/// `Code::NotFound` and `Status::not_found(`.
 fn codes(text: &str) -> Vec<String> {
     let mut codes = Vec::new();
     for (start, end) in [("Code::", ""), ("Status::", "(")] {
