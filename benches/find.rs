@@ -1,10 +1,10 @@
-//! How long an attached disk waits until the node has found it: by the kernel's word, and beside it by
-//! the same look every 500 ms. `cargo bench --bench find`, or `make bench`. Needs root and losetup.
+//! The time from the attach of a disk until the node has found it: with notifications of the kernel, and for comparison
+//! with a search every 500 ms. `cargo bench --bench find`, or `make bench`. Requires root and losetup.
 //!
-//! A loop device stands for the disk and the fake cloud's link for its serial, so that there is no
-//! hypervisor in the figure. Each of the 100 disks is attached while NodeStageVolume (raw block: find,
-//! look at the mounts, answer) waits for it; measured is the time from the making of the link, which is
-//! the last that the node needs, to the answer. Nothing is asserted but that each is found.
+//! A loop device simulates the disk, and a link of the fake cloud its serial, so that the figure is independent of a
+//! hypervisor. Each of the 100 disks is attached while NodeStageVolume (raw block: find it, read the mount table,
+//! respond) waits for it. The measured time is from the creation of the link, the last requirement of the node, to the
+//! response.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ use tonic::{Code, Request};
 
 const DISKS: u64 = 100;
 const POLL: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Leaves no time to wait: one look and its answer.
-const AT_ONCE: Duration = Duration::from_millis(1);
+/// Suffices for one search, without waiting.
+const ONE_SEARCH: Duration = Duration::from_millis(1);
 
 fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -38,24 +38,24 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(async {
         println!("{DISKS} disks, one after the other       median        99 %         most");
-        figure("told by the kernel", false).await?;
-        figure("looked for every 500 ms", true).await?;
-        look().await
+        figure("notified by the kernel", false).await?;
+        figure("searched every 500 ms", true).await?;
+        search().await
     })
 }
 
-/// What one look costs on this machine.
-async fn look() -> anyhow::Result<()> {
-    const LOOKS: u32 = 200;
+/// The cost of one search on this machine.
+async fn search() -> anyhow::Result<()> {
+    const SEARCHES: u32 = 200;
     let host = Linux::new(Arc::new(ProcessExec), Roots::default());
     let serial = Serial::new("bench").context("a serial")?;
-    let count = host.devices(Deadline::after(PATIENCE)).await?.len();
+    let count = host.devices(Deadline::after(TIMEOUT)).await?.len();
     let start = Instant::now();
-    for _ in 0..LOOKS {
-        host.search(Deadline::after(PATIENCE), &serial, None).await?;
+    for _ in 0..SEARCHES {
+        host.search(Deadline::after(TIMEOUT), &serial, None).await?;
     }
-    let each = start.elapsed() / LOOKS;
-    println!("one look at the {count} block devices of this machine {each:>21.1?}");
+    let each = start.elapsed() / SEARCHES;
+    println!("one search of the {count} block devices of this machine {each:>21.1?}");
     Ok(())
 }
 
@@ -89,12 +89,12 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
             let found = if polls {
                 poll(&service, &serial).await
             } else {
-                stage(&service, &serial, PATIENCE).await.map(drop)
+                stage(&service, &serial, TIMEOUT).await.map(drop)
             };
             found.map(|()| Instant::now())
         };
         let attach = async {
-            // The poll must not be in step with what it waits for.
+            // The poll must not be synchronized with the attach.
             let offset = Duration::from_millis(20 + index * 7 % 500);
             tokio::time::sleep(offset).await;
             attach(dir.path(), &links, &serial).await
@@ -112,7 +112,7 @@ async fn figure(name: &str, polls: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the fake cloud does.
+/// Attaches a disk as the fake cloud does.
 async fn attach(dir: &Path, links: &Path, serial: &str) -> anyhow::Result<(String, Instant)> {
     let image: PathBuf = dir.join(format!("{serial}.img"));
     fs::File::create(&image)?.set_len(16 << 20)?;
@@ -127,14 +127,14 @@ async fn poll(service: &Service, serial: &str) -> anyhow::Result<()> {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        if stage(service, serial, AT_ONCE).await? {
+        if stage(service, serial, ONE_SEARCH).await? {
             return Ok(());
         }
     }
 }
 
 /// Whether the disk was found and staged in this time.
-async fn stage(service: &Service, serial: &str, patience: Duration) -> anyhow::Result<bool> {
+async fn stage(service: &Service, serial: &str, timeout: Duration) -> anyhow::Result<bool> {
     let mut request = Request::new(NodeStageVolumeRequest {
         volume_id: format!("d-{serial}"),
         staging_target_path: "/nowhere/staging".to_owned(),
@@ -146,17 +146,17 @@ async fn stage(service: &Service, serial: &str, patience: Duration) -> anyhow::R
         }),
         ..NodeStageVolumeRequest::default()
     });
-    request.set_timeout(patience);
+    request.set_timeout(timeout);
     match service.node_stage_volume(request).await {
         Ok(_) => Ok(true),
-        Err(status) if status.code() == Code::DeadlineExceeded && patience == AT_ONCE => Ok(false),
+        Err(status) if status.code() == Code::DeadlineExceeded && timeout == ONE_SEARCH => Ok(false),
         Err(status) => Err(status.into()),
     }
 }
 
 async fn sh(words: &[&str]) -> anyhow::Result<String> {
-    let (program, args) = words.split_first().context("a program is wanted")?;
+    let (program, args) = words.split_first().context("no program")?;
     let command = Command::new(program).args(args);
-    let output = ProcessExec.run(&command, Deadline::after(PATIENCE)).await?;
+    let output = ProcessExec.run(&command, Deadline::after(TIMEOUT)).await?;
     Ok(command.check_exit_code(output)?.stdout.trim().to_owned())
 }

@@ -11,7 +11,7 @@
 //! * ready: from the start of the controller to the first `Probe` with ready, on a connection that is tried every
 //!   millisecond, with region, zone and cloud given by flags; the median of 20 starts;
 //! * controller, node: `VmRSS` of `/proc/PID/status` 2 s after that. The controller has not called the cloud yet;
-//! * of `diskplugin-node`, next to what is allowed: the node idle, and the peak (`VmHWM`) while it stages 20 blank
+//! * of `diskplugin-node`, next to its limits: the node idle, and the peak (`VmHWM`) while it stages 20 blank
 //!   disks in parallel (ext4 on loop devices, which needs root), as on 2 and on 64 processors: threads of the runtime
 //!   by `TOKIO_WORKER_THREADS` unless they are fixed, and arenas of the C library, 8 per processor (glibc,
 //!   `arena_get2`), by `GLIBC_TUNABLES`.
@@ -80,24 +80,16 @@ fn main() -> anyhow::Result<()> {
     })
 }
 
-/// Builds a program as it is published, and puts a copy aside: the next build would replace it.
+/// Builds a program as it is published, and copies it, because the next build replaces it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "cargo is no tool of the host, and builds as long as it takes"
+    reason = "cargo is no tool of the host, and has no timeout"
 )]
 async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args([
-        "build",
-        "--locked",
-        "--package",
-        "diskplugin",
-        "--profile",
-        "dist",
-        "--bin",
-        name,
-    ]);
+    let build = "build --locked --package diskplugin --profile dist --bin";
+    cargo.args(build.split(' ')).arg(name);
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     cargo.args(["--target", &triple]);
     let options = "-C target-feature=+crt-static -C relocation-model=static";
@@ -112,7 +104,7 @@ async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBu
     Ok(copy.to_owned())
 }
 
-/// A copy as container runtimes write it.
+/// A copy that is written as by container runtimes.
 fn unpacked(program: &Path, copy: &Path) -> anyhow::Result<PathBuf> {
     const PIECE: usize = 32 << 10;
     let bytes = std::fs::read(program).with_context(|| format!("no {}", program.display()))?;
@@ -128,7 +120,7 @@ fn size(binary: &Path) -> anyhow::Result<u64> {
     Ok(std::fs::metadata(binary)?.len())
 }
 
-/// The time until the controller is ready, and the memory in KiB that it holds idle.
+/// The time until the controller is ready, and its idle memory in KiB.
 async fn measure_controller(binary: &Path, cloud: &str) -> anyhow::Result<(Duration, u64)> {
     let mut starts = Vec::with_capacity(STARTS);
     for _ in 0..STARTS {
@@ -162,13 +154,13 @@ async fn measure(binary: &Path, cloud: &str) -> anyhow::Result<Figures> {
     })
 }
 
-/// What the program holds a while after it is ready. The connection is closed by then.
+/// The memory of the program after a pause, with the connection closed.
 async fn idle(mut program: Program, socket: &Path) -> anyhow::Result<u64> {
     drop(program.ready(socket).await?);
     tokio::time::sleep(IDLE).await;
-    let held = program.memory_kib("VmRSS")?;
+    let memory = program.memory_kib("VmRSS")?;
     program.stop().await?;
-    Ok(held)
+    Ok(memory)
 }
 
 impl Figures {
@@ -183,12 +175,12 @@ fn print_controller(name: &str, bytes: u64, ready: Duration, kib: u64) {
     print!("{name:<21} {bytes:>9} bytes {ready:>8.1} ms {kib:>8} KiB");
 }
 
-/// What the node may hold, in KiB.
-const IDLE_BAR: u64 = 6 << 10;
-const LOAD_BAR: u64 = 12 << 10;
+/// Limits of the memory of the node in KiB.
+const IDLE_LIMIT: u64 = 6 << 10;
+const LOAD_LIMIT: u64 = 12 << 10;
 const DISKS: usize = 20;
 
-/// Measures the node idle and while it stages, and prints both beside what they may be.
+/// Measures the node idle and during staging, and prints both with their limits.
 async fn load(binary: &Path, processors: u32) -> anyhow::Result<()> {
     let (workers, arenas) = (processors.to_string(), processors * 8);
     let tunables = format!("glibc.malloc.arena_max={arenas}");
@@ -211,16 +203,16 @@ async fn load(binary: &Path, processors: u32) -> anyhow::Result<()> {
     let mut node = Program::start_with(binary, dir.path(), &args, &variables)?;
     drop(node.ready(&endpoint).await?);
     tokio::time::sleep(IDLE).await;
-    show(processors, "idle", node.memory_kib("VmRSS")?, IDLE_BAR);
+    show(processors, "idle", node.memory_kib("VmRSS")?, IDLE_LIMIT);
     match Disks::attach(dir.path(), &devices) {
-        Err(error) => println!("SKIPPED: staging takes root and loop devices: {error:#}"),
+        Err(error) => println!("SKIPPED: staging requires root and loop devices: {error:#}"),
         Ok(_attached) => {
             let channel = node.ready(&endpoint).await?;
             let outcome = stage_all(&channel, dir.path()).await;
             let peak = node.memory_kib("VmHWM")?;
             unstage_all(&channel, dir.path()).await?;
             outcome?;
-            show(processors, "20 stages", peak, LOAD_BAR);
+            show(processors, "20 stages", peak, LOAD_LIMIT);
             tokio::time::sleep(IDLE).await;
             println!("    afterwards {} KiB", node.memory_kib("VmRSS")?);
         }
@@ -228,10 +220,10 @@ async fn load(binary: &Path, processors: u32) -> anyhow::Result<()> {
     node.stop().await
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
-fn show(processors: u32, what: &str, kib: u64, bar: u64) {
-    let ratio = kib as f64 / bar as f64;
-    println!("node, {processors:>2} processors, {what:<9} {kib:>6} KiB, {ratio:.2} of {bar} KiB");
+#[expect(clippy::cast_precision_loss, reason = "printed with two digits")]
+fn show(processors: u32, what: &str, kib: u64, limit: u64) {
+    let ratio = kib as f64 / limit as f64;
+    println!("node, {processors:>2} processors, {what:<9} {kib:>6} KiB, {ratio:.2} of {limit} KiB");
 }
 
 fn staging(dir: &Path, disk: usize) -> String {
@@ -277,7 +269,7 @@ async fn unstage_all(channel: &Channel, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loop devices that stand for attached disks.
+/// Loop devices that simulate attached disks.
 struct Disks(Vec<String>);
 
 impl Disks {
@@ -306,7 +298,7 @@ impl Disks {
 impl Drop for Disks {
     #[expect(clippy::disallowed_methods, reason = "no runtime waits in a drop")]
     fn drop(&mut self) {
-        // Best effort: who reads the figures sees what is left.
+        // Best effort: losetup prints devices that remain.
         let _ = std::process::Command::new("losetup").arg("-d").args(&self.0).status();
     }
 }

@@ -1,13 +1,11 @@
-//! How long a disk that is plugged into a running machine waits until the node has found it, beside a
-//! look every 500 ms. `cargo bench --bench hotplug`, or `make bench`. Needs QEMU and Debian's packages.
+//! The time from the hot-plug of a disk until the node has found it, compared with a search every 500 ms. `cargo bench
+//! --bench hotplug`, or `make bench`. Requires QEMU and Debian packages.
 //!
-//! The machine is a guest of QEMU, which emulates each instruction; it is that of `tests/guest`. Each
-//! of the disks is plugged in while NodeStageVolume (raw block) waits for it. All times are the
-//! guest's: "there" is the kernel's uevent `add` of the block device, as another who listens to the
-//! kernel (`udevadm monitor`) has stamped it; "told" is what the kernel logs of the disk before that,
-//! when it has yet to look for partitions; "heard" is what the node logs when the kernel's last word before
-//! that reached it; "found" is what the node logs when it has checked that the
-//! device is the disk. Nothing is asserted but that each is found.
+//! The machine is the QEMU guest of `tests/guest`, which emulates each instruction. Each disk is attached while
+//! NodeStageVolume (raw block) waits for it. All times are those of the guest: "added" is the kernel's uevent `add` of
+//! the block device, as stamped by `udevadm monitor`; "logged" is the kernel's log line about the disk, before it reads
+//! the partitions; "notified" is the log line of the node about the last event of the kernel before it found the disk;
+//! "found" is the log line of the node after the check of the serial.
 
 use std::time::Duration;
 
@@ -37,20 +35,19 @@ mod shell;
 
 const DISKS: u64 = 100;
 
-/// Disks before those: what runs for the first time, the emulator translates first.
-const BEFORE: u64 = 5;
+/// Disks before those, because the emulator translates code at its first execution.
+const WARM_UP: u64 = 5;
 
-/// Disks after those, with one who looks every 500 ms beside the node: each look takes time that the emulated machine
-/// has not got twice.
+/// Disks after those, with a search every 500 ms, which would slow down the node in the other measurement.
 const POLLED: u64 = 30;
 
-/// Writes what the kernel tells and when.
+/// Records the kernel's uevents with their times.
 const LISTENER: &str = "
     (udevadm monitor --kernel --subsystem-match=block > /run/uevents 2>&1 &)
     until grep -q KERNEL /run/uevents; do sleep 0.1; done
 ";
 
-/// Looks every 500 ms, and writes what is there and when.
+/// Searches every 500 ms, and records the serials with the time.
 const POLLER: &str = "
     (while :; do
         for file in /sys/block/vd*/serial; do
@@ -61,8 +58,8 @@ const POLLER: &str = "
     done > /run/polled 2> /dev/null &)
 ";
 
-/// What all have written of one disk, and how their clocks stand to each other: the kernel's log and
-/// uevents count from the start of the machine, the others by the calendar.
+/// The records of one disk, and the offset of their clocks: the kernel's log and uevents use the time since the boot,
+/// the others wall time.
 const COLLECT: &str = "
     for _ in 1 2 3 4 5; do
         before=$EPOCHREALTIME
@@ -71,16 +68,16 @@ const COLLECT: &str = "
     done
     echo \"mark $EPOCHREALTIME\" > /dev/kmsg
     dmesg | grep ' mark ' | tail -n 1 | sed 's/^/kmsg /'
-    dmesg | grep 'vda.*logical blocks' | tail -n 1 | sed 's/^/told /'
-    grep 'add .*/vda (block)' /run/uevents | tail -n 1 | sed 's/^/there /'
-    sed -n '/a block device was/h; /device found.*SERIAL/{s/^/found /;p;g;s/^/heard /;p}' /run/node.log
+    dmesg | grep 'vda.*logical blocks' | tail -n 1 | sed 's/^/logged /'
+    grep 'add .*/vda (block)' /run/uevents | tail -n 1 | sed 's/^/added /'
+    sed -n '/a block device was/h; /device found.*SERIAL/{s/^/found /;p;g;s/^/notified /;p}' /run/node.log
     if [[ -e /run/polled ]]; then
         until grep -q SERIAL /run/polled; do sleep 0.1; done
         grep -m 1 SERIAL /run/polled | sed 's/^/polled /'
     fi
 ";
 
-/// Milliseconds from one of two moments to the other.
+/// Milliseconds between two times.
 #[derive(Debug, Default)]
 struct Row(Vec<f64>);
 
@@ -89,14 +86,10 @@ impl Row {
         self.0.sort_by(f64::total_cmp);
         let at = |percent: usize| {
             let index = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
-            self.0.get(index).copied().context("nothing was measured")
+            self.0.get(index).copied().context("no measurement")
         };
-        println!(
-            "{name:<46} {:>9.1} ms {:>9.1} ms {:>9.1} ms",
-            at(50)?,
-            at(99)?,
-            at(100)?
-        );
+        let (median, high, most) = (at(50)?, at(99)?, at(100)?);
+        println!("{name:<46} {median:>9.1} ms {high:>9.1} ms {most:>9.1} ms");
         Ok(())
     }
 }
@@ -107,21 +100,21 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure() -> anyhow::Result<()> {
-    let Some(guest) = Guest::fresh("the figures of hot-plugged disks").await else {
+    let Some(guest) = Guest::fresh().await else {
         return Ok(());
     };
     let level = "info,diskplugin::linux::device_changes=debug";
     let node = guest.node_with(level, "/run/node.log").await;
     guest.sh(LISTENER).await;
-    let [mut told, mut there, mut heard, mut polled] = [(); 4].map(|()| Row::default());
-    for index in 0..BEFORE + DISKS + POLLED {
-        if index == BEFORE + DISKS {
+    let [mut logged, mut added, mut notified, mut polled] = [(); 4].map(|()| Row::default());
+    for index in 0..WARM_UP + DISKS + POLLED {
+        if index == WARM_UP + DISKS {
             guest.sh(POLLER).await;
         }
         let disk = guest.disk(Kind::Virtio, &format!("bp1bench000000000{index:03}"), 16 * MIB);
         let volume = node.volume(&disk, block());
         let attach = async {
-            // Out of step with who looks every 500 ms; the call is there before the disk.
+            // Not synchronized with the search; the call is made before the attach.
             tokio::time::sleep(Duration::from_millis(300 + index * 37 % 500)).await;
             guest.attach(&disk).await
         };
@@ -130,12 +123,12 @@ async fn measure() -> anyhow::Result<()> {
         let text = guest.sh(&COLLECT.replace("SERIAL", &disk.serial)).await;
         let moments = Moments::read(&text).with_context(|| text.clone())?;
         match moments.polled {
-            _ if index < BEFORE => {}
-            Some(time) => polled.0.push(time - moments.there),
+            _ if index < WARM_UP => {}
+            Some(time) => polled.0.push(time - moments.added),
             None => {
-                told.0.push(moments.found - moments.told);
-                there.0.push(moments.found - moments.there);
-                heard.0.push(moments.found - moments.heard);
+                logged.0.push(moments.found - moments.logged);
+                added.0.push(moments.found - moments.added);
+                notified.0.push(moments.found - moments.notified);
             }
         }
         volume.unstage().await?;
@@ -143,18 +136,18 @@ async fn measure() -> anyhow::Result<()> {
     }
     let title = format!("{DISKS} disks, one after the other");
     println!("{title:<46} {:>12} {:>12} {:>12}", "median", "99 %", "most");
-    there.print("there, found by the node")?;
-    heard.print("heard of by the node, found by the node")?;
-    told.print("told by the kernel's log, found by the node")?;
-    polled.print("there, seen by a look every 500 ms")
+    added.print("from the uevent until found by the node")?;
+    notified.print("from the notification until found by the node")?;
+    logged.print("from the kernel's log until found by the node")?;
+    polled.print("from the uevent until found by the search")
 }
 
-/// When what was done, in milliseconds of the calendar.
+/// Times in milliseconds of wall time.
 #[derive(Debug)]
 struct Moments {
-    told: f64,
-    there: f64,
-    heard: f64,
+    logged: f64,
+    added: f64,
+    notified: f64,
     found: f64,
     polled: Option<f64>,
 }
@@ -165,11 +158,11 @@ impl Moments {
             let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
             lines.next().with_context(|| format!("no{name}"))
         };
-        // The second time is read a moment after the first, which makes the start of the machine and with it "there"
-        // too early. It never becomes too late, so the latest of several is the best.
+        // The second time is read after the first one, which makes the boot time and with it "added" too early, never
+        // too late. The latest of several is the best.
         let mut start = f64::MIN;
         for clock in text.lines().filter_map(|line| line.strip_prefix("clock ")) {
-            let (before, now) = clock.split_once(' ').context("two times were expected")?;
+            let (before, now) = clock.split_once(' ').context("not two times")?;
             start = start.max(before.parse::<f64>()? * 1e3 - now.parse::<f64>()? / 1e6);
         }
         let bracketed = |line: &str| -> anyhow::Result<f64> {
@@ -180,7 +173,7 @@ impl Moments {
         let mark = line("kmsg ")?;
         let (_, written) = mark.rsplit_once(' ').context("no mark")?;
         let log_start = written.parse::<f64>()? * 1e3 - bracketed(mark)?;
-        let logged = |name: &str| -> anyhow::Result<f64> {
+        let of_node = |name: &str| -> anyhow::Result<f64> {
             let time = line(name)?.split(' ').next().context("no time")?;
             let time: jiff::Timestamp = time.parse()?;
             Ok(time.as_duration().as_secs_f64() * 1e3)
@@ -189,10 +182,10 @@ impl Moments {
         let polled = polled.and_then(|line| line.split(' ').next());
         let polled = polled.map(str::parse::<f64>).transpose()?;
         Ok(Self {
-            told: log_start + bracketed(line("told ")?)?,
-            there: start + bracketed(line("there ")?)?,
-            heard: logged("heard ")?,
-            found: logged("found ")?,
+            logged: log_start + bracketed(line("logged ")?)?,
+            added: start + bracketed(line("added ")?)?,
+            notified: of_node("notified ")?,
+            found: of_node("found ")?,
             polled: polled.map(|seconds| seconds * 1e3),
         })
     }

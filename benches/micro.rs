@@ -1,4 +1,4 @@
-//! What the controller computes for a call, without the wire: `cargo bench --bench micro`.
+//! The CPU time of the controller for a call, without the network: `cargo bench --bench micro`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use memory_cloud::client;
 #[path = "../tests/common/memory_cloud.rs"]
 mod memory_cloud;
 
-/// As many as one `DescribeDisks` takes.
+/// The maximum of one `DescribeDisks`.
 const DISKS: usize = 100;
 const HOST: &str = "ecs.example";
 
@@ -44,22 +44,22 @@ fn attempt<'a>(
     }
 }
 
-/// Signs a description of 100 disks, the longest request that there is.
+/// Signs a description of 100 disks, the longest request.
 #[divan::bench(args = [Scheme::V1, Scheme::V3])]
 fn sign(bencher: Bencher<'_, '_>, scheme: Scheme) {
     let ids = (0..DISKS).map(|n| format!("d-bp1{n:017}").parse::<DiskId>());
-    let params = describe(ids.collect::<Result<_, _>>().expect("they are ids"));
+    let params = describe(ids.collect::<Result<_, _>>().expect("valid IDs"));
     let credentials = Credentials::new(DEFAULT_KEY, DEFAULT_SECRET);
     let attempt = attempt(params.as_map(), &credentials, Timestamp::UNIX_EPOCH);
     bencher.bench(|| scheme.sign(black_box(&attempt)));
 }
 
-/// Reads the description of 100 disks.
+/// Parses the description of 100 disks.
 #[divan::bench]
 fn parse_describe_disks(bencher: Bencher<'_, '_>) {
     let body = response();
     bencher.bench(|| {
-        let page: Page<Disk> = read(black_box(&body)).expect("it is JSON");
+        let page: Page<Disk> = read(black_box(&body)).expect("valid JSON");
         assert_eq!(page.rows.len(), DISKS);
         page
     });
@@ -85,7 +85,7 @@ fn plan(bencher: Bencher<'_, '_>) {
             Category::CloudEfficiency,
         ],
         levels: vec![PerformanceLevel::Pl0, PerformanceLevel::Pl1, PerformanceLevel::Pl2],
-        zones: allowed.collect::<Result<_, _>>().expect("they are zones"),
+        zones: allowed.collect::<Result<_, _>>().expect("valid zones"),
         snapshot: None,
         clone_of: None,
         encrypted: false,
@@ -97,7 +97,7 @@ fn plan(bencher: Bencher<'_, '_>) {
         tags: Tags::new(),
         created_for: Tags::new(),
     };
-    bencher.bench(|| candidates::select_candidates(black_box(&new)).expect("it can be planned"));
+    bencher.bench(|| candidates::select_candidates(black_box(&new)).expect("a valid disk"));
 }
 
 fn describe(ids: Vec<DiskId>) -> wire::params::Params {
@@ -121,7 +121,7 @@ fn response() -> Vec<u8> {
             let request = disk(&cloud, &format!("pvc-{number}"));
             let deadline = Deadline::after(Duration::from_secs(60));
             let created = client(&cloud).create_disk(deadline, &request).await;
-            ids.push(created.expect("it is in stock"));
+            ids.push(created.expect("a disk is created"));
         }
         ids
     });

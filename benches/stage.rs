@@ -1,7 +1,7 @@
-//! The driver's own share of staging a blank disk: everything but mkfs and mount(2) themselves. `cargo bench --bench
+//! The share of the driver in staging a blank disk: everything but mkfs and mount(2). `cargo bench --bench
 //! stage`, as root: a 20 GiB ext4 on a loop device over a sparse file, 20 times.
 //!
-//! The parts: `look` is one read of the content (head, samples, tail and blkid) on a device that is not in the page
+//! The parts: `content` is one read of the content (head, samples, tail and blkid) on a device that is not in the page
 //! cache; `record` writes and removes the journal of mkfs; `find` lists all devices; `mount` is another mount(2) of the
 //! filesystem that was just created on the device. The rest is the plan, the mount table and the runtime.
 
@@ -21,7 +21,7 @@ const SIZE: u64 = 20 << 30;
 const ROUNDS: usize = 20;
 const SERIAL: &str = "benchstage";
 
-/// Runs commands and keeps the time that mkfs took.
+/// Runs commands and keeps the duration of mkfs.
 #[derive(Debug, Default)]
 struct Timed(Mutex<Duration>);
 
@@ -38,7 +38,7 @@ impl Exec for Timed {
 }
 
 fn main() -> anyhow::Result<()> {
-    // As the node's own.
+    // As in the node plugin.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { Box::pin(measure()).await })
 }
@@ -48,7 +48,7 @@ struct Figures {
     total: Vec<Duration>,
     mkfs: Vec<Duration>,
     mount: Vec<Duration>,
-    look: Vec<Duration>,
+    content: Vec<Duration>,
     record: Vec<Duration>,
     find: Vec<Duration>,
     share: Vec<Duration>,
@@ -62,11 +62,8 @@ async fn measure() -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         let device = attach(dir).await?;
         let done = round(dir, &mut figures).await;
-        sh(&format!(
-            "losetup -d {device}; rm {}",
-            dir.join("devices").join(SERIAL).display()
-        ))
-        .await?;
+        let link = dir.join("devices").join(SERIAL);
+        sh(&format!("losetup -d {device}; rm {}", link.display())).await?;
         done?;
     }
     println!("{:<8} {:>9} {:>9} {:>9}", "part", "median", "least", "most");
@@ -75,18 +72,14 @@ async fn measure() -> anyhow::Result<()> {
         ("mkfs", &mut figures.mkfs),
         ("mount", &mut figures.mount),
         ("share", &mut figures.share),
-        ("look", &mut figures.look),
+        ("content", &mut figures.content),
         ("record", &mut figures.record),
         ("find", &mut figures.find),
     ] {
         times.sort_unstable();
         let ms = |at: usize| times[at].as_secs_f64() * 1000.0;
-        println!(
-            "{name:<8} {:>6.2} ms {:>6.2} ms {:>6.2} ms",
-            ms(ROUNDS / 2),
-            ms(0),
-            ms(ROUNDS - 1)
-        );
+        let (median, least, most) = (ms(ROUNDS / 2), ms(0), ms(ROUNDS - 1));
+        println!("{name:<8} {median:>6.2} ms {least:>6.2} ms {most:>6.2} ms");
     }
     Ok(())
 }
@@ -114,7 +107,7 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     let device = devices.into_iter().find(|one| one.path == path).context("no device")?;
     let start = Instant::now();
     host.content(quick(), &device).await?;
-    figures.look.push(start.elapsed());
+    figures.content.push(start.elapsed());
     let records = Records::new(dir.join("state"));
     let appearance = device.incarnation(&host.boot_id(quick()).await?);
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The control path of the fake cloud.
+//! The control API of the fake cloud.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) struct Count {
     pub(crate) calls: u64,
     pub(crate) throttled: u64,
-    /// Refused for any reason, also by throttling.
+    /// Refused for any reason, including throttling.
     pub(crate) refused: u64,
 }
 
@@ -22,14 +22,14 @@ pub(crate) async fn get(endpoint: &str, what: &str) -> anyhow::Result<Value> {
     Ok(response.json().await?)
 }
 
-/// The ids of disks or instances.
+/// The IDs of disks or instances.
 pub(crate) async fn ids(endpoint: &str, kind: &str) -> anyhow::Result<Vec<String>> {
     let state = get(endpoint, "state").await?;
     let rows = state[kind].as_array().into_iter().flatten();
     Ok(rows.filter_map(|row| row["id"].as_str().map(str::to_owned)).collect())
 }
 
-/// The calls since the cloud was started.
+/// The calls since the start of the cloud.
 pub(crate) async fn counts(endpoint: &str) -> anyhow::Result<BTreeMap<String, Count>> {
     let calls = get(endpoint, "calls").await?;
     let counts = calls["counts"].as_object().context("no counts")?;

@@ -1,4 +1,4 @@
-//! The least time that a row can take on any driver: the cloud's own delays and quotas, with four calls per volume.
+//! The lower bound of the time of a row for any driver: the delays and quotas of the cloud, with four calls per volume.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::row::{Instances, Latency, Quota, Row};
 /// CreateDisk, AttachDisk, DetachDisk, DeleteDisk.
 pub(crate) const CALLS: u32 = 4;
 
-/// The floor of a run that starts so long after the beginning of a quota window.
+/// The floor of a run that starts this time after the beginning of a quota window.
 pub(crate) fn floor(row: &Row, phase: Duration) -> Duration {
     let quota = row.quota.map_or(Duration::ZERO, |quota| windows(row, quota, phase));
     waves(row).max(queue(row)).max(quota)
 }
 
-/// One volume alone: each delay, and the latency of each of its calls. That a delay has passed is seen by a describe,
-/// whose own latency overlaps with the delay: it is on the path once, in place of the order's.
+/// A single volume: each delay, and the latency of each call. A describe call observes the end of a delay, with which
+/// the latency of the request overlaps: one of the two latencies counts.
 fn life(row: &Row) -> Duration {
     row.create + row.attach + row.detach + latency(row.latency) * CALLS
 }
@@ -28,13 +28,13 @@ fn latency(latency: Latency) -> Duration {
     }
 }
 
-/// So many volumes at a time, each through its life: `ceil(volumes / parallel)` waves.
+/// Parallel volumes, in `ceil(volumes / parallel)` waves.
 fn waves(row: &Row) -> Duration {
     life(row) * row.volumes.div_ceil(row.parallel)
 }
 
-/// Where an instance does one operation at a time, it is a queue that each of its volumes passes twice; it begins when
-/// the first disk has been created.
+/// An instance that executes one operation at a time is a queue with two operations per volume, which begins when the
+/// first disk has been created.
 fn queue(row: &Row) -> Duration {
     match row.instances {
         Instances::Tagged => Duration::ZERO,
@@ -42,8 +42,8 @@ fn queue(row: &Row) -> Duration {
     }
 }
 
-/// `CreateDisk` is called once per volume, so the last one is sent in window `ceil(volumes / quota)`; then that volume
-/// has the rest of its life before it.
+/// `CreateDisk` is called once per volume, so the last call is in window `ceil(volumes / quota)`, followed by the other
+/// calls of that volume.
 fn windows(row: &Row, quota: Quota, phase: Duration) -> Duration {
     let before = quota.window * (row.volumes.div_ceil(quota.calls) - 1);
     before.saturating_sub(phase) + life(row)

@@ -1,4 +1,4 @@
-//! The life of a volume, as the sidecars lead it through.
+//! The lifecycle of a volume, with the calls of the sidecars.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The sidecars' `--retry-interval-max` is 5 minutes; a run is over by then.
 const LAST_RETRY: Duration = Duration::from_secs(32);
 
-/// What calls the controller for one volume: the provisioner and the attacher, each with a connection of its own.
+/// The provisioner and the attacher, each with its own connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Sidecars {
     pub(crate) provisioner: Channel,

@@ -2,10 +2,9 @@
 //! bench`. `cargo bench --bench cloud -- quota-2s` runs one row, `--list` shows all, `--json` prints for programs, and
 //! `--driver PATH` and `--cloud PATH` run other binaries than the bench profile's.
 //!
-//! Controller and fake cloud are processes of their own; the controller is called over its CSI socket, as the sidecars
-//! call it. Each volume goes through CreateVolume, ControllerPublishVolume, ControllerUnpublishVolume and DeleteVolume.
-//! Printed is the time beside its floor and what is required; nothing is asserted but that every volume comes to its
-//! end and no disk is left.
+//! Controller and fake cloud are separate processes; the controller is called over its CSI socket, as by the sidecars.
+//! The calls for each volume are CreateVolume, ControllerPublishVolume, ControllerUnpublishVolume and DeleteVolume. The
+//! time is printed with its floor and its limit. The only check: every volume is deleted and no disk is left.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,9 +30,9 @@ mod timing;
 /// Which rows run with which programs.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Rows; all, unless named.
+    /// Rows; all by default.
     rows: Vec<String>,
-    /// The driver that is measured: the program that the chart starts.
+    /// The measured driver: the program that the chart starts.
     #[arg(long, default_value = env!("CARGO_BIN_EXE_diskplugin-controller"))]
     driver: PathBuf,
     /// The program whose `mock-cloud` is the cloud.
@@ -45,10 +44,10 @@ struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Print the rows and what they are, and run nothing.
+    /// Print the rows with their descriptions, and run nothing.
     #[arg(long)]
     list: bool,
-    /// Given by cargo.
+    /// Passed by cargo.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -98,7 +97,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
     }
     let find = |name: &String| {
         let row = ROWS.iter().find(|row| row.name == name);
-        row.with_context(|| format!("no row is called {name}; --list shows all"))
+        row.with_context(|| format!("there is no row {name}; --list prints all"))
     };
     names.iter().map(find).collect()
 }

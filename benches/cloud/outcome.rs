@@ -1,4 +1,4 @@
-//! What a run took, beside its floor and what is required.
+//! The figures of a run, with their floors and limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,19 @@ use crate::floor::CALLS;
 use crate::row::Required;
 use crate::timing::Percentiles;
 
-/// What a run took.
+/// The figures of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) row: &'static str,
     pub(crate) about: String,
     pub(crate) volumes: u32,
-    /// Volumes that came to their end before the run was given up.
+    /// Volumes that were deleted before the timeout of the run.
     pub(crate) completed: u32,
-    /// Disks that are there at the end.
+    /// Disks that exist at the end.
     pub(crate) left: usize,
     pub(crate) seconds: f64,
     pub(crate) floor_seconds: f64,
-    /// How long after the beginning of a quota window the run started.
+    /// The time from the beginning of a quota window to the start of the run.
     pub(crate) phase_seconds: Option<f64>,
     pub(crate) calls: BTreeMap<String, Count>,
     pub(crate) rpcs: BTreeMap<&'static str, Percentiles>,
@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
     pub(crate) required: Required,
 }
 
-/// An outcome with what follows from it, for programs.
+/// An outcome with derived figures, for programs.
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
     #[serde(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct Report<'a> {
     verdict: String,
 }
 
-/// A figure beside what is required of it.
+/// A figure with its floor and its limit.
 struct Figure {
     name: &'static str,
     unit: &'static str,
@@ -65,7 +65,7 @@ impl Figure {
 }
 
 impl Outcome {
-    /// Whether every volume came to its end and no disk is left.
+    /// Whether every volume was deleted and no disk is left.
     pub(crate) fn is_whole(&self) -> bool {
         self.completed == self.volumes && self.left == 0
     }
@@ -85,7 +85,7 @@ impl Outcome {
         self.per_volume(total)
     }
 
-    /// So many calls for each volume that came to its end.
+    /// Calls per deleted volume.
     fn per_volume(&self, calls: u64) -> f64 {
         ratio(calls, u64::from(self.completed.max(1)))
     }
@@ -107,22 +107,17 @@ impl Outcome {
             required,
         };
         let required = &self.required;
+        let (calls, throttled) = (self.calls_per_volume(), required.throttled.map(|most| ratio(most, 1)));
         let mut figures = vec![
             figure("time", "s", self.seconds, Some(self.floor_seconds), required.seconds),
             figure(
                 "calls per volume",
                 "",
-                self.calls_per_volume(),
+                calls,
                 Some(f64::from(CALLS)),
                 required.calls_per_volume,
             ),
-            figure(
-                "throttled calls",
-                "",
-                ratio(self.throttled(), 1),
-                None,
-                required.throttled.map(|most| ratio(most, 1)),
-            ),
+            figure("throttled calls", "", ratio(self.throttled(), 1), None, throttled),
             figure("peak RSS", "MiB", self.rss_mib(), None, required.rss_mib),
             figure("CPU", "s", self.cpu_seconds, None, required.cpu_seconds),
         ];
@@ -132,14 +127,11 @@ impl Outcome {
         figures
     }
 
-    /// `met`, or the figures that are not.
+    /// `met`, or the figures beyond their limits.
     fn verdict(&self) -> String {
         let figures = self.figures();
-        let missed: Vec<_> = figures
-            .iter()
-            .filter(|figure| figure.met() == "MISSED")
-            .map(|figure| figure.name)
-            .collect();
+        let missed = figures.iter().filter(|figure| figure.met() == "MISSED");
+        let missed: Vec<_> = missed.map(|figure| figure.name).collect();
         match (self.is_whole(), missed.as_slice()) {
             (false, _) => format!("{} of {} volumes", self.completed, self.volumes),
             (true, []) => "met".to_owned(),
@@ -170,10 +162,15 @@ impl fmt::Display for Outcome {
             }
         }
         if !self.is_whole() {
+            let Self {
+                completed,
+                volumes,
+                left,
+                ..
+            } = self;
             writeln!(
                 f,
-                "  INCOMPLETE: {} of {} volumes, {} disks are left",
-                self.completed, self.volumes, self.left
+                "  INCOMPLETE: {completed} of {volumes} volumes, {left} disks are left"
             )?;
         }
         for (action, count) in &self.calls {

@@ -1,30 +1,33 @@
-//! The rows: what the cloud does, what is asked of the controller, and what is required of it.
+//! The rows: the behaviour of the cloud, the load, and the limits.
 
 use std::time::Duration;
+
+use serde_json::json;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) volumes: u32,
-    /// Volumes in the making at the same time.
+    /// Parallel volumes.
     pub(crate) parallel: u32,
     pub(crate) nodes: u32,
     pub(crate) create: Duration,
     pub(crate) attach: Duration,
     pub(crate) detach: Duration,
-    /// Each delay is drawn from so many percent around it.
+    /// Variation of each delay in percent.
     pub(crate) jitter: u32,
     pub(crate) latency: Latency,
     pub(crate) quota: Option<Quota>,
     pub(crate) instances: Instances,
-    pub(crate) faults: &'static [Fault],
-    /// Starts of the controller that are timed besides.
+    /// Percentages of calls, and the errors injected into them.
+    pub(crate) faults: &'static [(u32, &'static str)],
+    /// Number of starts of the controller that are measured.
     pub(crate) starts: usize,
     pub(crate) required: Required,
     pub(crate) beside: Beside,
 }
 
-/// How long a call takes.
+/// The latency of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Latency {
     None,
@@ -37,27 +40,20 @@ pub(crate) enum Latency {
 pub(crate) struct Quota {
     pub(crate) calls: u32,
     pub(crate) window: Duration,
-    /// Whether the run starts with a window. Else it starts at once, and its floor depends on the phase.
+    /// Whether the run starts at the beginning of a window. Otherwise its floor depends on the phase.
     pub(crate) aligned: bool,
 }
 
-/// What an instance does at the same time.
+/// Parallel operations of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instances {
-    /// Any number of attachments and detachments: it is tagged for it.
+    /// Any number of attaches and detaches: the instance has the tag for it.
     Tagged,
     /// One operation.
     Serial,
 }
 
-/// So many in a hundred of all calls.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
-    pub(crate) percent: u32,
-    pub(crate) kind: &'static str,
-}
-
-/// What is required; none is only shown.
+/// Limits; figures without one are only printed.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(crate) struct Required {
     pub(crate) seconds: Option<f64>,
@@ -68,11 +64,11 @@ pub(crate) struct Required {
     pub(crate) cpu_seconds: Option<f64>,
 }
 
-/// Whether other rows run at the same time.
+/// Whether other rows run in parallel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
     Alone,
-    /// One of the others that are `Long` or `Idle`.
+    /// In parallel with `Idle` rows.
     Long,
     /// Mostly waits.
     Idle,
@@ -96,8 +92,8 @@ const fn at_most(seconds: f64, calls_per_volume: Option<f64>, throttled: Option<
     }
 }
 
-/// What rows have that say nothing else.
-const USUAL: Row = Row {
+/// The defaults of rows.
+const DEFAULT: Row = Row {
     name: "",
     volumes: 100,
     parallel: 50,
@@ -136,20 +132,20 @@ pub(crate) const ROWS: &[Row] = &[
         nodes: 60,
         latency: Latency::Fixed(Duration::from_millis(300)),
         required: at_most(6.6, Some(5.0), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "lognormal",
         latency: LOGNORMAL,
         required: at_most(11.0, Some(4.6), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "lognormal-jitter",
         latency: LOGNORMAL,
         jitter: 50,
         required: at_most(14.5, Some(4.8), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-10s",
@@ -157,28 +153,28 @@ pub(crate) const ROWS: &[Row] = &[
         quota: quota(10, 1, false),
         required: at_most(60.0, None, Some(25)),
         beside: Beside::Long,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-2s",
         quota: quota(2, 1, false),
         required: at_most(58.0, Some(5.0), Some(25)),
         beside: Beside::Idle,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-60min",
         quota: quota(60, 60, true),
         required: at_most(78.0, None, Some(25)),
         beside: Beside::Idle,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-7s",
         quota: quota(35, 7, false),
         required: at_most(50.0, None, Some(60)),
         beside: Beside::Idle,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-10s-latency",
@@ -186,21 +182,21 @@ pub(crate) const ROWS: &[Row] = &[
         quota: quota(10, 1, false),
         latency: LOGNORMAL,
         beside: Beside::Long,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "quota-2s-latency",
         quota: quota(2, 1, false),
         latency: Latency::Fixed(Duration::from_millis(300)),
         beside: Beside::Idle,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "single",
         volumes: 1,
         parallel: 1,
         required: at_most(4.9, Some(10.0), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "sequential",
@@ -208,25 +204,25 @@ pub(crate) const ROWS: &[Row] = &[
         parallel: 1,
         required: at_most(95.0, Some(8.0), None),
         beside: Beside::Idle,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "parallel-100",
         required: at_most(9.6, Some(4.3), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "parallel-500",
         volumes: 500,
         required: at_most(47.5, Some(4.3), None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "serial-100",
         instances: Instances::Serial,
         required: at_most(42.0, Some(4.6), None),
         beside: Beside::Long,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "serial-500",
@@ -234,7 +230,7 @@ pub(crate) const ROWS: &[Row] = &[
         instances: Instances::Serial,
         required: at_most(208.0, Some(4.6), None),
         beside: Beside::Long,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "slow",
@@ -246,27 +242,14 @@ pub(crate) const ROWS: &[Row] = &[
         detach: Duration::from_millis(9100),
         required: at_most(50.0, Some(4.6), None),
         beside: Beside::Long,
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "faulty",
         latency: LOGNORMAL,
-        faults: &[
-            Fault {
-                percent: 5,
-                kind: "internal-error",
-            },
-            Fault {
-                percent: 4,
-                kind: "reset-after",
-            },
-            Fault {
-                percent: 2,
-                kind: "reset-before",
-            },
-        ],
+        faults: &[(5, "internal-error"), (4, "reset-after"), (2, "reset-before")],
         required: at_most(14.0, None, None),
-        ..USUAL
+        ..DEFAULT
     },
     Row {
         name: "footprint",
@@ -278,22 +261,25 @@ pub(crate) const ROWS: &[Row] = &[
             cpu_seconds: Some(0.8),
             ..NOTHING
         },
-        ..USUAL
+        ..DEFAULT
     },
 ];
 
 impl Row {
-    /// What happens in it, in words.
+    /// The description of the row.
     pub(crate) fn about(&self) -> String {
+        let Self {
+            volumes,
+            parallel,
+            nodes,
+            ..
+        } = self;
+        let Self {
+            create, attach, detach, ..
+        } = self;
         let mut parts = vec![
-            format!(
-                "{} volumes, {} at a time, {} nodes",
-                self.volumes, self.parallel, self.nodes
-            ),
-            format!(
-                "create {:?}, attach {:?}, detach {:?}",
-                self.create, self.attach, self.detach
-            ),
+            format!("{volumes} volumes, {parallel} at a time, {nodes} nodes"),
+            format!("create {create:?}, attach {attach:?}, detach {detach:?}"),
         ];
         if self.jitter > 0 {
             parts.push(format!("delays ±{} %", self.jitter));
@@ -311,23 +297,20 @@ impl Row {
         if self.instances == Instances::Serial {
             parts.push("one operation at a time per instance".to_owned());
         }
-        for fault in self.faults {
-            parts.push(format!("{} % {}", fault.percent, fault.kind));
-        }
+        parts.extend(self.faults.iter().map(|(percent, kind)| format!("{percent} % {kind}")));
         if self.starts > 0 {
             parts.push(format!("and {} starts to ready", self.starts));
         }
         parts.join("; ")
     }
 
-    /// How long the run may take before it is given up: not so long that a driver that is far from what is required
-    /// blocks the other rows.
+    /// The timeout of the run, so that a driver far beyond its limits does not block the other rows.
     pub(crate) fn limit(&self) -> Duration {
         let required = self.required.seconds.unwrap_or(60.0);
         Duration::from_secs_f64(required * 3.0 + 30.0).min(Duration::from_mins(5))
     }
 
-    /// The flags of the fake cloud that make it. Its log of calls has this length.
+    /// The flags of the fake cloud. Its log of calls has this length.
     pub(crate) fn flags(&self, log_length: u32) -> Vec<String> {
         let delay = |flag: &str, delay: Duration| {
             let milliseconds = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -354,17 +337,14 @@ impl Row {
             let seconds = quota.window.as_secs();
             flags.push(format!("--throttle={}/{seconds}s", quota.calls));
         }
-        let faults: Vec<_> = self
-            .faults
-            .iter()
-            .map(|fault| serde_json::json!({"action": "*", "percent": fault.percent, "kind": fault.kind}))
-            .collect();
-        let mut rules = serde_json::json!({"log_length": log_length});
+        let fault = |(percent, kind): &(u32, &str)| json!({"action": "*", "percent": percent, "kind": kind});
+        let faults: Vec<_> = self.faults.iter().map(fault).collect();
+        let mut rules = json!({"log_length": log_length});
         match self.instances {
             Instances::Tagged => flags.push("--parallel-attach".to_owned()),
             Instances::Serial => rules["exclusive_attach_detach"] = true.into(),
         }
-        let config = serde_json::json!({"rules": rules, "faults": faults});
+        let config = json!({"rules": rules, "faults": faults});
         flags.push(format!("--config={config}"));
         flags
     }

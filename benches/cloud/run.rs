@@ -1,4 +1,4 @@
-//! One run: a cloud, a controller, and all volumes.
+//! A run of a row: a cloud, a controller, and all volumes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::timing::Timings;
 pub(crate) struct Programs {
     pub(crate) driver: PathBuf,
     pub(crate) cloud: PathBuf,
-    /// Where the fake cloud's log of calls is written.
+    /// The file for the fake cloud's log of calls.
     pub(crate) calls: Option<PathBuf>,
 }
 
@@ -86,7 +86,7 @@ impl Programs {
         })
     }
 
-    /// The median time from the start of the controller to its first `Probe` that answers ready.
+    /// The median time from the start of the controller to its first `Probe` with ready.
     async fn starts(&self, row: &Row) -> anyhow::Result<Option<f64>> {
         if row.starts == 0 {
             return Ok(None);
@@ -109,8 +109,8 @@ impl Programs {
     }
 }
 
-/// Leads all volumes through their lives, so many at a time, each to the next node in turn. Returns how many came to
-/// their end before the run is given up.
+/// Runs the lifecycles of all volumes with the row's parallelism, on the nodes in turn. Returns the number of volumes
+/// that are deleted before the timeout.
 async fn all(row: &Row, sidecars: Sidecars, nodes: &[String], limit: Instant) -> anyhow::Result<u32> {
     let slots = Arc::new(Semaphore::new(usize::try_from(row.parallel)?));
     let mut lives = JoinSet::new();
@@ -130,7 +130,7 @@ async fn all(row: &Row, sidecars: Sidecars, nodes: &[String], limit: Instant) ->
     Ok(completed)
 }
 
-/// How long ago the present window of the clock began.
+/// The time since the beginning of the current window.
 fn phase(window: Duration) -> Duration {
     let window = i128::try_from(window.as_nanos()).unwrap_or(i128::MAX).max(1);
     let nanos = SystemClock.now().as_nanosecond().rem_euclid(window);

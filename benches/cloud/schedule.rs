@@ -1,11 +1,12 @@
-//! Which rows run at the same time: those that mostly wait, beside the long ones, so that all of them take minutes
-//! instead of a quarter of an hour. What is measured within a core runs alone.
+//! Parallel rows: those that mostly wait, with the long ones, so that all of them take minutes instead of a quarter of
+//! an hour. CPU-bound rows run alone.
 
 use crate::outcome::Outcome;
 use crate::row::{Beside, Row};
 use crate::run::Programs;
 
-/// Runs the rows and returns their outcomes in the order of the rows. `show` has each as it comes.
+/// Runs the rows and returns their outcomes in the order of the rows. `show` is called with each one as soon as it
+/// ends.
 pub(crate) async fn all(
     programs: &Programs,
     rows: &[&'static Row],

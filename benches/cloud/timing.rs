@@ -1,4 +1,4 @@
-//! How long calls took.
+//! Durations of calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(crate) struct Timings {
     failures: BTreeMap<(&'static str, String), u64>,
 }
 
-/// The middle and the tail of the durations of an RPC, in seconds.
+/// Percentiles of the durations of an RPC in seconds.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) calls: usize,

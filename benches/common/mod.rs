@@ -1,4 +1,4 @@
-//! What both benches need: programs that are started, looked at and ended.
+//! Programs that benches start, measure and stop.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,10 +17,10 @@ use tonic::transport::{Channel, Endpoint};
 pub(crate) const REGION: &str = "cn-beijing";
 pub(crate) const ZONE: &str = "cn-beijing-a";
 
-/// How long a program may take to come up, or to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of the start and the end of a program.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The key that the fake cloud takes where nobody says otherwise; it protects nothing.
+/// The default access key of the fake cloud.
 const KEY: [(&str, &str); 2] = [
     ("ACCESS_KEY_ID", "LTAI5tFAKECLOUDKEY000001"),
     ("ACCESS_KEY_SECRET", "fake-cloud-secret"),
@@ -31,12 +31,12 @@ const KEY: [(&str, &str); 2] = [
 pub(crate) struct Program {
     child: Child,
     log: PathBuf,
-    /// Kept open: who prints into a closed pipe dies.
+    /// Kept open, because a closed pipe terminates the program when it prints.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Program {
-    /// Starts a role. What it logs goes to a file of the role's name in the directory.
+    /// Starts a role, with its log in a file of the directory.
     pub(crate) fn start(binary: &Path, dir: &Path, args: &[&str]) -> anyhow::Result<Self> {
         Self::start_with(binary, dir, args, &[])
     }
@@ -44,7 +44,7 @@ impl Program {
     /// Like [`Program::start`], with more variables.
     #[expect(
         clippy::disallowed_methods,
-        reason = "nothing here is a tool of the host: these processes are what is measured"
+        reason = "these are the measured processes, not tools of the host"
     )]
     pub(crate) fn start_with(
         binary: &Path,
@@ -52,15 +52,15 @@ impl Program {
         args: &[&str],
         variables: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let role = args.first().context("a role is wanted")?;
+        let role = args.first().context("no role")?;
         let log = dir.join(format!("{role}.log"));
         let file = std::fs::File::create(&log)?;
-        // Nothing of the caller's environment: it could set flags.
+        // The environment of the caller could set flags.
         let child = Command::new(binary)
             .args(args)
             .env_clear()
             .envs(KEY)
-            // Where the tools of filesystems are.
+            // The tools of filesystems.
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
@@ -76,19 +76,19 @@ impl Program {
         })
     }
 
-    /// Starts a fake cloud on a free port of the loopback, and tells its endpoint.
+    /// Starts a fake cloud on a free port of the loopback interface, and returns its endpoint.
     pub(crate) async fn fake_cloud(binary: &Path, dir: &Path, flags: &[&str]) -> anyhow::Result<(Self, String)> {
         let mut args = vec!["mock-cloud", "--listen=127.0.0.1:0", "--region", REGION];
         args.extend(["--zones", ZONE]);
         args.extend(flags);
         let mut program = Self::start(binary, dir, &args)?;
-        let stdout = program.child.stdout.take().context("it is piped")?;
+        let stdout = program.child.stdout.take().context("stdout is piped")?;
         // Its first line ends with the endpoint.
         let mut lines = BufReader::new(stdout).lines();
-        let first = timeout(PATIENCE, lines.next_line()).await;
+        let first = timeout(TIMEOUT, lines.next_line()).await;
         program.stdout = Some(lines);
-        let line = first.context("the fake cloud says nothing")??;
-        let line = line.with_context(|| program.last_words())?;
+        let line = first.context("the fake cloud prints nothing")??;
+        let line = line.with_context(|| program.last_lines())?;
         let endpoint = line.split_whitespace().last();
         Ok((program, endpoint.context("no endpoint")?.to_owned()))
     }
@@ -102,7 +102,7 @@ impl Program {
         Self::start(binary, dir, &args)
     }
 
-    /// Waits until the role answers that it is ready.
+    /// Waits until the role reports ready.
     pub(crate) async fn ready(&mut self, socket: &Path) -> anyhow::Result<Channel> {
         let endpoint = Endpoint::try_from(format!("unix://{}", socket.display()))?;
         let start = Instant::now();
@@ -117,14 +117,14 @@ impl Program {
                     return Ok(channel);
                 }
             }
-            if self.child.try_wait()?.is_some() || start.elapsed() > PATIENCE {
-                bail!("it did not come up: {}", self.last_words());
+            if self.child.try_wait()?.is_some() || start.elapsed() > TIMEOUT {
+                bail!("it did not become ready: {}", self.last_lines());
             }
         }
     }
 
-    /// A line of `/proc/PID/status`, in KiB: `VmHWM` is the peak of resident memory, `VmRSS` what is
-    /// resident now.
+    /// A line of `/proc/PID/status`, in KiB: `VmHWM` is the peak of resident memory, `VmRSS` the
+    /// current value.
     pub(crate) fn memory_kib(&self, field: &str) -> anyhow::Result<u64> {
         let pid = self.child.id().context("it has ended")?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -134,7 +134,7 @@ impl Program {
         Ok(number.context("no such field")?.parse()?)
     }
 
-    /// The time that it has computed so far, in user and kernel mode.
+    /// Its CPU time, in user and kernel mode.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         let pid = self.child.id().context("it has ended")?;
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
@@ -148,35 +148,35 @@ impl Program {
         Ok(Duration::from_secs(1) * (ticks(14)? + ticks(15)?) / per_second)
     }
 
-    /// Ends it as kubelet would, and sees it end well.
+    /// Stops it as kubelet does; it must succeed.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let pid = self.child.id().context("it has ended")?;
         kill(Pid::from_raw(i32::try_from(pid)?), Signal::SIGTERM)?;
-        let ended = timeout(PATIENCE, self.child.wait()).await;
+        let ended = timeout(TIMEOUT, self.child.wait()).await;
         let status = ended.context("it did not end after SIGTERM")??;
-        ensure!(status.success(), "it ended with {status}: {}", self.last_words());
+        ensure!(status.success(), "it ended with {status}: {}", self.last_lines());
         Ok(())
     }
 
-    fn last_words(&self) -> String {
+    fn last_lines(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().rev().take(10).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 }
 
-/// The binaries named after `--`; cargo adds a flag of its own.
+/// The arguments, without the flag that cargo adds.
 pub(crate) fn named() -> Vec<PathBuf> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
     words.filter(|word| word.as_path() != Path::new("--bench")).collect()
 }
 
-/// Where a role listens.
+/// The socket of a role.
 pub(crate) fn socket(dir: &Path, role: &str) -> PathBuf {
     dir.join(format!("{role}.sock"))
 }
 
-/// Runs the bench to its end.
+/// Runs the bench.
 pub(crate) fn run(bench: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(bench)

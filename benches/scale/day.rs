@@ -1,5 +1,5 @@
-//! A day under a quota of 60 calls per minute for each API: volumes come and go all the time at 60 % of it, and every
-//! four hours twice as many at once as the quota has for a minute.
+//! A day under a quota of 60 calls per minute for each API: volumes are created and deleted continuously at 60 % of it,
+//! and every four hours twice as many at the same time as the quota allows in a minute.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::dice::Dice;
-use crate::figures::{Figures, Measurement, beside};
+use crate::figures::{Figures, Measurement};
 use crate::fleet::Fleet;
 use crate::floor;
-use crate::stage::Stage;
+use crate::proof::conclude;
 use crate::times::Times;
 
 const QUOTA: usize = 60;
@@ -19,20 +19,13 @@ const NODES: usize = 200;
 const RATE: f64 = 0.6 * QUOTA as f64 / 60.0;
 /// How long a volume is attached.
 const USED: Duration = Duration::from_mins(5);
-/// When the first burst begins, in the midst of a minute, and the time between two bursts.
+/// The start of the first burst, in the middle of a minute, and the time between two bursts.
 const FIRST_BURST: Duration = Duration::from_secs(10 * 60 + 20);
 const BURSTS: Duration = Duration::from_hours(4);
 
-/// So long under quota.
+/// Runs for this time.
 pub(crate) async fn run(day: Duration) -> Figures {
-    let stage = Stage::new(NODES, &["--parallel-attach", &format!("--throttle={QUOTA}")]);
-    let (service, times) = (stage.start(), Times::default());
-    let fleet = Fleet {
-        stage,
-        service,
-        volumes: Vec::new(),
-        times,
-    };
+    let fleet = Fleet::new(NODES, &["--parallel-attach", &format!("--throttle={QUOTA}")]);
     let measurement = Measurement::begin(&fleet.stage, &fleet.times);
     let (mut volumes, bursts) = (JoinSet::new(), Times::default());
     let (mut dice, start) = (Dice(3), Instant::now());
@@ -55,13 +48,7 @@ pub(crate) async fn run(day: Duration) -> Figures {
     let left = volumes.len();
     volumes.join_all().await;
     let mut figures = measurement.end(&fleet.stage, &fleet.times, |rpc| floor::of(rpc, 1));
-    let (in_bursts, failed) = bursts.take();
-    for (rpc, times) in beside(in_bursts, |rpc| floor::of(rpc, 1)) {
-        figures.rpcs.insert(format!("{rpc}, bursts"), times);
-    }
-    for (failure, count) in failed {
-        figures.failures.insert(format!("{failure}, bursts"), count);
-    }
+    figures.add(&bursts, "bursts", |rpc| floor::of(rpc, 1));
     figures.scenario = "day".to_owned();
     figures.about = format!(
         "{} under {QUOTA} calls per minute and API: {:.0} volumes per minute, and bursts of {}",
@@ -70,8 +57,8 @@ pub(crate) async fn run(day: Duration) -> Figures {
         2 * QUOTA
     );
     figures.volumes = number;
-    figures.notes.insert("volumes under way at the end", left as f64);
-    fleet.conclude(&mut figures).await;
+    figures.notes.insert("volumes in progress at the end", left as f64);
+    conclude(&fleet, &mut figures).await;
     figures
 }
 

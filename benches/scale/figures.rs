@@ -1,4 +1,4 @@
-//! What a scenario took.
+//! The figures of a scenario.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::memory;
 use crate::stage::{Calls, Stage};
 use crate::times::{Percentiles, Times};
 
-/// What a scenario took, from its first call to its last response.
+/// The figures of a scenario, from its first call to its last response.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figures {
     pub(crate) scenario: String,
     pub(crate) about: String,
     /// Volumes that calls were made for.
     pub(crate) volumes: usize,
-    /// Volumes that the cloud has.
+    /// Volumes in the cloud.
     pub(crate) fleet: usize,
     pub(crate) nodes: usize,
     /// Of virtual time.
@@ -29,17 +29,17 @@ pub(crate) struct Figures {
     pub(crate) throttled: u64,
     pub(crate) rpcs: BTreeMap<String, Rpc>,
     pub(crate) failures: BTreeMap<String, u64>,
-    /// What the controller holds when it is idle.
+    /// Memory of the idle controller.
     pub(crate) idle_mib: Option<f64>,
-    /// The most that was allocated beyond what was at the beginning, with the callers and the growth of the fake cloud.
+    /// Peak of the memory since the beginning, including the callers and the growth of the fake cloud.
     pub(crate) peak_mib: f64,
-    /// Other figures, by what they are.
+    /// Other figures by name.
     pub(crate) notes: BTreeMap<&'static str, f64>,
-    /// What must not be: leaks, duplicates, volumes that are elsewhere.
+    /// Errors: leaks, duplicates, volumes on wrong nodes.
     pub(crate) wrong: Vec<String>,
 }
 
-/// The times of an RPC, from the first attempt to success, beside the least that they can be.
+/// The times of an RPC, from the first attempt to success, and their lower bounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rpc {
     #[serde(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct Rpc {
     pub(crate) floor_p99: f64,
 }
 
-/// A measurement under way.
+/// A measurement in progress.
 #[derive(Debug)]
 pub(crate) struct Measurement {
     began: Instant,
@@ -84,7 +84,7 @@ impl Measurement {
             cpu_seconds,
             calls: stage.calls(),
             throttled: minutes.iter().map(|minute| minute.throttled).sum(),
-            rpcs: beside(rpcs, floor),
+            rpcs: with_floors(rpcs, floor),
             failures,
             idle_mib: None,
             peak_mib,
@@ -94,8 +94,8 @@ impl Measurement {
     }
 }
 
-/// The RPCs beside their floors.
-pub(crate) fn beside(
+/// The RPCs with their floors.
+fn with_floors(
     rpcs: BTreeMap<&'static str, Percentiles>,
     floor: impl Fn(&str) -> Percentiles,
 ) -> BTreeMap<String, Rpc> {
@@ -117,7 +117,18 @@ impl Figures {
         calls.map(|(_, (count, _))| count).sum()
     }
 
-    /// Of every kind: of disks, instances, and the listing at start.
+    /// Adds the times and failures of some callers, with this label.
+    pub(crate) fn add(&mut self, times: &Times, label: &str, floor: impl Fn(&str) -> Percentiles) {
+        let (rpcs, failures) = times.take();
+        for (rpc, times) in with_floors(rpcs, floor) {
+            self.rpcs.insert(format!("{rpc}, {label}"), times);
+        }
+        for (failure, count) in failures {
+            self.failures.insert(format!("{failure}, {label}"), count);
+        }
+    }
+
+    /// Of all kinds: disks, instances, and the listing at the start.
     pub(crate) fn describes_per_1000(&self) -> f64 {
         self.count(|action| action.starts_with("Describe")) as f64 * 1000.0 / self.volumes as f64
     }
@@ -163,11 +174,10 @@ impl fmt::Display for Figures {
         ) in &self.rpcs
         {
             let Percentiles { count, p50, p99 } = times;
+            let (over_p50, over_p99) = (p50 - floor_p50, p99 - floor_p99);
             writeln!(
                 f,
-                "    {rpc:<26} {count:7}  p50 {p50:8.3} s ({:+.3})  p99 {p99:8.3} s ({:+.3})",
-                p50 - floor_p50,
-                p99 - floor_p99
+                "    {rpc:<26} {count:7}  p50 {p50:8.3} s ({over_p50:+.3})  p99 {p99:8.3} s ({over_p99:+.3})"
             )?;
         }
         for (failure, count) in &self.failures {

@@ -1,24 +1,16 @@
-//! Volumes are created and attached, so many at a time, and stay. Nodes are tagged for parallel attachments.
+//! Volumes on the nodes of a cloud, and the controller that created them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use diskplugin::csi::controller::Service;
-use diskplugin::disk::READ_LAG;
 use tokio::task::JoinSet;
 
-use crate::figures::{Figures, Measurement};
+use crate::memory;
 use crate::sidecars::{Claim, Sidecars};
 use crate::stage::Stage;
 use crate::times::Times;
-use crate::{floor, memory, proof};
 
-/// Volumes a node.
-pub(crate) const PER_NODE: usize = 20;
-/// Volumes in the making at the same time.
-const AT_ONCE: usize = 1000;
-
-/// Volumes on the nodes of a cloud, and the controller that made them.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) stage: Stage,
@@ -27,7 +19,10 @@ pub(crate) struct Fleet {
     pub(crate) times: Times,
 }
 
-/// A volume and the node that it is attached to, by its index.
+/// The category of disks that can move between zones.
+pub(crate) const REGIONAL: &str = "cloud_regional_disk_auto";
+
+/// A volume and the index of its node.
 #[derive(Debug, Clone)]
 pub(crate) struct Volume {
     pub(crate) claim: Claim,
@@ -35,44 +30,18 @@ pub(crate) struct Volume {
     pub(crate) node: Option<usize>,
 }
 
-/// A fleet of so many volumes, and what it took.
-pub(crate) async fn build(volumes: usize) -> (Fleet, Figures) {
-    let stage = Stage::new(volumes.div_ceil(PER_NODE), &["--parallel-attach"]);
-    let (service, times) = (stage.start(), Times::default());
-    let mut fleet = Fleet {
-        stage,
-        service,
-        volumes: Vec::new(),
-        times,
-    };
-    // Rows that a new process reads earlier may be older than a deletion by the previous one, and are read again.
-    tokio::time::sleep(READ_LAG).await;
-    let measurement = Measurement::begin(&fleet.stage, &fleet.times);
-    let nodes = fleet.stage.nodes.len();
-    let claims = (0..volumes).map(|n| (fleet.claim(n, n % nodes), n % nodes));
-    let sidecars = fleet.sidecars();
-    let make = move |(claim, node): (Claim, (usize, String))| {
-        let sidecars = sidecars.clone();
-        async move {
-            let id = sidecars.create(&claim).await;
-            sidecars.publish(&id, &node.1).await;
-            let node = Some(node.0);
-            Volume { claim, id, node }
-        }
-    };
-    let claims = claims.map(|(claim, node)| (claim, (node, fleet.stage.nodes[node].0.clone())));
-    let claims: Vec<_> = claims.collect();
-    fleet.volumes = each(claims, AT_ONCE, make).await;
-    let mut figures = measurement.end(&fleet.stage, &fleet.times, |rpc| floor::of(rpc, 1));
-    figures.volumes = volumes;
-    figures.scenario = format!("fleet-{volumes}");
-    figures.about = format!("create and attach, {AT_ONCE} at a time");
-    figures.idle_mib = Some(fleet.restart().await);
-    fleet.conclude(&mut figures).await;
-    (fleet, figures)
-}
-
 impl Fleet {
+    /// A cloud with nodes and a controller, without volumes.
+    pub(crate) fn new(nodes: usize, flags: &[&str]) -> Self {
+        let stage = Stage::new(nodes, flags);
+        Self {
+            service: stage.start(),
+            stage,
+            volumes: Vec::new(),
+            times: Times::default(),
+        }
+    }
+
     pub(crate) fn sidecars(&self) -> Sidecars {
         Sidecars {
             service: self.service.clone(),
@@ -80,21 +49,17 @@ impl Fleet {
         }
     }
 
-    /// The claim for a volume of this number with a pod on this node. Every tenth may move between zones.
+    /// The claim of the volume with this number, for a pod on this node. Every tenth disk is regional.
     pub(crate) fn claim(&self, number: usize, node: usize) -> Claim {
         let is_regional = number % 10 == 9;
         Claim {
             name: format!("pvc-{number}"),
-            category: if is_regional {
-                "cloud_regional_disk_auto"
-            } else {
-                "cloud_essd"
-            },
+            category: if is_regional { REGIONAL } else { "cloud_essd" },
             zone: self.stage.nodes[node].1.clone(),
         }
     }
 
-    /// Replaces the controller by a new process. Returns what the old one held, in MiB.
+    /// Replaces the controller by a new process. Returns the memory of the old one in MiB.
     pub(crate) async fn restart(&mut self) -> f64 {
         let service = self.stage.start();
         let with = memory::live();
@@ -103,18 +68,12 @@ impl Fleet {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         memory::mib(with, memory::live())
     }
-
-    /// Completes the figures, and compares the cloud with what callers were told.
-    pub(crate) async fn conclude(&self, figures: &mut Figures) {
-        figures.fleet = self.volumes.len();
-        figures.wrong = proof::compare(self).await;
-    }
 }
 
-/// Handles each of the items, so many at a time.
+/// Handles the items with this parallelism.
 pub(crate) async fn each<T, O, F>(
     items: Vec<T>,
-    at_once: usize,
+    parallel: usize,
     handle: impl Fn(T) -> F + Clone + Send + 'static,
 ) -> Vec<O>
 where
@@ -124,7 +83,7 @@ where
 {
     let items = Arc::new(Mutex::new(VecDeque::from(items)));
     let mut workers = JoinSet::new();
-    for _ in 0..at_once {
+    for _ in 0..parallel {
         let (items, handle) = (Arc::clone(&items), handle.clone());
         workers.spawn(async move {
             let next = || {

@@ -1,12 +1,12 @@
-//! The least time that an RPC can take on any driver, as a distribution: the cloud's own delay from when its order
-//! arrives, and the latency of the describe that shows the end.
+//! The lower bound of the time of an RPC for any driver, as a distribution: the delay of the cloud from the arrival of
+//! the request, and the latency of the describe call that shows the result.
 
 use crate::dice::Dice;
 use crate::times::{Percentiles, percentiles};
 
 const SAMPLES: usize = 100_000;
 
-/// Where an instance does one operation at a time, so many queue for it at once.
+/// With this number of volumes in the queue of an instance that executes one operation at a time.
 pub(crate) fn of(rpc: &str, queue: usize) -> Percentiles {
     let mut dice = Dice(1);
     let mut times = Vec::with_capacity(SAMPLES);
@@ -20,7 +20,7 @@ pub(crate) fn of(rpc: &str, queue: usize) -> Percentiles {
     percentiles(times)
 }
 
-/// As [`of`], where so many volumes of one node move to another one, and each instance does one operation at a time.
+/// Like [`of`], for volumes that move from one node to another; each instance executes one operation at a time.
 pub(crate) fn moved(rpc: &str, volumes: usize) -> Percentiles {
     let mut dice = Dice(1);
     let (mut detaches, mut attaches) = (Vec::new(), Vec::new());
@@ -45,7 +45,7 @@ fn operation(rpc: &str, dice: &mut Dice) -> f64 {
     let delay = match rpc {
         "CreateVolume" => dice.between(0.5, 1.5),
         "ControllerPublishVolume" | "ControllerUnpublishVolume" => dice.between(2.0, 4.0),
-        // Nothing is waited for but the response.
+        // Only the response is waited for.
         _ => return latency(dice),
     };
     let response = latency(dice);

@@ -1,5 +1,5 @@
 //! The leader is killed while volumes move and others are created; another process takes over, and the callers repeat
-//! what they were not told.
+//! calls without a response.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,56 +11,57 @@ use tokio::time::sleep;
 use crate::figures::{Figures, Measurement};
 use crate::fleet::{Fleet, Volume};
 use crate::memory;
+use crate::proof::conclude;
 use crate::reschedule::{moves, serial};
 use crate::sidecars::{Claim, Sidecars};
 use crate::times::Percentiles;
 
-/// When the leader is killed, and how long its lease then lasts.
+/// The time until the leader is killed, and the remaining duration of its lease.
 const KILLED: Duration = Duration::from_secs(4);
 const LEASE: Duration = Duration::from_secs(15);
 
-/// What callers were told of each volume, by its name.
+/// The last completed step of each volume, by name.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<Mutex<BTreeMap<String, Step>>>);
+struct Progress(Arc<Mutex<BTreeMap<String, Step>>>);
 
 #[derive(Debug, Clone)]
 enum Step {
     /// On its old node, or not created.
-    Begun,
+    Initial,
     /// A disk without a node.
     Detached(String),
     Attached(String),
 }
 
-/// A volume's way, as its callers know it.
+/// The intended change of a volume.
 #[derive(Debug, Clone)]
-struct Way {
+struct Plan {
     claim: Claim,
-    /// The id and the old node of a volume that moves; a new one has none.
+    /// The ID and the old node of a volume that moves; none for a new one.
     old: Option<(String, String)>,
     to: String,
 }
 
-/// Moves so many volumes and creates a tenth as many, through the death of the leader.
+/// Moves volumes and creates a tenth as many, while the leader is killed.
 pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     serial(fleet).await;
     let measurement = Measurement::begin(&fleet.stage, &fleet.times);
-    let (told, created) = (Told::default(), volumes / 10);
-    let ways = ways(fleet, volumes, created);
-    let (done, in_flight) = first_leader(fleet, &ways, &told).await;
+    let (progress, created) = (Progress::default(), volumes / 10);
+    let plans = plans(fleet, volumes, created);
+    let (done, in_flight) = first_leader(fleet, &plans, &progress).await;
     sleep(LEASE).await;
-    // The services of the successor begin when it becomes active.
+    // The next leader starts its services.
     fleet.service = fleet.stage.start();
     let mut second = JoinSet::new();
-    for way in &ways {
-        second.spawn(lead(way.clone(), fleet.sidecars(), told.clone()));
+    for plan in &plans {
+        second.spawn(execute(plan.clone(), fleet.sidecars(), progress.clone()));
     }
     second.join_all().await;
-    // What was under way may be done when it is repeated: there is no floor.
+    // A repeated call may find its work done: there is no floor.
     let floor = |_: &str| Percentiles::default();
     let mut figures = measurement.end(&fleet.stage, &fleet.times, floor);
     for volume in &mut fleet.volumes {
-        if let Some(Step::Attached(id)) = told.lock().get(&volume.claim.name) {
+        if let Some(Step::Attached(id)) = progress.lock().get(&volume.claim.name) {
             volume.id.clone_from(id);
         }
     }
@@ -72,33 +73,34 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     figures.volumes = volumes + created;
     figures
         .notes
-        .insert("volumes that had made a step by then", done as f64);
-    figures.notes.insert("MiB that its end freed", in_flight);
-    fleet.conclude(&mut figures).await;
+        .insert("volumes with a completed step at the kill", done as f64);
+    figures.notes.insert("MiB that the kill freed", in_flight);
+    conclude(fleet, &mut figures).await;
     figures
 }
 
-/// Runs the first leader until it is killed. How many steps it completed, and the memory that its death freed, in MiB.
-async fn first_leader(fleet: &mut Fleet, ways: &[Way], told: &Told) -> (usize, f64) {
+/// Runs the first leader until it is killed. Returns the number of volumes with a completed step, and the memory that
+/// the kill freed in MiB.
+async fn first_leader(fleet: &mut Fleet, plans: &[Plan], progress: &Progress) -> (usize, f64) {
     let mut first = JoinSet::new();
-    for way in ways {
-        first.spawn(lead(way.clone(), fleet.sidecars(), told.clone()));
+    for plan in plans {
+        first.spawn(execute(plan.clone(), fleet.sidecars(), progress.clone()));
     }
     sleep(KILLED).await;
     let before = memory::live();
-    // Nothing of the process runs any more, and calls that it has sent take effect or not.
+    // All tasks of the process end; calls that it has sent may take effect.
     first.abort_all();
     while first.join_next().await.is_some() {}
     drop(first);
     fleet.restart().await;
     let freed = memory::mib(before, memory::live());
-    (told.lock().len(), freed)
+    (progress.lock().len(), freed)
 }
 
-fn ways(fleet: &mut Fleet, volumes: usize, created: usize) -> Vec<Way> {
+fn plans(fleet: &mut Fleet, volumes: usize, created: usize) -> Vec<Plan> {
     let moves = moves(fleet, volumes).into_iter();
-    let mut ways: Vec<_> = moves
-        .map(|(volume, from, to)| Way {
+    let mut plans: Vec<_> = moves
+        .map(|(volume, from, to)| Plan {
             claim: volume.claim,
             old: Some((volume.id, from)),
             to,
@@ -108,7 +110,7 @@ fn ways(fleet: &mut Fleet, volumes: usize, created: usize) -> Vec<Way> {
     for n in 0..created {
         let node = n % nodes;
         let claim = fleet.claim(known + n, node);
-        ways.push(Way {
+        plans.push(Plan {
             claim: claim.clone(),
             old: None,
             to: fleet.stage.nodes[node].0.clone(),
@@ -119,31 +121,31 @@ fn ways(fleet: &mut Fleet, volumes: usize, created: usize) -> Vec<Way> {
             node: Some(node),
         });
     }
-    ways
+    plans
 }
 
-/// Leads a volume on from what was told of it.
-async fn lead(way: Way, sidecars: Sidecars, told: Told) {
-    let name = &way.claim.name;
+/// Executes the remaining steps of a volume.
+async fn execute(plan: Plan, sidecars: Sidecars, progress: Progress) {
+    let name = &plan.claim.name;
     loop {
-        let step = told.lock().get(name).cloned().unwrap_or(Step::Begun);
-        let next = match (step, &way.old) {
-            (Step::Begun, Some((id, from))) => {
+        let step = progress.lock().get(name).cloned().unwrap_or(Step::Initial);
+        let next = match (step, &plan.old) {
+            (Step::Initial, Some((id, from))) => {
                 sidecars.unpublish(id, from).await;
                 Step::Detached(id.clone())
             }
-            (Step::Begun, None) => Step::Detached(sidecars.create(&way.claim).await),
+            (Step::Initial, None) => Step::Detached(sidecars.create(&plan.claim).await),
             (Step::Detached(id), _) => {
-                sidecars.publish(&id, &way.to).await;
+                sidecars.publish(&id, &plan.to).await;
                 Step::Attached(id)
             }
             (Step::Attached(_), _) => return,
         };
-        told.lock().insert(name.clone(), next);
+        progress.lock().insert(name.clone(), next);
     }
 }
 
-impl Told {
+impl Progress {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Step>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

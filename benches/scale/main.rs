@@ -19,6 +19,7 @@ mod dice;
 mod figures;
 mod fleet;
 mod floor;
+mod growth;
 mod leader;
 mod memory;
 #[path = "../../tests/common/memory_cloud.rs"]
@@ -76,14 +77,14 @@ async fn run(args: &Args) -> Vec<Figures> {
     };
     if is_chosen("fleet") {
         for part in [100, 10] {
-            show(fleet::build(args.volumes / part).await.1);
+            show(growth::run(args.volumes / part).await.1);
         }
     }
     if args.scenarios == ["day"] {
         show(day::run(Duration::from_hours(args.hours)).await);
         return all;
     }
-    let (mut fleet, figures) = fleet::build(args.volumes).await;
+    let (mut fleet, figures) = growth::run(args.volumes).await;
     show(figures);
     let tenth = args.volumes / 10;
     if is_chosen("reschedule") {

@@ -1,4 +1,4 @@
-//! Allocated memory, as far as the program has [`PeakAlloc`] for its allocator; zero otherwise.
+//! Allocated memory, if [`PeakAlloc`] is the allocator of the program; zero otherwise.
 
 use peak_alloc::PeakAlloc;
 
@@ -9,7 +9,7 @@ pub(crate) fn live() -> usize {
     PeakAlloc.current_usage()
 }
 
-/// The most bytes since the last [`reset`].
+/// The peak since the last [`reset`].
 pub(crate) fn peak() -> usize {
     PeakAlloc.peak_usage()
 }

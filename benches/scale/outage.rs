@@ -1,5 +1,5 @@
-//! A zone fails: its instances stop and refuse orders meanwhile, and nothing is sold there. Volumes that may move are
-//! wanted in other zones, those of the zone are wanted off their nodes, and the other zones must not notice.
+//! A zone fails: its instances stop and reject requests, and all categories are out of stock. Regional volumes move to
+//! other zones, zonal ones are detached, and the other zones must not be affected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::dice::Dice;
-use crate::figures::{Figures, Measurement, beside};
-use crate::fleet::{Fleet, Volume};
+use crate::figures::{Figures, Measurement};
+use crate::fleet::{Fleet, REGIONAL, Volume};
 use crate::floor;
+use crate::proof::conclude;
 use crate::reschedule::{relocate, serial};
 use crate::sidecars::Sidecars;
 use crate::times::Times;
 
 const ZONE: &str = "cn-beijing-c";
-/// For so long the instances refuse orders, before the cloud describes them as stopped.
+/// The time in which the instances reject requests, before the cloud describes them as stopped.
 const STOPPING: Duration = Duration::from_mins(10);
-/// When the zone recovers, and how long its instances then take to start.
+/// The time until the zone recovers, and the start time of its instances.
 const RECOVERED: Duration = Duration::from_mins(20);
 const STARTING: Duration = Duration::from_mins(1);
 
-/// The zone fails under so many of its volumes that callers then want elsewhere; a tenth as many live meanwhile in the
-/// other zones.
+/// Evacuates this number of volumes of the zone; a tenth as many are created and deleted in the other zones.
 pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     serial(fleet).await;
     let measurement = Measurement::begin(&fleet.stage, &fleet.times);
@@ -41,34 +41,28 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     let created = callers.join_all().await.into_iter().flatten();
     fleet.volumes.extend(created);
     let mut figures = measurement.end(&fleet.stage, &fleet.times, |rpc| floor::of(rpc, 1));
-    let (beside_it, failed) = healthy.take();
-    for (rpc, times) in beside(beside_it, |rpc| floor::of(rpc, 1)) {
-        figures.rpcs.insert(format!("{rpc}, other zones"), times);
-    }
-    for (failure, count) in failed {
-        figures.failures.insert(format!("{failure}, other zones"), count);
-    }
+    figures.add(&healthy, "other zones", |rpc| floor::of(rpc, 1));
     let refused = |action: &str| calls.get(action).map_or(0, |(_, refused)| *refused) as f64;
     let notes = [
         (
-            "refused detach orders per volume until recovery",
+            "refused detach calls per volume until recovery",
             refused("DetachDisk") / volumes as f64,
         ),
-        ("refused attach orders until recovery", refused("AttachDisk")),
+        ("refused attach calls until recovery", refused("AttachDisk")),
         (
             "refused creations per claim until recovery",
             refused("CreateDisk") / claimed.max(1) as f64,
         ),
         ("regional volumes that moved to other zones", moved as f64),
-        ("zonal volumes that went back to their nodes", detached as f64),
+        ("zonal volumes that returned to their nodes", detached as f64),
     ];
     figures.notes.extend(notes);
     figures.scenario = "outage".to_owned();
     figures.about = format!(
-        "the instances of a zone refuse orders for {STOPPING:?}, and run again after {RECOVERED:?} and {STARTING:?}"
+        "the instances of a zone reject requests for {STOPPING:?}, and run again after {RECOVERED:?} and {STARTING:?}"
     );
     figures.volumes = volumes + volumes / 10 + claimed;
-    fleet.conclude(&mut figures).await;
+    conclude(fleet, &mut figures).await;
     figures
 }
 
@@ -93,8 +87,8 @@ fn switch(fleet: &Fleet, on: bool) {
     }
 }
 
-/// Regional volumes move to nodes of other zones; zonal ones are detached, and attached again when the zone is back.
-/// How many of each.
+/// Regional volumes move to nodes of other zones; zonal ones are detached, and attached again after the recovery.
+/// Returns the number of each.
 fn evacuate(
     fleet: &mut Fleet,
     volumes: usize,
@@ -104,11 +98,11 @@ fn evacuate(
     let sidecars = fleet.sidecars();
     let nodes = &fleet.stage.nodes;
     let alive: Vec<_> = (0..nodes.len()).filter(|n| nodes[*n].1 != ZONE).collect();
-    let is_there = |volume: &&mut Volume| volume.node.is_some_and(|node| nodes[node].1 == ZONE);
+    let is_in_zone = |volume: &&mut Volume| volume.node.is_some_and(|node| nodes[node].1 == ZONE);
     let (mut moved, mut detached) = (0, 0);
-    for volume in fleet.volumes.iter_mut().filter(is_there).take(volumes) {
+    for volume in fleet.volumes.iter_mut().filter(is_in_zone).take(volumes) {
         let Some(node) = volume.node else { continue };
-        let is_regional = volume.claim.category == "cloud_regional_disk_auto";
+        let is_regional = volume.claim.category == REGIONAL;
         let (id, from) = (volume.id.clone(), nodes[node].0.clone());
         let sidecars = sidecars.clone();
         if is_regional {
@@ -133,7 +127,7 @@ fn evacuate(
     (moved, detached)
 }
 
-/// Claims whose pods must run in the zone. How many.
+/// Claims whose pods must run in the zone. Returns their number.
 fn claim(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Volume>>) -> usize {
     let nodes = &fleet.stage.nodes;
     let node = (0..nodes.len()).find(|node| nodes[*node].1 == ZONE);
@@ -150,7 +144,7 @@ fn claim(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Volume>>) -
     volumes
 }
 
-/// So many volumes live in the other zones during the first ten minutes.
+/// Volumes are created and deleted in the other zones during the first ten minutes.
 fn live_elsewhere(fleet: &Fleet, volumes: usize, callers: &mut JoinSet<Option<Volume>>, times: &Times) {
     let nodes = Arc::new(fleet.stage.nodes.clone());
     let alive: Vec<_> = (0..nodes.len()).filter(|n| nodes[*n].1 != ZONE).collect();

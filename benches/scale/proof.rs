@@ -1,4 +1,4 @@
-//! The cloud as it is, against what callers were told.
+//! Compares the disks of the cloud with the responses that callers received.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,10 +7,17 @@ use diskplugin::base::Deadline;
 use diskplugin::model::DiskStatus;
 use ecs::DescribeDisks;
 
+use crate::figures::Figures;
 use crate::fleet::Fleet;
 use crate::memory_cloud::client;
 
-/// What must not be: a disk that no caller has, a name with two disks, a volume that is not where it was published.
+/// Completes the figures.
+pub(crate) async fn conclude(fleet: &Fleet, figures: &mut Figures) {
+    figures.fleet = fleet.volumes.len();
+    figures.wrong = compare(fleet).await;
+}
+
+/// Errors: a disk without a caller, a name with two disks, a volume that is not on its node.
 pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
     let audit = fleet.stage.cloud.audit();
     let doubles = audit.duplicates();
@@ -29,7 +36,7 @@ pub(crate) async fn compare(fleet: &Fleet) -> Vec<String> {
     wrong
 }
 
-/// All disks and where they are, listed without the controller.
+/// All disks with their instances, listed without the controller.
 async fn disks(fleet: &Fleet) -> HashMap<String, Option<String>> {
     let ecs = client(&fleet.stage.cloud);
     let (mut disks, mut next) = (HashMap::new(), None);

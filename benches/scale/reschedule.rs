@@ -1,13 +1,15 @@
-//! Volumes are detached and attached elsewhere, all at once. An instance attaches one disk at a time, and detaches one.
+//! Volumes are detached and attached to other nodes in parallel. An instance executes one attach and one detach at a
+//! time.
 
 use serde_json::json;
 
 use crate::figures::{Figures, Measurement};
 use crate::fleet::{Fleet, Volume, each};
 use crate::floor;
+use crate::proof::conclude;
 use crate::sidecars::Sidecars;
 
-/// Moves so many of the fleet's volumes, as many of each node.
+/// Moves volumes of the fleet, the same number from each node.
 pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     serial(fleet).await;
     let sidecars = fleet.sidecars();
@@ -22,16 +24,16 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
     let floor = |rpc: &str| floor::moved(rpc, per_node);
     let mut figures = measurement.end(&fleet.stage, &fleet.times, floor);
     figures.scenario = "reschedule".to_owned();
-    figures.about = format!("detach and attach elsewhere, {per_node} of each node, all at once");
+    figures.about = format!("detach and attach elsewhere, {per_node} of each node, in parallel");
     figures.volumes = volumes;
-    fleet.conclude(&mut figures).await;
+    conclude(fleet, &mut figures).await;
     figures
 }
 
-/// A volume, and the ids of its old and new node.
+/// A volume, and the IDs of its old and new node.
 pub(crate) type Move = (Volume, String, String);
 
-/// Plans to move the volumes that were created first to other nodes of their zones; the fleet has them there already.
+/// Plans to move the oldest volumes to other nodes of their zones, which the fleet has as their nodes from now on.
 pub(crate) fn moves(fleet: &mut Fleet, volumes: usize) -> Vec<Move> {
     let nodes = &fleet.stage.nodes;
     let other = |from: usize| {
@@ -55,7 +57,7 @@ fn number(volume: &Volume) -> usize {
     number.unwrap_or(usize::MAX)
 }
 
-/// The tags for parallel attachments are removed from all instances, and the controller knows it.
+/// Removes the tags for parallel attachments from all instances, and restarts the controller.
 pub(crate) async fn serial(fleet: &mut Fleet) {
     let rules = json!({"rules": {"serial_attach_detach": true}});
     fleet.stage.configure(&rules);

@@ -1,4 +1,4 @@
-//! What calls a controller: each volume has one call at a time, which is repeated until it succeeds.
+//! The callers of a controller: one call per volume at a time, which is repeated until it succeeds.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,25 +21,25 @@ const TIMEOUT: Duration = Duration::from_secs(150);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_mins(5);
 
-/// The sidecars of one controller. Clones share what they measure.
+/// The sidecars of one controller. Clones share the measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Sidecars {
     pub(crate) service: Service,
     pub(crate) times: Times,
 }
 
-/// What a volume is to be.
+/// The properties of a requested volume.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) name: String,
     /// `type` of its class.
     pub(crate) category: &'static str,
-    /// The zone of the node that was chosen for its pod.
+    /// The zone of the node of its pod.
     pub(crate) zone: String,
 }
 
 impl Sidecars {
-    /// Creates the volume; its id.
+    /// Creates the volume, and returns its ID.
     pub(crate) async fn create(&self, claim: &Claim) -> String {
         let segments = [("topology.kubernetes.io/zone".to_owned(), claim.zone.clone())];
         let zone = vec![Topology {
@@ -94,7 +94,7 @@ impl Sidecars {
         self.retried("DeleteVolume", &request, send).await;
     }
 
-    /// The call, repeated until it succeeds.
+    /// Repeats a call until it succeeds.
     async fn retried<M, A, F>(
         &self,
         rpc: &'static str,
@@ -110,14 +110,14 @@ impl Sidecars {
         loop {
             let mut request = Request::new(message.clone());
             request.set_timeout(TIMEOUT);
-            let answer = timeout(TIMEOUT, send(self.service.clone(), request)).await;
-            let failure = match answer {
+            let response = timeout(TIMEOUT, send(self.service.clone(), request)).await;
+            let failure = match response {
                 Ok(Ok(response)) => {
                     self.times.succeeded(rpc, start.elapsed());
                     return response.into_inner();
                 }
                 Ok(Err(status)) => status,
-                Err(_) => Status::deadline_exceeded("the caller gave up"),
+                Err(_) => Status::deadline_exceeded("timeout of the caller"),
             };
             self.times.failed(rpc, failure.code());
             sleep(pause).await;

@@ -19,19 +19,19 @@ const FLAGS: [&str; 6] = [
     "--attach-delay=2s..4s",
     "--detach-delay=2s..4s",
     "--zones=cn-beijing-a,cn-beijing-b,cn-beijing-c",
-    // More than any scenario attaches to one node.
+    // More than the volumes of a node in any scenario.
     "--disk-quantity=65",
 ];
 
-/// A cloud with nodes in three zones, and what it was asked since the last [`Stage::forget`].
+/// A cloud with nodes in three zones.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) cloud: Cloud,
-    /// Ids and zones, in a fixed order.
+    /// IDs and zones, in a fixed order.
     pub(crate) nodes: Vec<(String, String)>,
 }
 
-/// Calls by action, and those of them that the cloud refused.
+/// The number of calls and of refused calls by action.
 pub(crate) type Calls = BTreeMap<String, (u64, u64)>;
 
 impl Stage {
@@ -52,7 +52,7 @@ impl Stage {
         }
     }
 
-    /// A controller as it is after its start: nothing is known.
+    /// A controller after its start, with empty caches.
     pub(crate) fn start(&self) -> Service {
         let tasks = Tasks::default();
         let ecs = Arc::new(client(&self.cloud));

@@ -1,4 +1,4 @@
-//! How long RPCs took, from the first attempt to success.
+//! The durations of RPCs, from the first attempt to success.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tonic::Code;
 
-/// The middle and the tail, in seconds.
+/// Percentiles in seconds.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(crate) struct Percentiles {
     pub(crate) count: usize,
@@ -35,7 +35,7 @@ impl Times {
         *self.lock().failures.entry(failure).or_default() += 1;
     }
 
-    /// What was measured, which is forgotten then.
+    /// Takes the measured values.
     pub(crate) fn take(&self) -> (BTreeMap<&'static str, Percentiles>, BTreeMap<String, u64>) {
         let state = std::mem::take(&mut *self.lock());
         let times = state.times.into_iter();

@@ -65,7 +65,7 @@ class Apt:
         # apt writes a version's colon as %3a.
         version = fields["Version"].replace(":", "%3a")
         deb = self.debs / f"{name}_{version}_{fields['Architecture']}.deb"
-        # The hash is of the signed lists; what apt downloads it compares itself.
+        # apt verifies its own downloads; this hash is from the signed lists.
         if not deb.exists() or hashlib.sha256(deb.read_bytes()).hexdigest() != fields["SHA256"]:
             deb.unlink(missing_ok=True)
             self._run("apt-get", "download", "-qq", f"{name}={fields['Version']}", cwd=self.debs)
@@ -82,7 +82,7 @@ class Apt:
 
 
 def sources(home: Path) -> str:
-    """Debian's own archives among those of the machine: nobody else's packages belong in the image."""
+    """The machine's archives that are Debian's own: the image has no other packages."""
     wanted = archives()
     if not wanted:
         # The machine's package lists may be missing; ours are stored elsewhere, which needs no root.

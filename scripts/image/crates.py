@@ -26,7 +26,7 @@ def crates(project: Path, target: str) -> tuple[list[Crate], list[Crate]]:
 
 
 def tree(project: Path, target: str, edges: str) -> set[Crate]:
-    """What Cargo resolves for the target, with the features of the image and without the project itself."""
+    """The crates that Cargo resolves for the target, with the features of the image and without the project itself."""
     lock = tomllib.loads((project / "Cargo.lock").read_text())
     hashes = {(package["name"], package["version"]): package.get("checksum") for package in lock["package"]}
     own = own_package(project)["name"]

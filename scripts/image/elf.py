@@ -1,4 +1,4 @@
-"""What a 64-bit little-endian ELF file says that it needs. Nothing is run: it may be of another architecture."""
+"""The libraries that a 64-bit little-endian ELF file needs. The file is not executed: it may be of another architecture."""
 
 import struct
 

@@ -11,7 +11,7 @@ from root import Entry
 
 @dataclass
 class Layer:
-    """What an image names a layer by: the compressed bytes, and the digest of those before."""
+    """The compressed layer, and the digest of the uncompressed one: an image refers to both."""
 
     blob: bytes
     diff_id: str

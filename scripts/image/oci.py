@@ -1,4 +1,4 @@
-"""An OCI image layout in one tar, with what `docker load` wants beside it."""
+"""An OCI image layout in one tar, with the files for `docker load`."""
 
 import io
 import json
@@ -16,7 +16,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 
 @dataclass
 class About:
-    """What the image says of itself."""
+    """The metadata of the image."""
 
     name: str  # Without the tag: `diskplugin.csi.example/diskplugin`.
     version: str
@@ -45,7 +45,7 @@ def labels(about: About) -> dict[str, str]:
 
 
 def archive(about: About, layers: list[tuple[str, Layer]]) -> tuple[bytes, str]:
-    """The tar, of layers with what each is for, and the digest of the image's manifest."""
+    """The tar of the layers, each with its comment, and the digest of the image's manifest."""
     created = timestamp(about.epoch)
     config = encode({
         "created": created,

@@ -1,4 +1,4 @@
-"""The files of the image: what `tools` lists, the libraries that this needs, and what no package has."""
+"""The files of the image: those that `tools` lists, their libraries, and files that are in no package."""
 
 import posixpath
 import re
@@ -79,7 +79,7 @@ def take(root: Root, package: Package, path: str, to: str) -> None:
     if path in package.links:
         root.add(to, Entry(0o777, link=package.links[path]), package)
     elif path in package.files:
-        # 0o755: a program may be set-user-ID in its package; here nobody becomes anybody.
+        # 0o755: a set-user-ID bit of the package is dropped.
         root.add(to, Entry(package.modes[path] & 0o755, package.files[path]), package)
     else:
         raise Missing(f"{package.name} {package.version} has no {path}")
@@ -95,7 +95,7 @@ def bundle(root: Root, package: Package) -> None:
 
 
 def libraries(root: Root, apt: Apt) -> None:
-    """Adds what is needed, and what that needs, each library by the name that is asked for."""
+    """Adds the needed libraries and theirs, each by the name that its user needs."""
     folder = f"usr/lib/{TRIPLES[apt.arch]}"
     wanted = [(path, package) for package, paths in list(root.packages.values()) for path in paths]
     while wanted:

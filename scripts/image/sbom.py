@@ -1,4 +1,4 @@
-"""What is in the image, as SPDX 2.3 in JSON: the driver, its crates, and Debian's packages."""
+"""The content of the image, as SPDX 2.3 in JSON: the driver, its crates, and Debian's packages."""
 
 import json
 import re
@@ -50,7 +50,7 @@ class Document:
 
 @dataclass
 class Driver:
-    """What the driver was built of."""
+    """The crates of the driver."""
 
     crates: tuple[list[Crate], list[Crate]]  # In the binary, and only to build it.
     rust: str  # The version of the standard library.
@@ -98,7 +98,7 @@ def parts(document: Document, about: About, image: str, built: Driver) -> None:
 
 
 def debian_package(document: Document, root: Root, image: str, package: Package, paths: list[str]) -> None:
-    """A package with what is in the image of it."""
+    """A package with its files in the image."""
     name = package.name
     copyright_file = (root.entries[f"usr/share/doc/{name}/copyright"].data or b"").decode(errors="replace")
     found = licences(copyright_file)

@@ -1,21 +1,32 @@
 //! Attaching volumes to machines, and volume limits.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::machine::SHARING;
-use crate::scene::Scene;
+use crate::machine::{Machine, SHARING};
+use crate::namespace::Volume;
+use crate::scene::{Scene, with};
 use crate::wait::until;
 
-/// A ReadWriteOnce volume is attached to another node only after it was detached from the first one.
-pub(crate) async fn moved(scene: &Scene<'_>) {
+/// A pod spec for this machine.
+fn at(machine: &Machine) -> Value {
+    json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": machine.name}}})
+}
+
+/// Two machines, and a volume that the pod `first` uses on the first one.
+async fn attached_to_one_of_two(scene: &Scene<'_>) -> (Machine, Machine, Volume) {
     let (one, two) = (scene.machine("one", "a").await, scene.machine("two", "a").await);
     let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
-    let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
-    scene.pod("first", &["data"], at(&one.name)).await;
+    scene.pod("first", &["data"], at(&one)).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&one]).await;
-    scene.pod("second", &["data"], at(&two.name)).await;
+    (one, two, volume)
+}
+
+/// A ReadWriteOnce volume is attached to another node only after it was detached from the first one.
+pub(crate) async fn moved(scene: &Scene<'_>) {
+    let (one, two, volume) = attached_to_one_of_two(scene).await;
+    scene.pod("second", &["data"], at(&two)).await;
     scene
         .wait_for_event("second", "FailedAttachVolume", "Multi-Attach error")
         .await;
@@ -33,14 +44,12 @@ pub(crate) async fn shared(scene: &Scene<'_>) {
     let class = scene.class("shared", parameters, json!({})).await;
     let shared = json!({"spec": {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"}});
     scene.claim("data", &class, shared).await;
-    let raw = |node: &str| {
-        let container = json!({
-            "name": "c", "image": "none", "volumeDevices": [{"name": "data", "devicePath": "/dev/data"}],
-        });
-        json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}, "containers": [container]}})
-    };
-    scene.pod("first", &["data"], raw(&one.name)).await;
-    scene.pod("second", &["data"], raw(&two.name)).await;
+    let container = json!({
+        "name": "c", "image": "none", "volumeDevices": [{"name": "data", "devicePath": "/dev/data"}],
+    });
+    let raw = json!({"spec": {"containers": [container]}});
+    scene.pod("first", &["data"], with(at(&one), raw.clone())).await;
+    scene.pod("second", &["data"], with(at(&two), raw)).await;
     let volume = scene.bound("data").await;
     scene.attached(&volume, &[&one, &two]).await;
     scene.end("first").await;
@@ -71,7 +80,7 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
     until("the last pod is unschedulable", async || {
         let pod = scene.api.get(&path).await?;
         let conditions = pod["status"]["conditions"].as_array()?;
-        let at_limit = |c: &serde_json::Value| {
+        let at_limit = |c: &Value| {
             c["reason"] == "Unschedulable" && c["message"].as_str().is_some_and(|m| m.contains("max volume count"))
         };
         conditions.iter().any(at_limit).then_some(())
@@ -87,13 +96,7 @@ pub(crate) async fn limit(scene: &Scene<'_>) {
 
 /// A volume of a deleted node and instance is attached to another node.
 pub(crate) async fn node_deleted(scene: &Scene<'_>) {
-    let (one, two) = (scene.machine("one", "a").await, scene.machine("two", "a").await);
-    let class = scene.class("one", json!({"type": "cloud_essd"}), json!({})).await;
-    scene.claim("data", &class, json!({})).await;
-    let at = |node: &str| json!({"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}});
-    scene.pod("first", &["data"], at(&one.name)).await;
-    let volume = scene.bound("data").await;
-    scene.attached(&volume, &[&one]).await;
+    let (one, two, volume) = attached_to_one_of_two(scene).await;
     // Volumes that kubelet reports as in use delay a detach for six minutes; nothing is mounted here. The controller
     // reads that list at the next change of the Node after the attach.
     until("the Node lists the volume as attached", async || {
@@ -104,16 +107,11 @@ pub(crate) async fn node_deleted(scene: &Scene<'_>) {
             .then_some(())
     })
     .await;
-    scene
-        .api
-        .change(
-            &one.path(),
-            &json!({"metadata": {"labels": {"example.com/leaving": "yes"}}}),
-        )
-        .await;
+    let label = json!({"metadata": {"labels": {"example.com/leaving": "yes"}}});
+    scene.api.change(&one.path(), &label).await;
     one.leave(scene.cluster).await;
     scene.end("first").await;
-    scene.pod("second", &["data"], at(&two.name)).await;
+    scene.pod("second", &["data"], at(&two)).await;
     scene.attached(&volume, &[&two]).await;
     scene.close(&["second"], &["data"], &[&volume]).await;
 }

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use tokio::sync::Mutex;
+use tonic::transport::Channel;
 
 use crate::cloud;
+use crate::common::csi::try_connect;
 use crate::common::fake::Fake;
 use crate::log_lines::select_lines;
 use crate::machine::{Machine, PLAIN, SHARING};
@@ -66,6 +68,13 @@ impl Cluster {
         for machine in first {
             machine.leave(self).await;
         }
+    }
+
+    /// A connection to the driver of the running pod.
+    pub(crate) async fn connect(&self) -> Channel {
+        let running = self.replica.lock().await;
+        let socket = running.as_ref().expect("a pod runs").socket();
+        try_connect(&socket).await.expect("the driver accepts connections")
     }
 
     /// The pod that holds the Lease, if any.

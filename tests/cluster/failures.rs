@@ -31,7 +31,7 @@ pub(crate) async fn apiserver_restarted(scene: &Scene<'_>) {
         created_once(scene, volume).await;
     }
     scene
-        .close(&["before", "after"], &["before", "after"], &[&volumes[0], &volumes[1]])
+        .close(&["before", "after"], &["before", "after"], &volumes.each_ref())
         .await;
 }
 
@@ -62,11 +62,8 @@ pub(crate) async fn key_rotated(scene: &Scene<'_>) {
         "access-key-secret": text("AccessKeySecret"),
         "security-token": text("SecurityToken"),
     }});
-    cluster
-        .plane
-        .api
-        .change(&core(NAMESPACE, &format!("secrets/{KEYS}")), &changed)
-        .await;
+    let secret = core(NAMESPACE, &format!("secrets/{KEYS}"));
+    cluster.plane.api.change(&secret, &changed).await;
     let running = cluster.replica.lock().await;
     let replica = running.as_ref().expect("a pod runs");
     cluster

@@ -110,14 +110,7 @@ pub(crate) async fn pods_restarted(scene: &Scene<'_>) {
     for replica in [&first, &second] {
         replica.kill_containers();
     }
-    let (one, other) = (first.socket(), second.socket());
-    let elapsed = tokio::select! {
-        elapsed = serves(&one, start) => elapsed,
-        elapsed = serves(&other, start) => elapsed,
-    };
-    println!("both pods restarted: {:.1} s", elapsed.as_secs_f64());
-    assert!(elapsed <= MAX_CRASHED, "{elapsed:?}");
-    finish(cluster, (first, second), watch).await;
+    finish(cluster, "both pods restarted", (first, second), watch, start).await;
 }
 
 /// If the API server is unavailable for a minute, no pod serves at the end of it, and one does after the recovery.
@@ -133,18 +126,25 @@ pub(crate) async fn apiserver_unavailable(scene: &Scene<'_>) {
     };
     let minute = Duration::from_secs(60);
     tokio::join!(cluster.plane.restart_apiserver_after(minute), checks);
-    let start = Instant::now();
+    let title = "after the recovery of the API server";
+    finish(cluster, title, (first, second), watch, Instant::now()).await;
+}
+
+/// Waits until one of the pods serves, within [`MAX_CRASHED`] of `start`, and keeps it running as the only pod.
+async fn finish(
+    cluster: &Cluster,
+    title: &str,
+    (first, second): (Replica, Replica),
+    watch: ServingWatch,
+    start: Instant,
+) {
+    let (one, other) = (first.socket(), second.socket());
     let elapsed = tokio::select! {
         elapsed = serves(&one, start) => elapsed,
         elapsed = serves(&other, start) => elapsed,
     };
-    println!("after the recovery of the API server: {:.1} s", elapsed.as_secs_f64());
+    println!("{title}: {:.1} s", elapsed.as_secs_f64());
     assert!(elapsed <= MAX_CRASHED, "{elapsed:?}");
-    finish(cluster, (first, second), watch).await;
-}
-
-/// Keeps the leader running as the only pod.
-async fn finish(cluster: &Cluster, (first, second): (Replica, Replica), watch: ServingWatch) {
     let leader = until("there is a leader", async || cluster.leader().await).await;
     let (leader, standby) = match first.name == leader {
         true => (first, second),

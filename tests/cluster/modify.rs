@@ -33,9 +33,7 @@ pub(crate) async fn modified(scene: &Scene<'_>) {
     let machine = scene.machine("one", "b").await;
     let class = scene.class("auto", json!({"type": "cloud_auto"}), json!({})).await;
     scene.claim("data", &class, of_class("normal")).await;
-    scene.pod("app", &["data"], json!({})).await;
-    let volume = scene.bound("data").await;
-    scene.attached(&volume, &[&machine]).await;
+    let volume = scene.attached_pod("app", "data", &machine).await;
     assert_eq!(iops(&scene.disk(&volume).await), 0);
     let path = scene.path("persistentvolumeclaims", "data");
     scene.api.change(&path, &of_class("fast")).await;

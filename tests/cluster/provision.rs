@@ -29,9 +29,7 @@ pub(crate) async fn first_consumer(scene: &Scene<'_>) {
     scene
         .wait_for_event("data", "WaitForFirstConsumer", "waiting for first consumer")
         .await;
-    scene.pod("app", &["data"], json!({})).await;
-    let volume = scene.bound("data").await;
-    scene.attached(&volume, &[&machine]).await;
+    let volume = scene.attached_pod("app", "data", &machine).await;
     let disk = scene.disk(&volume).await;
     assert_eq!(disk["zone"], "cn-beijing-b", "{disk}");
     let tags = disk["tags"].to_string();

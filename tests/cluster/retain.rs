@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cloud;
-use crate::common::csi::{create, try_connect};
+use crate::common::csi::create;
 use crate::machine::DRIVER;
 use crate::namespace::Volume;
 use crate::path::cluster_scoped;
@@ -41,10 +41,7 @@ pub(crate) async fn retained(scene: &Scene<'_>) {
 /// A static volume with a disk ID is attached like any other.
 pub(crate) async fn by_id(scene: &Scene<'_>) {
     let machine = scene.machine("one", "a").await;
-    let running = scene.cluster.replica.lock().await;
-    let socket = running.as_ref().expect("a pod runs").socket();
-    drop(running);
-    let channel = try_connect(&socket).await.expect("the driver accepts connections");
+    let channel = scene.cluster.connect().await;
     // Without topology the disk is created in the controller's zone, `a`.
     let disk = create(&channel, "made-elsewhere").await.expect("CreateVolume succeeds");
     let volume = static_volume(scene, "static", &disk).await;

@@ -108,6 +108,14 @@ impl<'a> Scene<'a> {
         self.api.create(&core(&self.name, "pods"), &with(pod, more)).await;
     }
 
+    /// Creates a pod that uses this claim, and waits until the volume is attached to exactly this machine.
+    pub(crate) async fn attached_pod(&self, name: &str, claim: &str, machine: &Machine) -> Volume {
+        self.pod(name, &[claim], json!({})).await;
+        let volume = self.bound(claim).await;
+        self.attached(&volume, &[machine]).await;
+        volume
+    }
+
     /// Deletes a pod immediately: there is no kubelet to terminate it.
     pub(crate) async fn end(&self, pod: &str) {
         self.api.force_delete(&self.path("pods", pod)).await;

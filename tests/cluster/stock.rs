@@ -44,9 +44,7 @@ pub(crate) async fn fallback(scene: &Scene<'_>) {
     let machine = scene.machine("one", "c").await;
     let class = scene.class("any", json!({"type": "available"}), json!({})).await;
     scene.claim("data", &class, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
-    let volume = scene.bound("data").await;
-    scene.attached(&volume, &[&machine]).await;
+    let volume = scene.attached_pod("app", "data", &machine).await;
     let disk = scene.disk(&volume).await;
     assert_eq!(
         (&disk["category"], &disk["zone"]),

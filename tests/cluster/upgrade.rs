@@ -36,9 +36,7 @@ pub(crate) async fn upgraded_in_use(scene: &Scene<'_>) {
     let pod = release.start(plane, 0).await;
     let machine = scene.machine_for(&release, "one", ("a", PLAIN)).await;
     scene.claim("data", CLASS, json!({})).await;
-    scene.pod("app", &["data"], json!({})).await;
-    let volume = scene.bound("data").await;
-    scene.attached(&volume, &[&machine]).await;
+    let volume = scene.attached_pod("app", "data", &machine).await;
 
     let (objects, users) = (uids(cluster, &release).await, used(scene, &volume).await);
     let before = machine.node_info(cluster, &release).await;

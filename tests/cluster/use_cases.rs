@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::text;
 use crate::cloud;
-use crate::common::csi::{try_connect, volume};
+use crate::common::csi::volume;
 use crate::machine::{OF, SHARING};
 use crate::manifests;
 use crate::path::{cluster_scoped, core, grouped, storage};
@@ -124,10 +124,7 @@ async fn steps(scene: &Scene<'_>) -> BTreeMap<String, Vec<String>> {
 
 /// A disk without the tags of this cluster.
 async fn disk(scene: &Scene<'_>, name: &str) -> String {
-    let running = scene.cluster.replica.lock().await;
-    let socket = running.as_ref().expect("a pod runs").socket();
-    drop(running);
-    let channel = try_connect(&socket).await.expect("the driver accepts connections");
+    let channel = scene.cluster.connect().await;
     let mut request = volume(&format!("before-{name}"));
     let segments = [("topology.kubernetes.io/zone".to_owned(), ZONE.to_owned())];
     request.accessibility_requirements = Some(TopologyRequirement {

@@ -1,7 +1,6 @@
-//! What a reference lists is all that the code knows.
+//! The references are complete.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
 
 use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
@@ -9,60 +8,48 @@ use diskplugin::model::{Category, Filesystem};
 use fake_ecs::config::Config;
 use fake_ecs::fault::FaultKind;
 
-use crate::page::{page, read, root};
+use crate::page::{files_below, page, read, root};
 use crate::report;
 
 #[test]
-fn every_parameter_of_a_storage_class_has_its_row() {
-    let rejected = Class::read(&unknown()).unwrap_err().to_string();
-    report(missing_rows(&rejected, &read("docs/reference/storage-class.md")));
-}
-
-#[test]
-fn every_mutable_parameter_has_its_row() {
-    let rejected = mutable::read(&unknown()).unwrap_err().to_string();
-    report(missing_rows(
-        &rejected,
-        &read("docs/reference/volume-attributes-class.md"),
-    ));
-}
-
-#[test]
-fn every_parameter_of_both_snapshot_classes_has_its_row() {
-    let text = read("docs/reference/snapshot-class.md");
-    let (single, group) = text.split_once("## VolumeGroupSnapshotClass").unwrap();
-    for (page, refusal) in [
-        (single, SnapshotClass::read(&unknown())),
-        (group, SnapshotClass::read_of_group(&unknown())),
+fn every_parameter_of_every_class_has_its_row() {
+    let classes = read("docs/reference/storage-class.md");
+    let attributes = read("docs/reference/volume-attributes-class.md");
+    let snapshots = read("docs/reference/snapshot-class.md");
+    let (single, group) = snapshots.split_once("## VolumeGroupSnapshotClass").unwrap();
+    for (page, rejection) in [
+        (classes.as_str(), Class::read(&unknown()).unwrap_err().to_string()),
+        (&attributes, mutable::read(&unknown()).unwrap_err().to_string()),
+        (single, SnapshotClass::read(&unknown()).unwrap_err().to_string()),
+        (group, SnapshotClass::read_of_group(&unknown()).unwrap_err().to_string()),
     ] {
-        report(missing_rows(&refusal.unwrap_err().to_string(), page));
+        let rows = allowed(&rejection).into_iter().map(|name| format!("| `{name}` |"));
+        report(rows.filter(|row| !page.contains(row)));
     }
 }
 
-fn unknown() -> HashMap<String, String> {
+pub(crate) fn unknown() -> HashMap<String, String> {
     HashMap::from([("unknown".to_owned(), String::new())])
 }
 
-/// The rows of the parameters that an error lists as allowed, as far as the page does not have them.
-fn missing_rows(rejected: &str, page: &str) -> Vec<String> {
-    let allowed = rejected
+/// The parameters that an error lists as allowed.
+pub(crate) fn allowed(rejection: &str) -> Vec<String> {
+    let (_, allowed) = rejection
         .split_once("allowed: ")
-        .expect("the error lists what is allowed")
-        .1;
-    let allowed = allowed.replace(" and ", ", ");
-    let rows = allowed.split(", ").map(|name| format!("| `{name}` |"));
-    rows.filter(|row| !page.contains(row)).collect()
+        .expect("the error lists the allowed ones");
+    let names = allowed.replace(" and ", ", ");
+    names.split(", ").map(str::to_owned).collect()
 }
 
 #[test]
 fn every_category_and_filesystem_is_in_the_storage_class_reference() {
     let page = page("docs/reference/storage-class.md");
-    // First those of `available`, in the order in which it tries them.
+    // First those of `available`, in the order of attempts.
     let (available, named) = Category::KNOWN.split_at(Category::CREATABLE.len());
     assert_eq!(available, Category::CREATABLE);
     for categories in [available, named] {
         let rows = categories.iter().map(|category| {
-            let sizes = category.sizes().expect("what is created has sizes");
+            let sizes = category.sizes().expect("a category that can be created has sizes");
             let (least, most) = (sizes.start().0, sizes.end().0);
             format!("| `{category}` | {least} to {most} |")
         });
@@ -74,38 +61,28 @@ fn every_category_and_filesystem_is_in_the_storage_class_reference() {
 }
 
 #[test]
-fn every_grpc_code_that_the_services_answer_has_its_row() {
-    let mut codes = Vec::new();
-    gather_codes(&root().join("src/csi"), &mut codes);
+fn every_grpc_code_of_the_services_has_its_row() {
+    let texts = files_below("src/csi", "rs").into_iter().map(read);
+    let codes: Vec<_> = texts.flat_map(|text| codes(&text)).collect();
     assert!(codes.iter().any(|code| code == "NOT_FOUND"), "{codes:?}");
     let text = read("docs/reference/errors.md");
-    report(
-        codes
-            .iter()
-            .map(|code| format!("| `{code}` |"))
-            .filter(|row| !text.contains(row)),
-    );
+    let rows = codes.iter().map(|code| format!("| `{code}` |"));
+    report(rows.filter(|row| !text.contains(row)));
 }
 
-/// `Code::NotFound` and `Status::not_found(` alike.
-fn gather_codes(folder: &Path, codes: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            gather_codes(&path, codes);
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).unwrap();
-        for (start, end) in [("Code::", None), ("Status::", Some("("))] {
-            for rest in text.split(start).skip(1) {
-                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                let called = rest[name.len()..].starts_with(end.unwrap_or_default());
-                if called && !["new", "Ok", "from_header_map", "ok"].contains(&name.as_str()) {
-                    codes.push(upper(&name));
-                }
+/// `Code::NotFound` and `Status::not_found(`.
+fn codes(text: &str) -> Vec<String> {
+    let mut codes = Vec::new();
+    for (start, end) in [("Code::", ""), ("Status::", "(")] {
+        for rest in text.split(start).skip(1) {
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let is_code = !["new", "Ok", "from_header_map", "ok"].contains(&name.as_str());
+            if is_code && rest[name.len()..].starts_with(end) {
+                codes.push(upper(&name));
             }
         }
     }
+    codes
 }
 
 fn upper(name: &str) -> String {
@@ -122,24 +99,16 @@ fn upper(name: &str) -> String {
 #[test]
 fn the_reference_describes_every_rpc_that_is_served() {
     let mut calls = 0;
-    report(
-        [
-            ("src/csi/controller/rpc.rs", "controller-rpcs.md"),
-            ("src/csi/node.rs", "node-rpcs.md"),
-        ]
-        .iter()
-        .flat_map(|(path, page)| {
-            let (source, text) = (read(path), read(format!("docs/reference/{page}")));
-            let implementation = source.split_once("#[tonic::async_trait]").unwrap().1;
-            let names = implementation.split("    async fn ").skip(1);
-            names
-                .filter_map(|rest| rest.split_once('('))
-                .map(|(name, _)| camel(name))
-                .inspect(|_| calls += 1)
-                .filter(|name| !text.contains(name.as_str()))
-                .collect::<Vec<_>>()
-        }),
-    );
+    for (path, page) in [
+        ("src/csi/controller/rpc.rs", "controller-rpcs.md"),
+        ("src/csi/node.rs", "node-rpcs.md"),
+    ] {
+        let (source, text) = (read(path), read(format!("docs/reference/{page}")));
+        let (_, implementation) = source.split_once("#[tonic::async_trait]").unwrap();
+        let functions = implementation.split("    async fn ").skip(1).inspect(|_| calls += 1);
+        let names = functions.map(|rest| camel(rest.split('(').next().unwrap()));
+        report(names.filter(|name| !text.contains(name.as_str())));
+    }
     assert!(calls > 15, "only {calls} calls were found");
 }
 
@@ -155,32 +124,25 @@ fn camel(name: &str) -> String {
 #[test]
 fn the_architecture_names_every_folder_of_the_source_and_every_suite_of_tests() {
     let page = page("docs/architecture.md");
-    let mut folders = Vec::new();
-    gather_folders(Path::new("src"), &mut folders);
-    gather_folders(Path::new("crates/ecs/src"), &mut folders);
-    gather_folders(Path::new("crates/fake-ecs/src"), &mut folders);
+    let sources = ["src", "crates/ecs/src", "crates/fake-ecs/src"].map(|folder| files_below(folder, "rs"));
+    // Every folder of modules, without those of unit tests.
+    let files = sources
+        .iter()
+        .flatten()
+        .filter(|file| !file.iter().any(|part| part == "tests"));
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    for file in files {
+        let above = file.ancestors().skip(1).take_while(|folder| !folder.ends_with("src"));
+        folders.extend(above.map(|folder| folder.display().to_string()));
+    }
     for entry in std::fs::read_dir(root().join("tests")).unwrap() {
-        let name = entry.unwrap().file_name().display().to_string();
-        folders.push(format!("tests/{name}"));
+        folders.insert(format!("tests/{}", entry.unwrap().file_name().display()));
     }
-    assert!(folders.len() > 20, "the walk misses folders: {folders:?}");
-    report(
-        folders
-            .into_iter()
-            .filter(|name| !page.has_span(name) && !page.has_span(&format!("{name}/"))),
-    );
-}
-
-/// Folders of modules, without those of tests.
-fn gather_folders(folder: &Path, folders: &mut Vec<String>) {
-    for entry in std::fs::read_dir(root().join(folder)).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_dir() && entry.file_name() != "tests" {
-            let path = folder.join(entry.file_name());
-            folders.push(path.display().to_string());
-            gather_folders(&path, folders);
-        }
-    }
+    assert!(folders.len() > 20, "folders are missing: {folders:?}");
+    let missing = folders
+        .into_iter()
+        .filter(|name| !page.has_span(name) && !page.has_span(&format!("{name}/")));
+    report(missing);
 }
 
 #[test]
@@ -193,10 +155,7 @@ fn the_supported_versions_include_every_sidecar_version_of_the_chart() {
     let tags = sidecars
         .values()
         .map(|sidecar| sidecar["image"]["tag"].as_str().unwrap());
-    report(
-        tags.filter(|tag| !page.contains(&format!("| {tag} |")))
-            .map(str::to_owned),
-    );
+    report(tags.map(|tag| format!("| {tag} |")).filter(|row| !page.contains(row)));
 }
 
 #[test]
@@ -204,13 +163,13 @@ fn every_fault_and_every_key_of_the_fake_cloud_is_named() {
     let page = page("docs/reference/fake-cloud.md");
     let refusal = serde_json::from_str::<FaultKind>("\"unknown\"").unwrap_err();
     let refusal = refusal.to_string();
-    let kinds = refusal.split_once("one of ").expect("it names them").1;
+    let (_, kinds) = refusal.split_once("one of ").expect("the error lists them");
     let kinds = kinds.split('`').skip(1).step_by(2);
+    let rows = |kind: &str| [format!("| `{kind}` |"), format!("| `{{\"{kind}\":")];
     report(
         kinds
-            .filter(|kind| !page.text.contains(&format!("| `{kind}` |")))
-            .filter(|kind| !page.text.contains(&format!("| `{{\"{kind}\":")))
-            .map(|kind| format!("fault {kind}")),
+            .filter(|kind| !rows(kind).iter().any(|row| page.text.contains(row)))
+            .map(str::to_owned),
     );
     let config = serde_json::to_value(Config::default()).unwrap();
     let mut keys = Vec::new();

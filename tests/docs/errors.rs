@@ -1,4 +1,4 @@
-//! The pages of failures, and what each code of the cloud becomes. `UPDATE=1 cargo test --test docs errors` generates
+//! The pages of failures, and the failure of each code of the cloud. `UPDATE=1 cargo test --test docs errors` generates
 //! them; otherwise they are compared.
 
 use std::collections::BTreeMap;
@@ -7,22 +7,22 @@ use std::path::PathBuf;
 use diskplugin::disk::Error;
 use diskplugin::model::Failure;
 
-use crate::page::root;
+use crate::page::{list_item, root};
 
 const BEGIN: &str = "<!-- Generated from src/model/failure/table.rs by UPDATE=1 cargo test --test docs errors -->\n";
 const END: &str = "<!-- End of the generated table -->";
 
-/// Writes the text, or fails when it is another one.
-pub(crate) fn hold(path: PathBuf, wanted: &str) {
-    let there = std::fs::read_to_string(&path).unwrap();
+/// Asserts that the file has this text, or writes it if UPDATE is set.
+pub(crate) fn assert_generated(path: PathBuf, wanted: &str) {
+    let found = std::fs::read_to_string(&path).unwrap();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, wanted).unwrap();
         return;
     }
-    for (line, (is, shall)) in there.lines().zip(wanted.lines()).enumerate() {
-        assert_eq!(is, shall, "{}:{}", path.display(), line + 1);
+    for (line, (found, wanted)) in found.lines().zip(wanted.lines()).enumerate() {
+        assert_eq!(found, wanted, "{}:{}", path.display(), line + 1);
     }
-    assert_eq!(there, wanted, "{}", path.display());
+    assert_eq!(found, wanted, "{}", path.display());
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn the_page_has_every_failure_by_its_code() {
     }
     let mut table = "\n".to_owned();
     for (code, names) in names {
-        item(&mut table, &format!("`{code}`"), &names.join(", "));
+        table += &item(&format!("`{code}`"), &names.join(", "));
     }
-    hold(path, &format!("{before}{BEGIN}{table}\n{END}{after}"));
+    assert_generated(path, &format!("{before}{BEGIN}{table}\n{END}{after}"));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_page_of_failures_has_a_section_for_each_with_a_message_of_the_driver() {
     let path = root().join("docs/reference/failures.md");
     let text = std::fs::read_to_string(&path).unwrap();
     let (before, _) = text.split_once(BEGIN).unwrap();
-    hold(path, &format!("{before}{BEGIN}{}", sections()));
+    assert_generated(path, &format!("{before}{BEGIN}{}", sections()));
 }
 
 /// An error of the cloud in `tests/data/cloud-errors.txt`.
@@ -86,18 +86,18 @@ fn sections() -> String {
         let name = failure.name();
         let own: Vec<_> = errors.iter().filter(|one| one.failure == name).collect();
         text.push_str(&format!("\n## {name}\n\n"));
-        item(&mut text, "Meaning", failure.description());
-        item(&mut text, "Cause", &cause(&own));
-        item(&mut text, "Action", failure.advice());
         let callers = match failure.kind().is_final() {
             true => "final for this attempt",
             false => "the operation may be in progress; the caller repeats the call",
         };
-        item(
-            &mut text,
-            "gRPC code",
-            &format!("`{}`: {callers}", failure.kind().code_name()),
-        );
+        for (title, content) in [
+            ("Meaning", failure.description()),
+            ("Cause", &cause(&own)),
+            ("Action", failure.advice()),
+            ("gRPC code", &format!("`{}`: {callers}", failure.kind().code_name())),
+        ] {
+            text += &item(title, content);
+        }
         if let Some(example) = own.first() {
             let message = message(example);
             let message = message.strip_suffix(failure.advice()).unwrap();
@@ -130,21 +130,11 @@ fn message(error: &CloudError) -> String {
     status.message().to_owned()
 }
 
-/// A list item, wrapped.
-fn item(text: &mut String, title: &str, content: &str) {
-    let mut line = format!("* {title}:");
-    for word in content.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > 120 {
-            text.push_str(&format!("{line}\n"));
-            line = format!("  {word}");
-        } else {
-            line.push_str(&format!(" {word}"));
-        }
-    }
-    text.push_str(&format!("{line}\n"));
+fn item(title: &str, content: &str) -> String {
+    list_item(&format!("* {title}: {content}")) + "\n"
 }
 
-/// An action by its name: errors hold those of the driver, which live as long as it does.
+/// The name as a static string, which errors contain.
 fn action(name: &str) -> &'static str {
     Box::leak(name.to_owned().into_boxed_str())
 }
@@ -162,7 +152,7 @@ fn outcome(action: &'static str, status: u16, code: &str) -> String {
 }
 
 #[test]
-fn every_error_of_every_action_keeps_its_kind_its_code_and_its_name() {
+fn every_error_of_every_action_has_its_kind_its_code_and_its_name() {
     let path = root().join("tests/data/cloud-errors.txt");
     let text = std::fs::read_to_string(&path).unwrap();
     let (mut wanted, mut actions, mut of_any) = (String::new(), Vec::new(), Vec::new());
@@ -173,20 +163,20 @@ fn every_error_of_every_action_keeps_its_kind_its_code_and_its_name() {
         }
         let words: Vec<&str> = line.split([' ', ':']).collect();
         let (name, status, code) = (words[0], words[1].parse().unwrap(), words[2]);
-        let is = outcome(action(name), status, code);
+        let result = outcome(action(name), status, code);
         if name == "*" {
-            of_any.push((status, code, is.clone()));
+            of_any.push((status, code, result.clone()));
         } else {
             actions.push(name);
         }
-        wanted.push_str(&format!("{name} {status} {code}: {is}\n"));
+        wanted.push_str(&format!("{name} {status} {code}: {result}\n"));
     }
     assert!(of_any.len() > 20 && actions.len() > 400);
     actions.dedup();
     for name in actions {
-        for (status, code, shall) in &of_any {
-            assert_eq!(&outcome(action(name), *status, code), shall, "{name} {code}");
+        for (status, code, expected) in &of_any {
+            assert_eq!(&outcome(action(name), *status, code), expected, "{name} {code}");
         }
     }
-    hold(path, &wanted);
+    assert_generated(path, &wanted);
 }

@@ -1,10 +1,9 @@
 //! The table of failures of volumes in use: the tests that create a failure compare its row with the driver.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use crate::failure_table::rows;
-use crate::page::root;
+use crate::page::{files_below, read};
 use crate::report;
 
 /// How a test reads the row that it compares.
@@ -12,31 +11,16 @@ const CALL: &str = concat!("FailureRow", "::of(");
 
 #[test]
 fn every_failure_in_the_table_has_a_test_that_compares_its_row() {
-    let mut tested = BTreeSet::new();
-    gather_failures(&root().join("tests"), &mut tested);
+    let texts = files_below("tests", "rs").into_iter().map(read);
+    let tested: BTreeSet<String> = texts.flat_map(|text| failures(&text)).collect();
     let documented: BTreeSet<String> = rows().into_iter().map(|cells| cells[0].clone()).collect();
     assert!(documented.len() > 5, "{documented:?}");
-    report(
-        documented
-            .symmetric_difference(&tested)
-            .map(|failure| format!("{failure} is only in the table, or only in a test")),
-    );
+    let different = documented.symmetric_difference(&tested);
+    report(different.map(|failure| format!("{failure} is only in the table, or only in a test")));
 }
 
-fn gather_failures(folder: &Path, failures: &mut BTreeSet<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            gather_failures(&path, failures);
-        } else if path.extension().is_some_and(|kind| kind == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let calls = text.split(CALL).skip(1);
-            failures.extend(
-                calls
-                    .filter_map(|rest| rest.strip_prefix('"'))
-                    .filter_map(|rest| rest.split_once('"'))
-                    .map(|(failure, _)| failure.to_owned()),
-            );
-        }
-    }
+fn failures(text: &str) -> Vec<String> {
+    let calls = text.split(CALL).skip(1);
+    let names = calls.filter_map(|rest| rest.strip_prefix('"')?.split_once('"'));
+    names.map(|(failure, _)| failure.to_owned()).collect()
 }

@@ -1,15 +1,16 @@
-//! The guides name what there is: errors, values of the chart, keys of classes, and one another.
+//! Errors, values of the chart, keys of classes and pages that the guides name exist.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use diskplugin::csi::param::Class;
 use diskplugin::model::Failure;
 use serde_json::Value;
 
+use crate::complete::{allowed, unknown};
 use crate::page::{Page, page, pages, read};
 use crate::report;
 
-/// Words in capitals that are no failure's name, nor a code of gRPC.
+/// Words in capitals that are neither failures nor codes of gRPC.
 const OTHER_WORDS: [&str; 4] = [
     "CAP_SYS_RESOURCE",
     "DISKPLUGIN_CLUSTER_ID",
@@ -27,7 +28,7 @@ fn prose() -> Vec<Page> {
         path.starts_with("docs/guides/") || path.starts_with("docs/explanation/")
     });
     let prose: Vec<Page> = prose.collect();
-    assert!(prose.len() > 12, "the walk misses pages");
+    assert!(prose.len() > 12, "pages are missing");
     prose
 }
 
@@ -36,31 +37,28 @@ fn names() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn every_error_that_a_guide_names_is_one_that_there_is() {
+fn every_error_that_a_guide_names_exists() {
     let names = names();
     let codes: BTreeSet<_> = Failure::ALL.iter().map(|f| f.kind().code_name()).collect();
     let mut found = 0;
     report(prose().iter().flat_map(|page| {
         let is_name = |span: &&String| span.contains('_') && span.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-        let is_a_variable = |span: &str| {
-            ["ACCESS_KEY_", "SECURITY_", "ALIBABA_"]
-                .iter()
-                .any(|start| span.starts_with(start))
-        };
+        let variables = ["ACCESS_KEY_", "SECURITY_", "ALIBABA_"];
+        let is_a_variable = |span: &str| variables.iter().any(|start| span.starts_with(start));
         let spans = page.spans.iter().filter(is_name);
         let spans = spans.filter(|span| !is_a_variable(span)).inspect(|_| found += 1);
         let wrong = spans.filter(|span| {
             let span = span.as_str();
             !names.contains(span) && !codes.contains(span) && !OTHER_WORDS.contains(&span)
         });
-        let wrong = wrong.map(|span| format!("{}: there is no {span}", page.path.display()));
+        let wrong = wrong.map(|span| format!("{}: {span} does not exist", page.path.display()));
         wrong.collect::<Vec<_>>()
     }));
     assert!(found > 100, "only {found} names were found");
 }
 
 #[test]
-fn troubleshooting_knows_every_error_and_those_of_nodes_where_pods_wait() {
+fn troubleshooting_has_every_error_and_those_of_nodes_below_failed_mount() {
     let page = page("docs/guides/troubleshoot.md");
     let section = page.text.split_once("### FailedMount").unwrap().1;
     let section = section.split("\n## ").next().unwrap();
@@ -70,7 +68,7 @@ fn troubleshooting_knows_every_error_and_those_of_nodes_where_pods_wait() {
         if is_of_nodes && !section.contains(&format!("`{name}`")) {
             return Some(format!("{name} is not below FailedMount"));
         }
-        (!page.has_span(name)).then(|| format!("{name} is nowhere"))
+        (!page.has_span(name)).then(|| format!("{name} is missing"))
     }));
 }
 
@@ -81,7 +79,7 @@ fn has_value(values: &Value, name: &str) -> bool {
 }
 
 #[test]
-fn every_value_of_the_chart_that_a_page_names_is_there() {
+fn every_value_of_the_chart_that_a_page_names_exists() {
     let values: Value = serde_saphyr::from_str(&read("deploy/helm/diskplugin/values.yaml")).unwrap();
     let sections: Vec<&String> = values.as_object().unwrap().keys().collect();
     let mut found = 0;
@@ -94,14 +92,9 @@ fn every_value_of_the_chart_that_a_page_names_is_there() {
         });
         let set = page.blocks.iter().flat_map(|block| block.text.lines());
         let set = set.filter_map(|line| line.split_once("--set ").map(|(_, rest)| rest));
-        let set = set.flat_map(|rest| {
-            rest.split_whitespace()
-                .next()
-                .unwrap_or_default()
-                // Where the shell would take a bracket for a pattern.
-                .trim_matches('\'')
-                .split(',')
-        });
+        let set = set.filter_map(|rest| rest.split_whitespace().next());
+        // Quoted if the shell would expand a bracket.
+        let set = set.flat_map(|pairs| pairs.trim_matches('\'').split(','));
         let set = set.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned()));
         let names = spans.chain(set).inspect(|_| found += 1);
         let wrong = names.filter(|name| !has_value(&values, name) && !LOG_FIELDS.contains(&name.as_str()));
@@ -115,26 +108,17 @@ fn every_value_of_the_chart_that_a_page_names_is_there() {
 fn the_index_has_every_page_of_the_docs() {
     let index = page("docs/README.md");
     let pages = pages();
-    let of_docs = pages.iter().filter_map(|page| page.path.strip_prefix("docs").ok());
-    report(
-        of_docs
-            .map(|path| path.display().to_string())
-            .filter(|path| path != "README.md" && !index.links.contains(path))
-            .map(|path| format!("docs/README.md does not have {path}")),
-    );
+    let paths = pages.iter().filter_map(|page| page.path.strip_prefix("docs").ok());
+    let paths = paths.map(|path| path.display().to_string());
+    let missing = paths.filter(|path| path != "README.md" && !index.links.contains(path));
+    report(missing.map(|path| format!("docs/README.md does not have {path}")));
 }
 
-/// The rows of the table of keys: those that are there, and those that are not.
+/// The rows of the table of keys, supported and unsupported ones.
 #[test]
-fn the_keys_of_the_vendors_classes_are_taken_or_refused_as_the_guide_says() {
-    let refusal = Class::read(&HashMap::from([("unknown".to_owned(), String::new())]));
-    let refusal = refusal.unwrap_err().to_string();
-    let known = refusal
-        .split_once("allowed: ")
-        .expect("it says so")
-        .1
-        .replace(" and ", ", ");
-    let known: BTreeSet<&str> = known.split(", ").collect();
+fn the_keys_of_the_vendors_classes_are_supported_or_rejected_as_in_the_guide() {
+    let rejection = Class::read(&unknown()).unwrap_err();
+    let known = allowed(&rejection.to_string());
     let text = read("docs/guides/migrate.md");
     let table = text.split_once("| the vendor's key | here |").unwrap().1;
     let table = table.split("\n\n").next().unwrap();
@@ -145,7 +129,7 @@ fn the_keys_of_the_vendors_classes_are_taken_or_refused_as_the_guide_says() {
         let same = here.starts_with("the same");
         let keys = keys.split('`').filter(|key| key.starts_with(char::is_alphabetic));
         let keys = keys.inspect(|_| found += 1);
-        let wrong = keys.filter(|key| known.contains(key) != same);
+        let wrong = keys.filter(|key| known.iter().any(|known| known == key) != same);
         wrong.map(|key| format!("{key} is {here}")).collect::<Vec<_>>()
     }));
     assert!(found > 20, "only {found} keys were found");

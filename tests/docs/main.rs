@@ -1,5 +1,5 @@
-//! Compares the pages with the code: what they name exists, references are complete, and their commands print what the
-//! pages show.
+//! Compares the pages with the code: the items that they name exist, references are complete, and commands print the
+//! output in the pages.
 #![cfg(feature = "mock-cloud")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

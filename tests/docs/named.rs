@@ -1,4 +1,4 @@
-//! What a page names exists: files, anchors, make targets.
+//! Files, anchors and make targets that a page names exist.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use crate::page::{Page, markdown, page, pages, read, root};
 use crate::report;
 
-/// Folders of the repository, by which a path in the text is known.
+/// Folders of the repository, which identify a path in the text.
 const FOLDERS: [&str; 11] = [
     "src", "crates", "tests", "benches", "docs", "examples", "proto", "scripts", "deploy", ".ci", "target",
 ];
 
-/// Endings by which a file of the repository is known, wherever it is.
+/// Endings that identify a file of the repository.
 const ENDINGS: [&str; 5] = ["rs", "md", "proto", "lock", "toml"];
 
 #[test]
@@ -43,18 +43,18 @@ fn dead_links(page: &Page) -> Vec<String> {
                 path => normal(&folder.join(path)),
             };
             if !root().join(&target).exists() {
-                return Some(format!("{from}: {link} leads nowhere"));
+                return Some(format!("{from}: {link} does not exist"));
             }
             let known = anchor.is_empty() || {
                 let target = crate::page::page(&target);
                 target.anchors.iter().any(|known| known == anchor)
             };
-            (!known).then(|| format!("{from}: {link} leads to no heading"))
+            (!known).then(|| format!("{from}: {link} has no heading"))
         })
         .collect()
 }
 
-/// Without `..`: links are written for readers, who see no file system.
+/// Without `..`, which links may contain.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -67,8 +67,8 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// In a row of a table or a sentence, `src/linux/` is followed by `device.rs`: a name without a folder
-/// is looked for in the last folder that was named.
+/// In a row of a table or a sentence, `src/linux/` is followed by `device.rs`: a name without a folder is a file of the
+/// last folder.
 fn missing_paths(page: &Page) -> Vec<String> {
     let mut folder = PathBuf::new();
     let mut missing = Vec::new();
@@ -89,27 +89,27 @@ fn missing_paths(page: &Page) -> Vec<String> {
             };
         }
         if !found && first != Some("target".as_ref()) {
-            missing.push(format!("{}: {span} is not there", page.path.display()));
+            missing.push(format!("{}: {span} does not exist", page.path.display()));
         }
     }
     missing
 }
 
-/// What a command of a page applies or installs; a guide is typed at the root of the repository.
+/// Files that a command of a page applies or installs. Commands are run in the root of the repository.
 #[test]
-fn every_path_that_a_command_of_a_guide_takes_exists() {
+fn every_path_in_a_command_of_a_guide_exists() {
     report(pages().iter().flat_map(|page| {
         let text = page.blocks.iter().filter(|block| block.language == "text");
         let words = text.flat_map(|block| block.text.split(|c: char| c.is_whitespace() || "\"()".contains(c)));
         let paths = words.filter(|word| ["examples/", "deploy/"].iter().any(|folder| word.starts_with(folder)));
         let missing = paths.filter(|path| !root().join(path).exists());
         missing
-            .map(|path| format!("{}: {path} is not there", page.path.display()))
+            .map(|path| format!("{}: {path} does not exist", page.path.display()))
             .collect::<Vec<_>>()
     }));
 }
 
-/// A command that was joined with the fence of its block is not shown.
+/// A command in the line of the fence is not shown.
 #[test]
 fn the_language_of_a_block_is_one_word() {
     report(markdown().iter().flat_map(|page| {
@@ -118,9 +118,9 @@ fn the_language_of_a_block_is_one_word() {
     }));
 }
 
-/// A prompt tells what is typed from what is shown. Where nothing is shown it is only in the way.
+/// A prompt distinguishes commands from output. Without output the block must be suitable for pasting.
 #[test]
-fn what_is_not_shown_with_its_output_can_be_pasted() {
+fn blocks_without_output_have_no_prompts() {
     report(markdown().iter().flat_map(|page| {
         let text = page.blocks.iter().filter(|block| block.language == "text");
         let lines = text.flat_map(|block| block.text.lines());
@@ -146,12 +146,12 @@ fn missing_targets(page: &Page, targets: &BTreeSet<String>) -> Vec<String> {
     let named = named.filter_map(|rest| rest.split_whitespace().next());
     named
         .filter(|name| !targets.contains(*name))
-        .map(|name| format!("{}: there is no make {name}", page.path.display()))
+        .map(|name| format!("{}: make {name} does not exist", page.path.display()))
         .collect()
 }
 
 #[test]
-fn a_dead_link_a_lost_path_and_an_unknown_target_are_found() {
+fn a_dead_link_a_missing_path_and_an_unknown_target_are_found() {
     let text = "[a](nowhere.md) [b](README.md#nowhere) [c](README.md) `src/nothing.rs` `src/linux/` \
          `nothing.rs` `device.rs` `make nothing` `make demo`";
     let page = Page::read(Path::new("made-up.md"), text);

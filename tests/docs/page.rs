@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-/// A page and what the tests look at in it.
+/// A page and the parts that the tests check.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     /// From the root of the repository.
@@ -16,7 +16,7 @@ pub(crate) struct Page {
     pub(crate) links: Vec<String>,
     /// The anchors of the headings.
     pub(crate) anchors: Vec<String>,
-    /// The same, before those that read alike were counted.
+    /// The same, without the numbers of repeated headings.
     heads: Vec<String>,
 }
 
@@ -31,40 +31,42 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every page that users and contributors read.
+/// Every page for users and contributors.
 pub(crate) fn pages() -> Vec<Page> {
-    let mut paths: Vec<PathBuf> = [
+    let own = [
         "README.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "crates/ecs/README.md",
         "crates/fake-ecs/README.md",
-    ]
-    .iter()
-    .map(PathBuf::from)
-    .collect();
-    collect(Path::new("docs"), &mut paths);
-    assert!(paths.len() > 5, "the walk misses pages: {paths:?}");
-    paths.iter().map(page).collect()
+    ];
+    let paths = own.into_iter().map(PathBuf::from).chain(files_below("docs", "md"));
+    paths.map(page).collect()
 }
 
 /// Every Markdown file of the repository.
 pub(crate) fn markdown() -> Vec<Page> {
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(root()).unwrap() {
-        let entry = entry.unwrap();
-        let name = PathBuf::from(entry.file_name());
-        let made = ["target", ".git"].iter().any(|made| name == Path::new(made));
-        if entry.file_type().unwrap().is_dir() {
-            if !made {
-                collect(&name, &mut paths);
-            }
-        } else if name.extension().is_some_and(|kind| kind == "md") {
-            paths.push(name);
-        }
-    }
-    assert!(paths.len() > 40, "the walk misses files: {paths:?}");
+    let entries = std::fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let own = entries.filter(|name| name != "target" && name != ".git");
+    let paths: Vec<_> = own.flat_map(|name| files_below(name, "md")).collect();
+    assert!(paths.len() > 40, "files are missing: {paths:?}");
     paths.iter().map(page).collect()
+}
+
+/// The files with this ending below a folder, or the file of this name, as paths from the root of the repository.
+pub(crate) fn files_below(path: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
+    let path = path.as_ref();
+    if !root().join(path).is_dir() {
+        let is_kind = path.extension().is_some_and(|found| found == ending);
+        return Vec::from_iter(is_kind.then(|| path.to_owned()));
+    }
+    let entries = std::fs::read_dir(root().join(path)).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let paths = names.into_iter().flat_map(|name| files_below(path.join(name), ending));
+    paths.collect()
 }
 
 pub(crate) fn page(path: impl AsRef<Path>) -> Page {
@@ -76,20 +78,6 @@ pub(crate) fn page(path: impl AsRef<Path>) -> Page {
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap();
-    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap()).collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let path = folder.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            collect(&path, paths);
-        } else if path.extension().is_some_and(|kind| kind == "md") {
-            paths.push(path);
-        }
-    }
 }
 
 impl Page {
@@ -112,7 +100,7 @@ impl Page {
                 Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {
                     let found = heading.take().map(|heading| anchor(&heading));
-                    // Of two headings that read alike, the second one is counted.
+                    // A repeated heading gets a number.
                     let found = found.map(|found| match page.heads.iter().filter(|h| **h == found).count() {
                         0 => (found.clone(), found),
                         count => (format!("{found}-{count}"), found),
@@ -147,14 +135,13 @@ impl Page {
 
 /// The anchor that code hosts give a heading.
 fn anchor(heading: &str) -> String {
-    let kept = heading
-        .chars()
-        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let kept = heading.chars();
+    let kept = kept.filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 #[test]
-fn a_page_is_read_for_spans_blocks_links_and_anchors() {
+fn a_page_has_spans_blocks_links_and_anchors() {
     let text = "# The `a` b's\n[x](y.md#z) and `src/lib.rs`\n```sh\nmake it\n```\n## The a bs\n## Other\n";
     let page = Page::read(Path::new("p.md"), text);
     assert_eq!(page.anchors, ["the-a-bs", "the-a-bs-1", "other"]);
@@ -164,7 +151,7 @@ fn a_page_is_read_for_spans_blocks_links_and_anchors() {
     assert_eq!(page.blocks[0].text, "make it\n");
 }
 
-/// A list item with lines of at most 120 columns, of which the further ones are indented.
+/// A list item in lines of at most 120 columns; all but the first one are indented.
 pub(crate) fn list_item(item: &str) -> String {
     let mut lines = vec![String::new()];
     for word in item.split(' ') {

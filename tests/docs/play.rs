@@ -8,7 +8,7 @@ use diskplugin::linux::{Command, Exec, ProcessExec};
 
 use crate::page::{Page, page, pages, read, root};
 use crate::report;
-use crate::script::{ELSEWHERE, Step, agrees, session};
+use crate::script::{ELSEWHERE, Step, mismatches, script, session};
 
 /// The fake cloud's address in the pages; here each session has its own.
 const ADDRESS: &str = "127.0.0.1:8480";
@@ -20,7 +20,7 @@ const TOOLS: &str = "tests/tools/bin";
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 #[tokio::test]
-async fn commands_of_the_pages_print_what_the_pages_show() {
+async fn commands_of_the_pages_print_the_output_in_the_pages() {
     let mut played = 0;
     let here = |page: &&Page| !needs_root(page) && !needs_cluster(page);
     for page in pages().iter().filter(here) {
@@ -35,7 +35,7 @@ async fn commands_of_the_pages_print_what_the_pages_show() {
 }
 
 #[tokio::test]
-async fn the_demo_prints_what_the_readme_shows() {
+async fn the_demo_prints_the_output_in_the_readme() {
     let page = page("README.md");
     assert!(needs_root(&page));
     if can_make_devices().await {
@@ -44,7 +44,7 @@ async fn the_demo_prints_what_the_readme_shows() {
 }
 
 #[test]
-fn what_is_typed_elsewhere_is_in_the_pages_and_in_the_makefile() {
+fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
     let pages = pages();
     let lines: Vec<&str> = pages
         .iter()
@@ -52,45 +52,39 @@ fn what_is_typed_elsewhere_is_in_the_pages_and_in_the_makefile() {
         .flat_map(|block| block.text.lines())
         .map(|line| line.trim_start_matches("$ "))
         .collect();
-    report(
-        ELSEWHERE
-            .iter()
-            .filter(|(line, _)| !lines.contains(line))
-            .map(|(line, _)| format!("no page has {line}")),
-    );
+    let missing = ELSEWHERE.iter().filter(|line| !lines.contains(line));
+    report(missing.map(|line| format!("no page has {line}")));
     let makefile = read("Makefile");
     let recipe = |name: &str| {
         let rule = format!("\n{name}:");
-        let rest = makefile.split_once(&rule).expect("the target is there").1;
+        let rest = makefile.split_once(&rule).expect("the target exists").1;
         rest.split("\n\n").next().unwrap_or_default().to_owned()
     };
-    for (target, run) in [
-        ("demo", "cargo run --locked -- demo $$ARGS"),
-        ("sanity", "tests/sanity/run $$ARGS"),
-        ("lint", "cargo fmt --all --check"),
-        ("lint", "cargo clippy --locked --all-targets -- -D warnings"),
+    let clippy = "cargo clippy --locked";
+    for (target, commands) in [
+        ("demo", &["cargo run --locked -- demo $$ARGS"][..]),
+        ("sanity", &["tests/sanity/run $$ARGS"]),
+        ("lint", &["cargo fmt --all --check", "scripts/msrv", "scripts/deny"]),
+        ("lint", &[&format!("{clippy} --all-targets -- -D warnings")]),
         (
             "lint",
-            "cargo clippy --locked --all-targets --no-default-features -- -D warnings",
+            &[&format!("{clippy} --all-targets --no-default-features -- -D warnings")],
         ),
-        ("lint", "cargo clippy --locked --test e2e -- -D warnings"),
-        ("lint", "scripts/msrv"),
-        ("lint", "scripts/deny"),
-        ("test", "$(call lanes,test,host)"),
-        ("test-all", "$(call lanes,test-all,host machines rest)"),
-        ("ci", "$(call lanes,test-all,lint host machines rest)"),
-        ("host", "cargo test --locked -- --show-output"),
-        ("rest", "debug/diskplugin demo"),
-        ("rest", "debug/examples/wiremock"),
-        ("rest", "tests/helm/run"),
-        ("rest", "tests/sdk/run"),
-        ("rest", "tests/sanity/run"),
-        ("rest", "tests/image/run"),
-        ("machines", "--test cluster"),
-        ("machines", "--test guest"),
-        ("machines", "--test e2e"),
+        ("lint", &[&format!("{clippy} --test e2e -- -D warnings")]),
+        ("test", &["$(call lanes,test,host)"]),
+        ("test-all", &["$(call lanes,test-all,host machines rest)"]),
+        ("ci", &["$(call lanes,test-all,lint host machines rest)"]),
+        ("host", &["cargo test --locked -- --show-output"]),
+        (
+            "rest",
+            &["debug/diskplugin demo", "debug/examples/wiremock", "tests/helm/run"],
+        ),
+        ("rest", &["tests/sdk/run", "tests/sanity/run", "tests/image/run"]),
+        ("machines", &["--test cluster", "--test guest", "--test e2e"]),
     ] {
-        assert!(recipe(target).contains(run), "make {target} runs no {run}");
+        for command in commands {
+            assert!(recipe(target).contains(command), "make {target} does not run {command}");
+        }
     }
     assert!(makefile.contains("scripts/no-secrets target/test.log && exit $$code\n"));
     assert!(read(".ci/run").contains("make ci"));
@@ -106,33 +100,28 @@ fn needs_cluster(page: &Page) -> bool {
     blocks.any(|block| block.text.lines().any(|line| line == "make cluster"))
 }
 
-/// Whether the demo can run with devices; prints the reason if not.
+/// Whether the demo can run with devices.
 async fn can_make_devices() -> bool {
     let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(flock /dev losetup -f --show $f) \
          && losetup -d $d && rm $f";
     let command = Command::new("sh").args(["-ec", probe]);
-    let output = ProcessExec
-        .run(&command, Deadline::after(Duration::from_secs(20)))
-        .await
-        .unwrap();
-    if output.code == Some(0) {
-        return true;
-    }
+    let deadline = Deadline::after(Duration::from_secs(20));
+    let output = ProcessExec.run(&command, deadline).await.unwrap();
     let reason = format!("root and loop devices are needed: {}", output.stderr);
-    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "nothing is skipped in CI: {reason}");
-    eprintln!("SKIPPED: the demo in README.md because {reason}");
-    false
+    output.code == Some(0) || skip("the demo in README.md", &reason)
 }
 
-/// Whether make has built grpcurl; prints what is skipped if not.
+/// Whether make has built grpcurl.
 fn has_grpcurl(page: &Page) -> bool {
-    if root().join(TOOLS).join("grpcurl").exists() {
-        return true;
-    }
+    let name = page.path.display().to_string();
+    root().join(TOOLS).join("grpcurl").exists() || skip(&name, &format!("{TOOLS}/grpcurl is not built"))
+}
+
+/// Prints what is skipped, which fails in CI.
+fn skip(name: &str, reason: &str) -> bool {
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
-    assert!(!ci, "{TOOLS}/grpcurl is not built, and CI must not skip");
-    eprintln!("SKIPPED: {} because {TOOLS}/grpcurl is not built", page.path.display());
+    assert!(!ci, "nothing is skipped in CI: {reason}");
+    eprintln!("SKIPPED: {name} because {reason}");
     false
 }
 
@@ -145,65 +134,42 @@ fn the_tutorial_installs_the_grpcurl_that_is_tested() {
     assert!(read("docs/tutorials/laptop.md").contains(&line), "{line}");
 }
 
-/// The steps of a page that failed or printed something else.
+/// The steps of a page that failed or whose output is not the expected one.
 async fn play(page: &Page, steps: &[Step]) -> Vec<String> {
     if steps.is_empty() {
         return Vec::new();
     }
     let dir = tempfile::tempdir().unwrap();
     let address = free_address();
+    let with_address = |text: &String| text.replace(ADDRESS, &address);
+    let steps = steps.iter().map(|step| Step {
+        typed: with_address(&step.typed),
+        shown: step.shown.iter().map(with_address).collect(),
+    });
+    let steps: Vec<_> = steps.collect();
     let file = dir.path().join("session.sh");
-    std::fs::write(&file, script(steps, &address)).unwrap();
+    let commands = script(steps.iter().map(|step| step.typed.as_str()));
+    std::fs::write(&file, preamble(&address) + &commands).unwrap();
     // Ends a session that hangs, with all its processes.
     let command = Command::new("timeout")
         .args(["--kill-after=5", &TIMEOUT.as_secs().to_string(), "bash"])
         .arg(&file);
     let deadline = Deadline::after(TIMEOUT + Duration::from_secs(10));
     let output = ProcessExec.run(&command, deadline).await.unwrap();
-    mismatches(page, steps, &output.stdout, &address)
+    mismatches(page, &steps, &output.stdout)
 }
 
-fn mismatches(page: &Page, steps: &[Step], printed: &str, address: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut rest = printed;
-    for (index, step) in steps.iter().enumerate() {
-        let (name, typed) = (page.path.display(), &step.typed);
-        let Some((happened, after)) = rest.split_once(&mark(index)) else {
-            wrong.push(format!("{name}: {typed}\nfailed or did not end:\n{rest}"));
-            break;
-        };
-        rest = after;
-        let shown: Vec<String> = step.shown.iter().map(|line| line.replace(ADDRESS, address)).collect();
-        let lines: Vec<&str> = happened.lines().collect();
-        if !shown.is_empty() && !agrees(&shown, &lines) {
-            let shown = shown.join("\n");
-            wrong.push(format!("{name}: {typed}\nshows:\n{shown}\nbut:\n{happened}"));
-        }
-    }
-    wrong
-}
-
-fn script(steps: &[Step], address: &str) -> String {
+fn preamble(address: &str) -> String {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_diskplugin"));
     let folder = program.parent().unwrap().display();
     let (tools, proto) = (root().join(TOOLS), root().join("proto"));
     let (tools, proto) = (tools.display(), proto.display());
-    let mut script = format!(
+    format!(
         "set -eu\nexec 2>&1\ncd \"$(dirname \"$0\")\"\n\
          unset RUST_LOG ${{!DISKPLUGIN_@}} ${{!ACCESS_KEY_@}} ${{!ALIBABA_CLOUD_@}}\n\
          export TMPDIR=$PWD PATH=\"{folder}:{tools}:$PATH\" PROTO={proto} DISKPLUGIN_LISTEN={address}\n\
          trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n"
-    );
-    for (index, step) in steps.iter().enumerate() {
-        let typed = step.typed.replace(ADDRESS, address);
-        let mark = mark(index).replace('\n', "\\n");
-        script.push_str(&format!("{typed}\nprintf '{mark}'\n"));
-    }
-    script
-}
-
-fn mark(step: usize) -> String {
-    format!("\n--- end of step {step} ---\n")
+    )
 }
 
 fn free_address() -> String {
@@ -212,7 +178,7 @@ fn free_address() -> String {
 }
 
 #[tokio::test]
-async fn steps_that_fail_or_print_something_else_are_reported() {
+async fn steps_that_fail_or_print_other_output_are_reported() {
     let made_up = |text: &str| Page::read("made-up.md".as_ref(), text);
     for (text, wrong) in [
         ("```sh\ntrue\n```\n```console\n$ echo $((1 + 1))\n2\n```\n", 0),

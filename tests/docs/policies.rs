@@ -1,11 +1,10 @@
-//! The RAM policies are what the code needs, and nothing else.
+//! The RAM policies allow exactly the actions that the code needs.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde_json::Value;
 
-use crate::page::{page, read, root};
+use crate::page::{files_below, page, read};
 use crate::report;
 
 const FOLDER: &str = "deploy/ram-policies";
@@ -19,7 +18,7 @@ fn statement(name: &str) -> Value {
     let policy = policy(name);
     assert_eq!(policy["Version"], "1", "{name}");
     let [statement] = policy["Statement"].as_array().unwrap().as_slice() else {
-        panic!("{name} has not one statement")
+        panic!("{name} must have one statement")
     };
     assert_eq!(statement["Effect"], "Allow", "{name}");
     statement.clone()
@@ -30,7 +29,7 @@ fn allowed(name: &str) -> BTreeSet<String> {
     let actions = statement(name)["Action"].clone();
     let actions = actions.as_array().unwrap().iter().map(|action| {
         let action = action.as_str().unwrap();
-        action.strip_prefix("ecs:").expect("it is of ECS").to_owned()
+        action.strip_prefix("ecs:").expect("an action of ECS").to_owned()
     });
     let all: Vec<String> = actions.collect();
     let set: BTreeSet<String> = all.iter().cloned().collect();
@@ -47,68 +46,56 @@ fn actions_by_method() -> Vec<(String, String)> {
     let rows = table.split_terminator(';').filter(|row| row.contains('('));
     let methods = rows.map(|row| {
         let name = row.split_once('(').unwrap().0.trim();
-        let action = row.split('"').nth(1).expect("each method calls one");
+        let action = row.split('"').nth(1).expect("each method has an action");
         assert!(action.starts_with(char::is_uppercase), "{row}");
         (name.to_owned(), action.to_owned())
     });
     methods.collect()
 }
 
-/// Whether the code above the client asks for it.
-fn is_asked_for(folder: &Path, call: &str) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            return is_asked_for(&path, call);
-        }
-        std::fs::read_to_string(&path).unwrap().contains(call)
-    })
-}
-
 #[test]
-fn the_policy_of_the_controller_allows_what_the_code_asks_for_and_nothing_else() {
+fn the_policy_of_the_controller_allows_exactly_the_actions_that_the_code_calls() {
     let methods = actions_by_method();
-    assert!(methods.len() > 20, "the walk misses methods: {methods:?}");
-    let asked = methods.iter().filter(|(method, action)| {
-        // As a call, or handed to the macro that makes the call of each kind.
-        let calls = [format!(".{method}("), format!(" {method}({action}")];
-        let above = ["src/disk", "src/csi", "src/app", "crates/ecs/src/poll"];
-        let is_called = |folder| calls.iter().any(|call| is_asked_for(&root().join(folder), call));
-        above.into_iter().any(is_called)
+    assert!(methods.len() > 20, "methods are missing: {methods:?}");
+    let callers = ["src/disk", "src/csi", "src/app", "crates/ecs/src/poll"];
+    let code: String = callers
+        .iter()
+        .flat_map(|path| files_below(path, "rs"))
+        .map(read)
+        .collect();
+    let called = methods.iter().filter(|(method, action)| {
+        // As a call, or as an argument of the macro that makes the call of each kind.
+        code.contains(&format!(".{method}(")) || code.contains(&format!(" {method}({action}"))
     });
-    let asked: BTreeSet<String> = asked.map(|(_, action)| action.clone()).collect();
-    assert!(asked.contains("AttachDisk") && asked.contains("DescribeDisksFullStatus"));
+    let called: BTreeSet<String> = called.map(|(_, action)| action.clone()).collect();
+    assert!(called.contains("AttachDisk") && called.contains("DescribeDisksFullStatus"));
     let allowed = allowed("controller.json");
-    let missing = asked.difference(&allowed).map(|action| format!("{action} is missing"));
-    let needless = allowed
-        .difference(&asked)
+    let missing = called.difference(&allowed).map(|action| format!("{action} is missing"));
+    let unused = allowed
+        .difference(&called)
         .map(|action| format!("nothing calls {action}"));
-    report(missing.chain(needless));
+    report(missing.chain(unused));
 }
 
-/// tests/controller/verbs plays the life of a volume with no more rights than these.
+/// tests/controller/verbs runs the lifecycle of a volume with these rights only.
 #[test]
-fn the_policy_for_volumes_only_is_the_controllers_without_what_it_says() {
+fn the_policy_for_volumes_only_lacks_the_actions_of_snapshots_and_modifications() {
     let (all, fewer) = (allowed("controller.json"), allowed("volumes-only.json"));
-    let left_out: Vec<&String> = all.difference(&fewer).collect();
     assert!(fewer.is_subset(&all));
-    let is_for_the_rest =
+    let is_omitted =
         |action: &str| action.contains("Snapshot") || action.contains("Modify") || action == "DescribeTasks";
     let wrong = all
         .iter()
-        .filter(|action| fewer.contains(*action) == is_for_the_rest(action));
-    report(wrong.map(|action| format!("{action} is on the wrong side; left out are {left_out:?}")));
+        .filter(|action| fewer.contains(*action) == is_omitted(action));
+    report(wrong.map(|action| format!("volumes-only.json has {action}: {}", fewer.contains(action))));
 }
 
 #[test]
-fn who_may_assume_the_role_is_who_the_chart_runs() {
-    for name in [
-        "trust-service-account.json",
-        "trust-instance.json",
-        "trust-account.json",
-    ] {
-        assert_eq!(statement(name)["Action"], "sts:AssumeRole", "{name}");
-        assert!(statement(name)["Principal"].is_object(), "{name}");
+fn the_service_account_of_the_chart_can_assume_the_role() {
+    for name in ["service-account", "instance", "account"] {
+        let statement = statement(&format!("trust-{name}.json"));
+        assert_eq!(statement["Action"], "sts:AssumeRole", "{name}");
+        assert!(statement["Principal"].is_object(), "{name}");
     }
     let condition = statement("trust-service-account.json")["Condition"]["StringEquals"].clone();
     let account = condition["oidc:sub"].as_str().unwrap();
@@ -124,15 +111,9 @@ fn who_may_assume_the_role_is_who_the_chart_runs() {
 #[test]
 fn the_guide_has_every_policy() {
     let page = page("docs/guides/credentials.md");
-    let entries = std::fs::read_dir(root().join(FOLDER)).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().display().to_string());
-    let names: Vec<String> = names.collect();
-    assert!(names.len() > 4, "{names:?}");
-    report(
-        names
-            .into_iter()
-            .map(|name| format!("{FOLDER}/{name}"))
-            .filter(|path| !page.has_span(path))
-            .map(|path| format!("{path} is not in the guide")),
-    );
+    let paths = files_below(FOLDER, "json").into_iter();
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    assert!(paths.len() > 4, "{paths:?}");
+    let missing = paths.iter().filter(|path| !page.has_span(path));
+    report(missing.map(|path| format!("{path} is not in the guide")));
 }

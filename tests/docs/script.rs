@@ -6,42 +6,28 @@
 
 use crate::page::Page;
 
-/// Lines that this suite does not execute, with the reason.
-pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "make demo",
-        "make test-all runs it; its output is compared with that of diskplugin demo",
-    ),
-    ("make demo ARGS=--keep", "waits for Ctrl-C; otherwise make demo"),
-    ("make test", "runs this suite"),
-    ("make sanity", "make test-all runs tests/sanity/run"),
-    (
-        "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
-        "a part of make sanity",
-    ),
-    (
-        "make image",
-        "takes minutes; make test-all runs tests/image/run on the image without the driver",
-    ),
-    ("make image ARCH=arm64", "as make image"),
-    (
-        "make cluster",
-        "waits for Ctrl-C; tests/e2e executes the rest of its page on such a cluster",
-    ),
-    (
-        "export KUBECONFIG=$PWD/target/cluster/kubeconfig PATH=\"$PWD/target/cluster/bin:$PATH\"",
-        "is set already where tests/e2e executes the page",
-    ),
-    ("cargo build --locked", "the program is built already"),
-    (
-        "go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4",
-        "make builds the same version",
-    ),
-    (
-        "export PATH=\"$PWD/target/debug:$(go env GOPATH)/bin:$PATH\"",
-        "both programs are on PATH already",
-    ),
-    ("export PROTO=\"$PWD/proto\"", "is set already"),
+/// Lines that this suite does not execute.
+pub(crate) const ELSEWHERE: &[&str] = &[
+    // make test-all runs it, and its output is compared with that of diskplugin demo.
+    "make demo",
+    // Waits for Ctrl-C; otherwise make demo.
+    "make demo ARGS=--keep",
+    // Runs this suite.
+    "make test",
+    // make test-all runs tests/sanity/run.
+    "make sanity",
+    "make sanity ARGS=--ginkgo.focus=NodeStageVolume",
+    // Takes minutes; make test-all runs tests/image/run on the image without the driver.
+    "make image",
+    "make image ARCH=arm64",
+    // Waits for Ctrl-C; tests/e2e executes the rest of its page on such a cluster, with these variables.
+    "make cluster",
+    "export KUBECONFIG=$PWD/target/cluster/kubeconfig PATH=\"$PWD/target/cluster/bin:$PATH\"",
+    // Both programs are built already, make builds the same version of grpcurl, and the variables are set.
+    "cargo build --locked",
+    "go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4",
+    "export PATH=\"$PWD/target/debug:$(go env GOPATH)/bin:$PATH\"",
+    "export PROTO=\"$PWD/proto\"",
 ];
 
 /// Replaces a line whose output is in the page.
@@ -62,38 +48,70 @@ pub(crate) fn session(page: &Page) -> Vec<Step> {
         match block.language.as_str() {
             "sh" => {
                 let lines = block.text.lines().filter(|line| !is_elsewhere(line));
-                let typed = lines.collect::<Vec<_>>().join("\n");
-                steps.push(Step {
-                    typed,
-                    shown: Vec::new(),
-                });
+                steps.push(Step::of(&lines.collect::<Vec<_>>().join("\n")));
             }
             "console" => steps.extend(console(&block.text)),
             _ => {}
         }
     }
-    steps.retain(|step| !step.typed.trim().is_empty());
     for step in &mut steps {
         if step.typed == STAND_IN.0 && !step.shown.is_empty() {
             STAND_IN.1.clone_into(&mut step.typed);
         }
     }
-    steps.retain(|step| !is_elsewhere(&step.typed));
+    steps.retain(|step| !step.typed.trim().is_empty() && !is_elsewhere(&step.typed));
     steps
 }
 
+impl Step {
+    fn of(typed: &str) -> Self {
+        Self {
+            typed: typed.to_owned(),
+            shown: Vec::new(),
+        }
+    }
+}
+
+/// A script that executes the commands, each followed by a mark.
+pub(crate) fn script<'a>(commands: impl IntoIterator<Item = &'a str>) -> String {
+    let commands = commands.into_iter().enumerate();
+    let steps = commands.map(|(index, typed)| format!("{typed}\nprintf '{}'\n", mark(index).replace('\n', "\\n")));
+    steps.collect()
+}
+
+/// The steps that failed or whose output is not the expected one.
+pub(crate) fn mismatches(page: &Page, steps: &[Step], printed: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut rest = printed;
+    for (index, step) in steps.iter().enumerate() {
+        let (name, typed) = (page.path.display(), &step.typed);
+        let Some((output, after)) = rest.split_once(&mark(index)) else {
+            wrong.push(format!("{name}: {typed}\nfailed or did not end:\n{rest}"));
+            break;
+        };
+        rest = after;
+        let lines: Vec<&str> = output.lines().collect();
+        if !step.shown.is_empty() && !agrees(&step.shown, &lines) {
+            let shown = step.shown.join("\n");
+            wrong.push(format!("{name}: {typed}\nexpected:\n{shown}\nprinted:\n{output}"));
+        }
+    }
+    wrong
+}
+
+fn mark(step: usize) -> String {
+    format!("\n--- end of step {step} ---\n")
+}
+
 fn is_elsewhere(line: &str) -> bool {
-    ELSEWHERE.iter().any(|(known, _)| *known == line)
+    ELSEWHERE.contains(&line)
 }
 
 fn console(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for line in text.lines() {
         if let Some(typed) = line.strip_prefix("$ ") {
-            steps.push(Step {
-                typed: typed.to_owned(),
-                shown: Vec::new(),
-            });
+            steps.push(Step::of(typed));
             continue;
         }
         let step = steps.last_mut().expect("a block console begins with $");
@@ -109,14 +127,12 @@ fn console(text: &str) -> Vec<Step> {
 }
 
 /// Whether the output is the expected one.
-pub(crate) fn agrees(shown: &[String], happened: &[&str]) -> bool {
-    match (shown, happened) {
-        ([], happened) => happened.iter().all(|line| line.trim().is_empty()),
-        ([elision, rest @ ..], _) if elision == "..." => {
-            (0..=happened.len()).any(|skip| agrees(rest, &happened[skip..]))
-        }
-        ([first, shown @ ..], [line, happened @ ..]) => {
-            line_agrees(first.trim_end(), line.trim_end()) && agrees(shown, happened)
+fn agrees(shown: &[String], printed: &[&str]) -> bool {
+    match (shown, printed) {
+        ([], printed) => printed.iter().all(|line| line.trim().is_empty()),
+        ([elision, rest @ ..], _) if elision == "..." => (0..=printed.len()).any(|skip| agrees(rest, &printed[skip..])),
+        ([first, shown @ ..], [line, printed @ ..]) => {
+            line_agrees(first.trim_end(), line.trim_end()) && agrees(shown, printed)
         }
         (_, []) => false,
     }
@@ -136,9 +152,9 @@ fn line_agrees(shown: &str, line: &str) -> bool {
 #[test]
 fn elisions_match_lines_and_parts_of_lines() {
     let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let happened = ["one", "two 2", "three"];
+    let printed = ["one", "two 2", "three"];
     for good in ["one\ntwo 2\nthree", "...\nthree", "one\n...", "one\ntwo [..]\nthree"] {
-        assert!(agrees(&shown(good), &happened), "{good}");
+        assert!(agrees(&shown(good), &printed), "{good}");
     }
     for bad in [
         "",
@@ -148,7 +164,7 @@ fn elisions_match_lines_and_parts_of_lines() {
         "...\nfour",
         "one\ntwo[..]3\nthree",
     ] {
-        assert!(!agrees(&shown(bad), &happened), "{bad}");
+        assert!(!agrees(&shown(bad), &printed), "{bad}");
     }
 }
 

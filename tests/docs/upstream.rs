@@ -1,5 +1,5 @@
-//! What Kubernetes' own storage suite is not told of the driver, and what of it is not run, has its reason in the page.
-//! That the page names all that is skipped, `make e2e-upstream` sees to.
+//! The page explains each capability of the driver that Kubernetes' storage suite is not configured for, and each group
+//! of specs that is left out. `make e2e-upstream` checks that the page lists all skipped specs.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn yaml(name: &str) -> Value {
 }
 
 #[test]
-fn a_capability_has_its_reason_where_it_is_left_out_and_only_there() {
+fn every_capability_that_is_left_out_has_its_reason() {
     let driver = yaml("driver.yaml");
     let capabilities = driver["DriverInfo"]["Capabilities"].as_object().unwrap();
     let left_out = capabilities.iter().filter(|(_, has)| **has == false);
@@ -28,7 +28,7 @@ fn a_capability_has_its_reason_where_it_is_left_out_and_only_there() {
 }
 
 #[test]
-fn what_is_not_run_is_named_with_its_reason() {
+fn every_group_of_specs_that_is_left_out_has_its_reason() {
     let run = yaml("run.yaml");
     let page = read(PAGE);
     let left_out = run["leftOut"].as_array().unwrap().iter();

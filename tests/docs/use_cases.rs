@@ -1,56 +1,43 @@
-//! Each folder of the examples is complete in itself, and the driver takes what it says.
+//! Each folder of the examples is complete, and the driver accepts its classes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use diskplugin::model::driver::DRIVER;
 use serde_json::Value;
 
-use crate::page::{Page, read, root};
+use crate::page::{Page, files_below, page, read};
 use crate::report;
 
-/// A use case: its folder, and what is applied.
+/// A folder of the examples.
 struct UseCase {
     name: String,
-    /// What `kubectl apply -f` is given, in this order: the folder, or its numbered files.
+    /// The arguments of `kubectl apply -f` in this order: the folder, or its numbered files.
     applied: Vec<String>,
     objects: Vec<Value>,
 }
 
 fn use_cases() -> Vec<UseCase> {
-    let entries = std::fs::read_dir(root().join("examples")).unwrap();
-    let folders = entries.map(|entry| entry.unwrap().path());
-    let mut names: Vec<String> = folders
-        .filter(|path| path.is_dir())
-        .map(|path| path.file_name().unwrap().display().to_string())
-        .collect();
-    names.sort();
-    assert!(names.len() > 10, "the walk misses folders: {names:?}");
-    let cases = names.into_iter().map(|name| {
-        let mut files: Vec<String> = std::fs::read_dir(root().join("examples").join(&name))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().display().to_string())
-            .collect();
-        files.retain(|file| file != "README.md");
-        files.sort();
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files_below("examples", "yaml") {
+        let path = path.display().to_string();
+        if let [_, folder, file] = path.split('/').collect::<Vec<_>>()[..] {
+            files.entry(folder.to_owned()).or_default().push(file.to_owned());
+        }
+    }
+    assert!(files.len() > 10, "folders are missing: {files:?}");
+    let cases = files.into_iter().map(|(name, files)| {
         let mut steps = files.iter().zip(1..);
-        let numbered = steps.all(|(file, step)| file.starts_with(&format!("{step}-")) && file.ends_with(".yaml"));
+        let numbered = steps.all(|(file, step)| file.starts_with(&format!("{step}-")));
+        let paths = files.iter().map(|file| format!("examples/{name}/{file}"));
         let applied = match files.as_slice() {
             [file] if *file == format!("{name}.yaml") => vec![format!("examples/{name}")],
-            [_, _, ..] if numbered => {
-                let steps = files.iter().map(|file| format!("examples/{name}/{file}"));
-                steps.collect()
-            }
+            [_, _, ..] if numbered => paths.clone().collect(),
             other => panic!("{name}: {other:?} is neither {name}.yaml nor numbered steps"),
         };
-        let objects = files.iter().flat_map(|file| {
-            let objects = serde_saphyr::from_multiple(&read(format!("examples/{name}/{file}")));
-            let objects: Vec<Value> = objects.unwrap_or_else(|error| panic!("{name}: {error}"));
-            objects.into_iter().filter(|object| !object.is_null())
-        });
         UseCase {
-            objects: objects.collect(),
+            objects: paths.flat_map(|path| objects(&read(path))).collect(),
             applied,
             name,
         }
@@ -58,47 +45,97 @@ fn use_cases() -> Vec<UseCase> {
     cases.collect()
 }
 
-/// A text, or nothing.
-fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+/// The objects of a file.
+pub(crate) fn objects(text: &str) -> Vec<Value> {
+    let objects = serde_saphyr::from_multiple(text);
+    let objects: Vec<Value> = objects.unwrap_or_else(|error| panic!("{error}: {text}"));
+    objects.into_iter().filter(|object| !object.is_null()).collect()
+}
+
+/// A string, if the object has it.
+pub(crate) fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     object.pointer(pointer).and_then(Value::as_str)
 }
 
-fn parameters(object: &Value) -> HashMap<String, String> {
-    let given = object.get("parameters").and_then(Value::as_object);
-    let given = given.into_iter().flatten();
-    given
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
-        .collect()
+/// Kinds of classes: the API version, the field with the name of the driver, and other fields.
+const CLASSES: [(&str, &str, &str, &str); 4] = [
+    (
+        "StorageClass",
+        "storage.k8s.io/v1",
+        "provisioner",
+        "allowVolumeExpansion allowedTopologies mountOptions parameters reclaimPolicy volumeBindingMode",
+    ),
+    ("VolumeAttributesClass", "storage.k8s.io/v1", "driverName", "parameters"),
+    (
+        "VolumeSnapshotClass",
+        "snapshot.storage.k8s.io/v1",
+        "driver",
+        "deletionPolicy parameters",
+    ),
+    (
+        "VolumeGroupSnapshotClass",
+        "groupsnapshot.storage.k8s.io/v1",
+        "driver",
+        "deletionPolicy parameters",
+    ),
+];
+
+/// The reasons for which Kubernetes or the driver would reject a class; empty for other objects.
+pub(crate) fn class_problems(object: &Value) -> Vec<String> {
+    let (kind, name) = (at(object, "/kind").unwrap(), at(object, "/metadata/name"));
+    let Some((_, version, driver, fields)) = CLASSES.iter().find(|(known, ..)| *known == kind) else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    if at(object, "/apiVersion") != Some(version) || at(object, &format!("/{driver}")) != Some(DRIVER) {
+        problems.push(format!("{name:?}: it must have {version} and {driver} {DRIVER}"));
+    }
+    let known = ["apiVersion", "kind", "metadata", driver]
+        .into_iter()
+        .chain(fields.split(' '));
+    let known: Vec<_> = known.collect();
+    let unknown = object
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|key| !known.contains(&key.as_str()));
+    problems.extend(unknown.map(|key| format!("{name:?}: unknown field {key}")));
+    let parameters = object
+        .get("parameters")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let parameters = parameters.map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let Some(parameters) = parameters.collect::<Option<HashMap<_, _>>>() else {
+        problems.push(format!("{name:?}: a parameter is no string"));
+        return problems;
+    };
+    let rejection = match kind {
+        "StorageClass" => Class::read(&parameters).err(),
+        "VolumeSnapshotClass" => SnapshotClass::read(&parameters).err(),
+        "VolumeGroupSnapshotClass" => SnapshotClass::read_of_group(&parameters).err(),
+        _ => match mutable::read(&parameters) {
+            Ok(change) if change.is_empty() => {
+                problems.push(format!("{name:?} changes nothing"));
+                None
+            }
+            read => read.err(),
+        },
+    };
+    problems.extend(rejection.map(|rejection| format!("{name:?}: {rejection}")));
+    problems
 }
 
 #[test]
-fn every_class_of_a_use_case_is_one_that_the_driver_accepts() {
-    let mut seen = BTreeSet::new();
-    report(use_cases().iter().flat_map(|case| {
-        let wrong = case.objects.iter().filter_map(|object| {
-            let given = parameters(object);
-            let kind = at(object, "/kind").unwrap();
-            let refusal = match kind {
-                "StorageClass" => Class::read(&given).err(),
-                "VolumeSnapshotClass" => SnapshotClass::read(&given).err(),
-                "VolumeGroupSnapshotClass" => SnapshotClass::read_of_group(&given).err(),
-                "VolumeAttributesClass" => mutable::read(&given).err(),
-                _ => return None,
-            };
-            seen.insert(kind.to_owned());
-            let named = ["/provisioner", "/driver", "/driverName"];
-            let named = named.iter().find_map(|pointer| at(object, pointer));
-            if named != Some(DRIVER) {
-                return Some(format!("{}: {kind} is of {named:?}", case.name));
-            }
-            Some(format!("{}: {}", case.name, refusal?))
-        });
-        wrong.collect::<Vec<_>>()
-    }));
-    assert_eq!(seen.len(), 4, "{seen:?}");
+fn the_driver_accepts_every_class_of_a_use_case() {
+    let cases = use_cases();
+    let objects = || cases.iter().flat_map(|case| &case.objects);
+    report(objects().flat_map(class_problems));
+    let kinds: BTreeSet<_> = objects().filter_map(|object| at(object, "/kind")).collect();
+    assert!(CLASSES.iter().all(|(kind, ..)| kinds.contains(kind)), "{kinds:?}");
 }
 
-/// Every object that a use case has, by kind and name.
+/// The kinds and names of the objects of a use case.
 fn known(case: &UseCase) -> BTreeSet<(String, String)> {
     let objects = case.objects.iter();
     let known = objects.map(|object| {
@@ -108,7 +145,7 @@ fn known(case: &UseCase) -> BTreeSet<(String, String)> {
     known.collect()
 }
 
-/// Every name by which an object names another one, with its kind.
+/// Collects the kinds and names of objects that an object refers to.
 fn named(object: &Value, found: &mut Vec<(String, String)>) {
     let kinds = [
         ("storageClassName", "StorageClass"),
@@ -143,14 +180,14 @@ fn named(object: &Value, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn a_use_case_names_only_what_it_has_itself_and_names_all_that_it_has() {
+fn a_use_case_names_only_its_own_objects_and_each_of_its_classes() {
     report(use_cases().iter().flat_map(|case| {
         let known = known(case);
-        assert_eq!(known.len(), case.objects.len(), "{}: two of one name", case.name);
+        assert_eq!(known.len(), case.objects.len(), "{}: a name occurs twice", case.name);
         let mut found = Vec::new();
         case.objects.iter().for_each(|object| named(object, &mut found));
         let lost = found.iter().filter(|name| !known.contains(name));
-        let lost = lost.map(|name| format!("{}: {name:?} is not there", case.name));
+        let lost = lost.map(|name| format!("{}: {name:?} does not exist", case.name));
         let classes = known.iter().filter(|(kind, _)| kind == "StorageClass");
         let unused = classes.filter(|name| !found.contains(name));
         let unused = unused.map(|name| format!("{}: {name:?} is not used", case.name));
@@ -163,19 +200,17 @@ fn two_use_cases_can_be_in_one_cluster() {
     let mut all = BTreeSet::new();
     report(use_cases().iter().flat_map(|case| {
         let again = known(case).into_iter().filter(|name| !all.insert(name.clone()));
-        let again = again.map(|name| format!("{}: {name:?} is in another one too", case.name));
+        let again = again.map(|name| format!("{}: {name:?} is also in another use case", case.name));
         again.collect::<Vec<_>>()
     }));
 }
 
-/// A device is a device where it is claimed and where it is used, and only a device is shared.
+/// A raw block volume is claimed and used as a device, and only those are shared.
 #[test]
-fn a_claim_asks_for_what_the_driver_has() {
+fn claims_request_supported_modes() {
     report(use_cases().iter().flat_map(|case| {
-        let claims = case
-            .objects
-            .iter()
-            .filter(|object| at(object, "/kind") == Some("PersistentVolumeClaim"));
+        let claims = case.objects.iter();
+        let claims = claims.filter(|object| at(object, "/kind") == Some("PersistentVolumeClaim"));
         let wrong = claims.filter(|claim| {
             let block = at(claim, "/spec/volumeMode") == Some("Block");
             let shared = at(claim, "/spec/accessModes/0") == Some("ReadWriteMany");
@@ -186,56 +221,44 @@ fn a_claim_asks_for_what_the_driver_has() {
     }));
 }
 
-/// What a page tells to apply, in this order. A copy, which is edited first, stands for what it is a copy of.
-fn told(page: &Page) -> Vec<String> {
+/// The files that the commands of a page apply, in this order. An edited copy counts as its original.
+fn applied(page: &Page) -> Vec<String> {
     let text = page.blocks.iter().filter(|block| block.language == "text");
     let lines = text.flat_map(|block| block.text.lines());
-    let (mut copies, mut told) = (HashMap::new(), Vec::new());
+    let (mut copies, mut applied) = (HashMap::new(), Vec::new());
     for command in lines.flat_map(|line| line.split(" && ")) {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        match words.as_slice() {
-            ["cp", original, copy] => {
-                copies.insert(*copy, *original);
-            }
-            ["kubectl", "apply", "-f", what] => {
-                let what = copies.get(what).unwrap_or(what);
-                told.push((*what).to_owned());
-            }
+        match command.split_whitespace().collect::<Vec<_>>()[..] {
+            ["cp", original, copy] => drop(copies.insert(copy, original)),
+            ["kubectl", "apply", "-f", path] => applied.push((*copies.get(path).unwrap_or(&path)).to_owned()),
             _ => {}
         }
     }
-    told
+    applied
 }
 
 #[test]
-fn every_use_case_has_a_page_that_says_what_to_type_and_a_row_in_the_list() {
-    let index = Page::read("examples/README.md".as_ref(), &read("examples/README.md"));
+fn every_use_case_has_a_page_with_its_commands_and_a_row_in_the_list() {
+    let index = page("examples/README.md");
     report(use_cases().iter().flat_map(|case| {
-        let path = format!("examples/{}/README.md", case.name);
-        let page = Page::read(path.as_ref(), &read(&path));
-        let told = told(&page);
-        // The only file of a folder is all of it.
+        let page = page(format!("examples/{}/README.md", case.name));
+        let applied = applied(&page);
+        // The only file of a folder is the whole folder.
         let only = format!("/{}.yaml", case.name);
-        let whole = told.iter().map(|what| what.strip_suffix(&only).unwrap_or(what));
-        let named = page
-            .text
-            .split_whitespace()
-            .filter(|word| word.starts_with("examples/"));
+        let whole = applied.iter().map(|path| path.strip_suffix(&only).unwrap_or(path));
+        let words = page.text.split_whitespace();
+        let named = words.filter(|word| word.starts_with("examples/"));
         let link = format!("{}/README.md", case.name);
-        let missing = [
+        let rules = [
             (
-                whole.eq(&case.applied) && named.eq(&told),
-                "its page does not say how to apply it",
+                whole.eq(&case.applied) && named.eq(&applied),
+                "its page does not apply it",
             ),
             (index.links.contains(&link), "the list does not have it"),
             (page.text.lines().count() < 14, "its page is too long"),
         ];
-        let missing = missing.into_iter().filter(|(there, _)| !there);
-        missing
-            .map(|(_, what)| format!("{}: {what}", case.name))
+        let broken = rules.into_iter().filter(|(holds, _)| !holds);
+        broken
+            .map(|(_, problem)| format!("{}: {problem}", case.name))
             .collect::<Vec<_>>()
     }));
-    let links = index.links.iter();
-    let dead = links.filter(|link| !root().join("examples").join(link).exists());
-    report(dead.map(|link| format!("{link} leads nowhere")));
 }

@@ -1,4 +1,4 @@
-//! All of it together: the control plane, the node, the cloud with its loop devices, and the driver in it.
+//! The shared cluster: control plane, nodes, fake cloud with loop devices, and the release.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,6 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 use crate::common::fake::Fake;
-use crate::door::{Door, Rename, Room};
 use crate::images;
 use crate::install;
 use crate::keys::SERVICE;
@@ -16,58 +15,59 @@ use crate::log_lines::select_lines;
 use crate::network::{self, CLOUD};
 use crate::outside::{self, SOCKET};
 use crate::plane::Plane;
+use crate::proxy::{Proxy, Rewrite, Target};
 use crate::worker::{self, Worker};
 
-/// The instance that the node is.
+/// The instance of the first node.
 pub(crate) const INSTANCE: &str = "i-worker";
-/// That of a second one.
+/// The instance of the second node.
 pub(crate) const SECOND_INSTANCE: &str = "i-second";
 pub(crate) const TYPE: &str = "ecs.g8i.large";
 
 /// The zone of both nodes.
 const ZONE: &str = "cn-beijing-b";
 
-/// A cluster with the driver in it. Dropping it ends everything that is not a container.
+/// A cluster with the driver. Dropping it terminates everything except containers.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) plane: Plane,
     pub(crate) cloud: Fake,
     pub(crate) worker: Worker,
-    /// The second one, where a scenario wanted it.
+    /// Added by the first scenario that needs it.
     pub(crate) second: OnceCell<Worker>,
-    _doors: JoinSet<()>,
+    _proxies: JoinSet<()>,
 }
 
 impl Cluster {
-    /// Starts one, and waits until the driver is there.
+    /// Starts a cluster, and waits until the driver is registered.
     pub(crate) async fn start() -> Self {
         let directory = directory();
         network::up().await;
         worker::prepare(&directory).await;
         let (plane, archives, cloud) = tokio::join!(Plane::start(), images::pack(), cloud(&directory));
-        let mut doors = JoinSet::new();
-        // Instead of kube-proxy: pods need no other service.
-        for (door, room) in [
-            (Door::tcp((SERVICE, 443).into()).await, &plane.server),
-            (Door::socket(&directory.join(SOCKET)), &plane.server),
+        let mut proxies = JoinSet::new();
+        // Pods need no other service.
+        for proxy in [
+            Proxy::tcp((SERVICE, 443).into()).await,
+            Proxy::unix(&directory.join(SOCKET)),
         ] {
-            doors.spawn(door.lead(Room::Tcp(address(room))));
+            proxies.spawn(proxy.run(Target::Tcp(address(&plane.server)), None));
         }
-        // The metadata of an instance are by one path for all that the chart is told.
-        let second = Rename {
-            of: |address| network::SECOND.has_pod(address),
+        // The chart configures one metadata path for all nodes.
+        let second = Rewrite {
+            applies_to: |address| network::SECOND.has_pod(address),
             from: "/imds/i-worker/",
             to: "/imds/i-second/",
         };
-        let door = Door::tcp(CLOUD).await;
-        doors.spawn(door.lead_with(Room::Tcp(address(&cloud.url)), Some(second)));
+        let proxy = Proxy::tcp(CLOUD).await;
+        proxies.spawn(proxy.run(Target::Tcp(address(&cloud.url)), Some(second)));
         let worker = Worker::start(&directory, &outside::cgroup(&directory), &plane).await;
         let cluster = Self {
             plane,
             cloud,
             worker,
             second: OnceCell::new(),
-            _doors: doors,
+            _proxies: proxies,
         };
         for archive in &archives {
             cluster.worker.import(archive).await;
@@ -78,34 +78,33 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a second node, and waits until the driver is there too.
+    /// Adds a second node, and waits until the driver is registered on it.
     pub(crate) async fn grow(&self) -> &Worker {
-        let order = json!({"op": "add", "id": SECOND_INSTANCE, "zone": ZONE, "type": TYPE});
-        self.cloud.instance(order).await;
+        let request = json!({"op": "add", "id": SECOND_INSTANCE, "zone": ZONE, "type": TYPE});
+        self.cloud.instance(request).await;
         let directory = &self.worker.directory;
         let worker = Worker::second(directory, &outside::cgroup(directory), &self.plane).await;
         for archive in &images::pack().await {
             worker.import(archive).await;
         }
         worker.ready(&self.plane).await;
-        assert!(self.second.set(worker).is_ok(), "there is one already");
-        let worker = self.second.get().expect("it was just put there");
+        assert!(self.second.set(worker).is_ok(), "the second node exists already");
+        let worker = self.second.get().expect("it was set above");
         install::registered(self, worker.name).await;
         worker
     }
 
-    /// All nodes that there are.
+    /// All nodes.
     pub(crate) fn workers(&self) -> impl Iterator<Item = &Worker> {
         std::iter::once(&self.worker).chain(self.second.get())
     }
 
-    /// Where the fake cloud has its disks and its links to devices. It is below what the node plugin sees of the
-    /// machine.
+    /// The directory of the fake cloud's disks and links to devices, below a host path of the node plugin.
     pub(crate) fn devices(&self) -> PathBuf {
         devices(&self.worker.directory)
     }
 
-    /// What the parts said that work on volumes.
+    /// The logs of all components, reduced to lines with these words and the last lines.
     pub(crate) async fn logs(&self, words: &[String]) -> String {
         let mut all = self.plane.logs().await;
         for worker in self.workers() {
@@ -119,9 +118,9 @@ impl Cluster {
     }
 }
 
-/// The directory that the place was made with.
+/// The directory of the sandbox.
 pub(crate) fn directory() -> PathBuf {
-    let directory = std::env::var_os(outside::INSIDE).expect("this is the inner process");
+    let directory = std::env::var_os(outside::INSIDE).expect("set by the outer process");
     PathBuf::from(directory)
 }
 
@@ -131,20 +130,21 @@ fn devices(directory: &Path) -> PathBuf {
 
 async fn cloud(directory: &Path) -> Fake {
     let devices = devices(directory);
-    std::fs::create_dir_all(devices.parent().expect("it is below kubelet's")).expect("it can be made");
+    std::fs::create_dir_all(devices.parent().expect("a path below kubelet's directory"))
+        .expect("the directory can be written");
     let cloud = Fake::start_with_pdeathsig(&[
         "--create-delay=500ms",
         "--attach-delay=1s",
         "--detach-delay=500ms",
         "--snapshot-delay=1s",
         "--back-with=loop",
-        // More than this type takes: the specs of the storage suite that run at once must not wait for each other.
+        // More than this type supports: parallel specs of the storage suite must not wait for each other.
         "--disk-quantity=33",
         &format!("--device-dir={}", devices.display()),
     ])
     .await;
-    let order = json!({"op": "add", "id": INSTANCE, "zone": ZONE, "type": TYPE});
-    cloud.instance(order).await;
+    let request = json!({"op": "add", "id": INSTANCE, "zone": ZONE, "type": TYPE});
+    cloud.instance(request).await;
     cloud
 }
 

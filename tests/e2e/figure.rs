@@ -1,5 +1,5 @@
-//! From the claim to the pod that writes: how long, how much of it is the driver's, beside the same pod without a
-//! volume of ours. `make e2e ARGS=figure`; nothing is asserted but that it happens.
+//! The time from the claim to the first write of its pod, by component, next to that of a pod with an emptyDir. `make
+//! e2e ARGS=figure` prints it.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,24 +17,24 @@ use crate::plane::NAMESPACE;
 use crate::scene::Scene;
 use crate::wait::until;
 
-/// The argument that asks for it.
+/// The argument that selects it.
 pub(crate) const WORD: &str = "figure";
-/// How often each is done; shown is the median.
+/// Number of rounds, of which the median is printed.
 const ROUNDS: usize = 7;
-/// What the cloud takes.
+/// Delays of the cloud.
 const CREATE: Duration = Duration::from_millis(500);
 const ATTACH: Duration = Duration::from_secs(2);
-/// The driver's part on the way to a mounted volume, in this order.
+/// The calls of the driver for a mounted volume, in this order.
 const CALLS: [&str; 4] = [
     "CreateVolume",
     "ControllerPublishVolume",
     "NodeStageVolume",
     "NodePublishVolume",
 ];
-/// Says when it has written, and waits then.
+/// Prints the time after the write.
 const WRITE: &str = "echo written > /data/file && sync /data/file && cat /proc/uptime; sleep 2147483647 & wait";
 
-/// When what happened, in seconds after the claim and the pod were asked for.
+/// Times in seconds since the creation of claim and pod.
 #[derive(Debug)]
 struct Round {
     writes: f64,
@@ -42,21 +42,21 @@ struct Round {
     calls: BTreeMap<&'static str, (f64, f64)>,
 }
 
-/// Starts a cluster, measures in it, and prints the figures.
+/// Starts a cluster, and prints the figures.
 pub(crate) fn run() -> ExitCode {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime can be made").block_on(Box::pin(measured()));
+    runtime.expect("a runtime can be built").block_on(Box::pin(measure()));
     ExitCode::SUCCESS
 }
 
-async fn measured() {
+async fn measure() {
     let cluster = Cluster::start().await;
     let delays =
         json!({"create": CREATE.as_millis().to_string() + "ms", "attach": ATTACH.as_millis().to_string() + "ms"});
     cluster.cloud.configure(json!({"delays": delays})).await;
     let scene = Scene::open(&cluster, WORD).await;
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    // The first of each is slower for all that is done for the first time, and does not count.
+    // The first round of each is slower, because caches are empty, and is not counted.
     for number in 0..=ROUNDS {
         let empty = json!({"name": "data", "emptyDir": {}});
         without.push(round(&scene, &format!("empty-{number}"), empty, None).await.writes);
@@ -67,7 +67,7 @@ async fn measured() {
     print!("{}", table(&without[1..], &with[1..]));
 }
 
-/// Asks for a pod with this volume, and for its claim before, and looks when it writes.
+/// Creates a pod with this volume, after its claim, and measures the time until it writes.
 async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>) -> Round {
     let mut pod = Scene::shell(name, &["data"]);
     pod["spec"]["volumes"] = json!([volume]);
@@ -90,47 +90,45 @@ async fn round(scene: &Scene<'_>, name: &str, volume: Value, claim: Option<&str>
     if let Some(claim) = claim {
         let volume = scene.bound(claim).await;
         round.calls = calls(scene.cluster, &volume, start.wall).await;
-        scene.end(name).await;
-        scene.close(&[claim]).await;
-    } else {
-        scene.end(name).await;
     }
+    scene.end(name).await;
+    scene.close(claim.as_slice()).await;
     round
 }
 
-/// The calls about the volume, by what the driver logs of them: each from when it was first begun to when it had
-/// first succeeded, because sidecars and kubelet may repeat it for reasons of their own.
+/// The calls for the volume in the driver's log, each from its first start to its first success, because sidecars and
+/// kubelet may repeat it.
 async fn calls(cluster: &Cluster, volume: &Volume, start: f64) -> BTreeMap<&'static str, (f64, f64)> {
-    let mut begun = BTreeMap::new();
-    let mut done = BTreeMap::new();
+    let mut starts = BTreeMap::new();
+    let mut ends = BTreeMap::new();
     for workload in [format!("deployment/{CONTROLLER}"), format!("daemonset/{NODE}")] {
         let args = ["logs", "--namespace", NAMESPACE, "--container", "diskplugin", &workload];
-        let said = cluster.plane.kubectl(args).await.stdout;
-        // A CreateVolume that fails knows of no disk.
+        let log = cluster.plane.kubectl(args).await.stdout;
+        // A failed CreateVolume has no disk.
         let ours = |line: &&str| line.contains(&volume.disk) || line.contains(&volume.name);
-        for line in said.lines().filter(ours) {
+        for line in log.lines().filter(ours) {
             let Some((method, is_done)) = CALLS.iter().find_map(|method| Some((*method, ending(line, method)?))) else {
                 continue;
             };
             let Some(took) = took(line) else {
-                assert!(!is_done, "the end of a call says how long it took: {line}");
+                assert!(!is_done, "the line has no duration: {line}");
                 continue;
             };
-            let end = said_at(line) - start;
-            let first = begun.entry(method).or_insert(f64::INFINITY);
+            let end = time_of(line) - start;
+            let first = starts.entry(method).or_insert(f64::INFINITY);
             *first = first.min(end - took);
             if is_done {
-                let first = done.entry(method).or_insert(f64::INFINITY);
+                let first = ends.entry(method).or_insert(f64::INFINITY);
                 *first = first.min(end);
             }
         }
     }
-    assert_eq!(done.len(), CALLS.len(), "the driver logs its calls: {done:?}");
-    let of_both = |(method, end)| (method, (begun[method], end));
-    done.into_iter().map(of_both).collect()
+    assert_eq!(ends.len(), CALLS.len(), "the driver logs its calls: {ends:?}");
+    let of_both = |(method, end)| (method, (starts[method], end));
+    ends.into_iter().map(of_both).collect()
 }
 
-/// Whether the line tells that a call of the method has succeeded, or has not; none when it tells of no end of one.
+/// Whether the line reports the success or the failure of a call of the method; none for other lines.
 fn ending(line: &str, method: &str) -> Option<bool> {
     if line.contains(&format!(": {method} done")) {
         return Some(true);
@@ -139,13 +137,13 @@ fn ending(line: &str, method: &str) -> Option<bool> {
     failed.then_some(false)
 }
 
-fn said_at(line: &str) -> f64 {
+fn time_of(line: &str) -> f64 {
     let stamp = line.split_whitespace().next().unwrap_or_default();
     let stamp: Timestamp = stamp.parse().expect("a line begins with its time");
     stamp.as_duration().as_secs_f64()
 }
 
-/// How long the call took; none where what failed was told in several lines.
+/// The duration of the call; none if the line does not have it.
 fn took(line: &str) -> Option<f64> {
     let (_, tail) = line.split_once("elapsed_ms=")?;
     let digits = tail.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -153,7 +151,7 @@ fn took(line: &str) -> Option<f64> {
     Some(f64::from(millis) / 1000.0)
 }
 
-/// A moment by both clocks, in seconds: pods tell that of the machine's start, and logs that of the wall.
+/// A time in seconds: since the boot, as pods print it, and wall time, as in logs.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     uptime: f64,
@@ -166,8 +164,8 @@ impl Start {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let text = std::fs::read_to_string("/proc/uptime").expect("this is Linux");
         Self {
-            uptime: uptime(&text).expect("it is there at once"),
-            wall: since.expect("the clock is right").as_secs_f64(),
+            uptime: uptime(&text).expect("the file has the uptime"),
+            wall: since.expect("a time after 1970").as_secs_f64(),
         }
     }
 }
@@ -177,7 +175,7 @@ fn uptime(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// All of it, one part a line.
+/// The figures, one per line.
 fn table(without: &[f64], with: &[Round]) -> String {
     let cloud = |call: &str| match call {
         "CreateVolume" => CREATE.as_secs_f64(),
@@ -200,13 +198,13 @@ fn table(without: &[f64], with: &[Round]) -> String {
         line(0, "on an emptyDir", empty),
         line(0, "on a new disk", disk) + &format!(", {:.1} times as long", disk / empty),
         line(0, "beyond the emptyDir", disk - empty),
-        line(1, "the cloud: a disk is made and attached", clouds),
+        line(1, "the cloud: creation and attach of the disk", clouds),
         line(1, "the driver", ours),
     ];
     lines.extend(CALLS.map(|call| line(2, call, of_all(&|round| took(round, call)))));
     lines.push(line(
         1,
-        "Kubernetes, beyond what it takes for the emptyDir",
+        "Kubernetes, beyond its time for the emptyDir",
         disk - empty - clouds - ours,
     ));
     let mut before = ("the claim", None);
@@ -220,7 +218,7 @@ fn table(without: &[f64], with: &[Round]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whose programs these are.
+/// The image of the measured programs.
 fn image() -> String {
     match std::env::var(images::OTHER) {
         Ok(path) if !path.is_empty() => format!("the image is {path}"),

@@ -2,9 +2,9 @@
 
     images.py OUT BUSYBOX NAME=PROGRAM... NAME+PROGRAM... NAME^PROGRAM,PROGRAM... NAME...
 
-A program after `=` is the only file of its image. After `+` it is beside what can be typed, after `^` they are in the place of busybox's
-of these names, with the libraries that they need. From busybox come the image of pods that type commands, which a NAME alone gives one
-more name, and that of the container that holds a pod's namespaces. What is there already and not older than the programs stays.
+A program after `=` is the only file of its image. After `+` it is added to busybox's commands; after `^` the programs replace
+busybox's of the same names, with the libraries that they need. The image for pods that run shell commands, of which a NAME alone is one
+more name, and that of the pause container are busybox's. An archive that is not older than the programs stays.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def applets(busybox: Path) -> list[str]:
 
 
 def libraries(program: Path) -> dict[str, bytes]:
-    """What the machine's linker would load for it."""
+    """The libraries that the machine's linker would load for it."""
     done = subprocess.run(["ldd", program], check=True, capture_output=True, text=True)
     paths = re.findall(r"(/\S+) \(0x", done.stdout)
     return {path.lstrip("/"): Path(path).read_bytes() for path in paths}
@@ -92,7 +92,7 @@ def shell(busybox: Path) -> tuple[dict[str, bytes], dict[str, str], dict[str, in
 
 def main() -> None:
     out, busybox = Path(sys.argv[1]), Path(sys.argv[2])
-    # Each a name, what is between, and programs.
+    # Each is a name, a separator and programs.
     parts = [re.fullmatch("([^=+^]+)([=+^]?)(.*)", word).groups() for word in sys.argv[3:]]
     wanted = [(name, how, [Path(file) for file in files.split(",") if file]) for name, how, files in parts]
     # The names count too: they carry the versions.

@@ -1,4 +1,4 @@
-//! The images that the cluster runs: nothing is pulled.
+//! The images of the cluster. None is pulled.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +8,15 @@ use crate::command::succeed;
 use crate::common::process::Start;
 use crate::program::built;
 
-/// What holds a pod's namespaces.
+/// The sandbox image of pods.
 pub(crate) const PAUSE: &str = "localhost/pause:1";
-/// For pods that type commands; the chart's own test has the same.
+/// For pods that run commands; also in the test of the chart.
 pub(crate) const SHELL: &str = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1";
-/// Where Debian has the programs that give pods their network.
+/// The directory of the CNI plugins in Debian.
 pub(crate) const CNI: &str = "/usr/lib/cni";
-/// Where Debian has the busybox that needs no library.
+/// The statically linked busybox of Debian.
 const BUSYBOX: &str = "/bin/busybox";
-/// The sidecars of the chart's values, and the program of each.
+/// The sidecars in the chart's values, and their programs.
 const SIDECARS: [(&str, &str); 4] = [
     ("provisioner", "csi-provisioner"),
     ("attacher", "csi-attacher"),
@@ -24,43 +24,43 @@ const SIDECARS: [(&str, &str); 4] = [
     ("snapshotter", "csi-snapshotter"),
 ];
 
-/// The archives to bring in: everybody else's images, and the driver's own.
+/// The archives with all images: of the sidecars and other pods, and of the driver.
 pub(crate) async fn pack() -> [PathBuf; 2] {
-    let out = target().join("e2e/images.tar");
-    let script = root().join("tests/e2e/images.py").display().to_string();
-    let start = Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
     let values = values();
     let named = SIDECARS.iter().map(|(sidecar, program)| {
         let image = &values["sidecars"][sidecar]["image"];
         let text = |key: &str| image[key].as_str().expect("the chart has a default");
         format!("{}:{}={}", text("repository"), text("tag"), built(program).display())
     });
-    succeed(start.args(named.collect::<Vec<_>>())).await;
-    [out, driver()]
+    [archive("images", named.collect()).await, driver()]
 }
 
-/// The archive of what the pods of Kubernetes' own storage suite run, under the names that it has for them.
+/// The archive with the images of the storage suite's pods, under their upstream names.
 pub(crate) async fn upstream() -> PathBuf {
     const NAMES: &str = "registry.k8s.io/e2e-test-images";
-    let out = target().join("e2e/upstream.tar");
+    let images = vec![
+        format!("{NAMES}/agnhost:2.63.0+{}", built("agnhost").display()),
+        // The suite only runs commands in it.
+        format!("{NAMES}/nginx:1.15-4"),
+        // Also here, but dd must support direct I/O, and the shell of busybox would use its own.
+        format!("{NAMES}/glibc-dns-testing:2.0.0^/bin/sh,/bin/dd"),
+    ];
+    archive("upstream", images).await
+}
+
+/// Creates an archive of these images.
+async fn archive(name: &str, images: Vec<String>) -> PathBuf {
+    let out = target().join(format!("e2e/{name}.tar"));
     let script = root().join("tests/e2e/images.py").display().to_string();
     let start = Start::with_pdeathsig("python3").args(["-B", &script, &out.display().to_string(), BUSYBOX]);
-    let agnhost = built("agnhost");
-    succeed(start.args([
-        format!("{NAMES}/agnhost:2.63.0+{}", agnhost.display()),
-        // Nothing but commands is asked of this.
-        format!("{NAMES}/nginx:1.15-4"),
-        // Nor of this, except that dd writes past the cache; busybox's shell would take its own.
-        format!("{NAMES}/glibc-dns-testing:2.0.0^/bin/sh,/bin/dd"),
-    ]))
-    .await;
+    succeed(start.args(images)).await;
     out
 }
 
-/// Names another archive than that of `tests/e2e/image`, such as what `make image` has left.
+/// The variable with another archive than that of `tests/e2e/image`, such as that of `make image`.
 pub(crate) const OTHER: &str = "DRIVER_IMAGE";
 
-/// Where the driver's image is.
+/// The archive of the driver's image.
 pub(crate) fn driver() -> PathBuf {
     if let Some(other) = std::env::var_os(OTHER).filter(|path| !path.is_empty()) {
         return PathBuf::from(other);
@@ -77,16 +77,18 @@ pub(crate) fn driver() -> PathBuf {
 fn values() -> Value {
     let file = root().join("deploy/helm/diskplugin/values.yaml");
     let text = std::fs::read_to_string(file).expect("the chart has values");
-    serde_saphyr::from_str(&text).expect("they are YAML")
+    serde_saphyr::from_str(&text).expect("the values are YAML")
 }
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The target directory, by a program in it.
+/// The target directory, from the path of a program.
 pub(crate) fn target() -> PathBuf {
     let profile = Path::new(env!("CARGO_BIN_EXE_diskplugin")).parent();
-    let target = profile.and_then(Path::parent).expect("it is TARGET/PROFILE/diskplugin");
+    let target = profile
+        .and_then(Path::parent)
+        .expect("the path is TARGET/PROFILE/diskplugin");
     target.to_owned()
 }

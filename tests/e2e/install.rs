@@ -1,4 +1,4 @@
-//! The chart in the cluster, installed by Helm as a user would do it.
+//! The release: the chart, installed by Helm as by a user.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use crate::path::{core, grouped, storage};
 use crate::plane::NAMESPACE;
 use crate::wait::until;
 
-/// What the release is called.
+/// The name of the release.
 pub(crate) const NAME: &str = "e2e";
-/// The driver's name; the chart's default.
+/// The driver name, the chart's default.
 pub(crate) const DRIVER: &str = "diskplugin.csi.example";
-/// The Secret that it takes its key from; `values.yaml` says so too.
+/// The credentials Secret, as in `values.yaml`.
 const KEYS: &str = "disk-key";
-/// What its workloads are called.
+/// The names of its workloads.
 pub(crate) const CONTROLLER: &str = "e2e-diskplugin-controller";
 pub(crate) const NODE: &str = "e2e-diskplugin-node";
 
-/// Makes the namespace and the Secret, and installs the chart.
+/// Creates the namespace and the Secret, and installs the chart.
 pub(crate) async fn chart(cluster: &Cluster) {
     let api = &cluster.plane.api;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
@@ -35,14 +35,30 @@ pub(crate) async fn chart(cluster: &Cluster) {
         "stringData": {"access-key-id": KEY, "access-key-secret": SECRET},
     });
     api.create(&core(NAMESPACE, "secrets"), &keys).await;
-    let mut args = vec!["install", NAME];
+    run(cluster, "install", &[]).await;
+}
+
+/// Upgrades the release with more values, and waits until it is ready.
+pub(crate) async fn upgrade(cluster: &Cluster, values: &[&str]) {
+    run(cluster, "upgrade", values).await;
+    ready(cluster).await;
+}
+
+async fn run(cluster: &Cluster, command: &str, values: &[&str]) {
     let settings = settings(cluster);
-    args.extend(settings.iter().map(String::as_str));
+    let settings = settings.iter().map(String::as_str).chain(values.iter().copied());
+    let args: Vec<&str> = [command, NAME].into_iter().chain(settings).collect();
     succeed(helm(cluster, &args)).await;
 }
 
-/// The chart, and what its values are here.
-pub(crate) fn settings(cluster: &Cluster) -> Vec<String> {
+/// The pods of the DaemonSet.
+pub(crate) async fn node_pods(cluster: &Cluster) -> Vec<Value> {
+    let selector = "pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dnode";
+    cluster.plane.api.list(&core(NAMESPACE, selector)).await
+}
+
+/// The path of the chart, and its values.
+fn settings(cluster: &Cluster) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = |path: &str| root.join(path).display().to_string();
     let devices = cluster.devices().join("nodes").join(INSTANCE);
@@ -52,16 +68,14 @@ pub(crate) fn settings(cluster: &Cluster) -> Vec<String> {
     let directory = cluster.worker.directory.join("state").display().to_string();
     args.extend(set("ecsEndpoint", format!("http://{CLOUD}")));
     args.extend(set("metadata.endpoint", format!("http://{CLOUD}/imds/{INSTANCE}")));
-    args.extend(set(
-        "node.kubeletDir",
-        cluster.worker.kubelet_dir().display().to_string(),
-    ));
+    let kubelet_dir = cluster.worker.kubelet_dir().display().to_string();
+    args.extend(set("node.kubeletDir", kubelet_dir));
     args.extend(set("node.stateDir", directory));
     args.extend(set("node.extraArgs[0]", format!("--device-dir={}", devices.display())));
     args
 }
 
-/// Helm on the release's namespace.
+/// Helm on the namespace of the release.
 pub(crate) fn helm(cluster: &Cluster, args: &[&str]) -> Start {
     helm::start(&cluster.plane, NAMESPACE, args)
 }
@@ -80,64 +94,55 @@ pub(crate) async fn ready(cluster: &Cluster) {
     until("the nodes' pods are ready", async || {
         let daemon = api.get(&daemon).await?;
         let status = &daemon["status"];
-        let now = status["observedGeneration"] == daemon["metadata"]["generation"];
+        let is_current = status["observedGeneration"] == daemon["metadata"]["generation"];
         let all = &status["desiredNumberScheduled"];
-        let is_everywhere = status["updatedNumberScheduled"] == *all && status["numberReady"] == *all;
-        (now && *all != 0 && is_everywhere).then_some(())
+        let is_complete = status["updatedNumberScheduled"] == *all && status["numberReady"] == *all;
+        (is_current && *all != 0 && is_complete).then_some(())
     })
     .await;
     registered(cluster, cluster.worker.name).await;
 }
 
-/// Waits until the kubelet of this node has told of the driver, with the categories that it takes. Before the
-/// instance's type is known it is registered without them; it is registered anew then, and for a moment mounts are
-/// refused.
-pub(crate) async fn registered(cluster: &Cluster, node: &str) -> Value {
+/// Waits until the driver is registered on this node with its disk categories. It is registered without them until the
+/// instance type is known, and then again, during which mounts are rejected.
+pub(crate) async fn registered(cluster: &Cluster, node: &str) {
     let path = storage(&format!("csinodes/{node}"));
     until(
-        &format!("the kubelet of {node} knows the driver and its categories"),
+        &format!("the driver is registered on {node} with its categories"),
         async || {
             let node = cluster.plane.api.get(&path).await?;
-            let drivers = node["spec"]["drivers"].as_array()?.iter();
-            let ours = drivers.filter(|driver| driver["name"] == DRIVER);
-            let mut whole = ours.filter(|driver| {
-                let mut keys = driver["topologyKeys"].as_array().into_iter().flatten();
-                keys.any(|key| category_of(key.as_str().unwrap_or_default()).is_some())
-            });
-            whole.next().cloned()
+            let mut drivers = node["spec"]["drivers"].as_array()?.iter();
+            let driver = drivers.find(|driver| driver["name"] == DRIVER)?;
+            let mut keys = driver["topologyKeys"].as_array()?.iter();
+            keys.any(|key| category_of(key.as_str().unwrap_or_default()).is_some())
+                .then_some(())
         },
     )
-    .await
+    .await;
 }
 
-/// What the release's containers log, and what happened to its pods.
+/// The logs of the release's containers, the pods, and the events of the cluster.
 pub(crate) async fn logs(cluster: &Cluster) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for component in ["controller", "node"] {
         let selector = format!("--selector=app.kubernetes.io/component={component}");
-        let args = [
-            "logs",
-            "--namespace",
-            NAMESPACE,
+        let flags = [
             "--all-containers",
             "--prefix",
             "--tail=-1",
             "--max-log-requests=20",
             &selector,
         ];
+        let args = ["logs", "--namespace", NAMESPACE].into_iter().chain(flags);
         let ended = cluster.plane.kubectl(args).await;
         all.push((component.to_owned(), ended.stdout + &ended.stderr));
     }
-    for args in [
-        ["get", "pods", "--all-namespaces", "--output=wide"],
-        [
-            "get",
-            "events",
-            "--all-namespaces",
-            "--sort-by=.metadata.creationTimestamp",
-        ],
+    for (kind, flag) in [
+        ("pods", "--output=wide"),
+        ("events", "--sort-by=.metadata.creationTimestamp"),
     ] {
-        all.push((args.join(" "), cluster.plane.kubectl(args).await.stdout));
+        let ended = cluster.plane.kubectl(["get", kind, "--all-namespaces", flag]).await;
+        all.push((kind.to_owned(), ended.stdout));
     }
     all
 }

@@ -1,17 +1,17 @@
-//! The driver in a real Kubernetes with a real kubelet: containerd runs the driver's own image, installed by its own
-//! chart, and pods use its volumes, which are loop devices behind the fake cloud.
+//! The driver in a real Kubernetes with kubelet: containerd runs the driver's image, the chart is installed by Helm,
+//! and pods use volumes, which are loop devices of the fake cloud.
 //!
-//! All scenarios share one cluster; those that disturb others come after the others, one at a time. With the argument
-//! `stay` the cluster is there for a person, until Ctrl-C; with `figure` it is measured, with `upstream` Kubernetes'
-//! own storage suite runs on it. Needs what `scripts/setup cluster` brings, and root.
+//! All scenarios share one cluster. Disruptive scenarios run after the others, one at a time. With the argument `stay`
+//! the cluster runs until Ctrl-C for interactive use, with `figure` it is measured, and with `upstream` Kubernetes'
+//! storage suite runs on it. Requires root, and the programs that `scripts/setup cluster` installs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 #[path = "../common/mod.rs"]
 #[expect(dead_code, reason = "other suites use the rest")]
 mod common;
 
-// The control plane is that of tests/cluster.
+// The control plane of tests/cluster.
 #[path = "../cluster/address.rs"]
 mod address;
 #[path = "../cluster/api.rs"]
@@ -43,7 +43,7 @@ mod suite;
 #[path = "../cluster/wait.rs"]
 mod wait;
 
-// The tutorial is read as tests/docs reads pages.
+// The parser of pages of tests/docs.
 #[path = "../docs/page.rs"]
 #[expect(dead_code, reason = "tests/docs uses the rest")]
 mod page;
@@ -52,13 +52,13 @@ mod script;
 
 mod cluster;
 mod command;
-mod door;
 mod figure;
 mod images;
 mod install;
 mod needs;
 mod network;
 mod outside;
+mod proxy;
 mod report;
 mod scene;
 mod site;
@@ -94,13 +94,13 @@ fn main() -> std::process::ExitCode {
         "once" => share::once,
     ];
     let alone = suite::scenarios![
-        // Its pod is in the release's namespace, which the tutorial shows.
+        // Its pod is in the namespace of the release, whose pods the tutorial lists.
         "helm-test" => keep::helm_test,
         "stuck" => stuck::the_cause_is_named,
         "upstream" => upstream::run_selected,
         "kubelet" => disturb::kubelet_restarted,
         "upgraded" => disturb::upgraded,
-        "killed" => disturb::killed_in_mid_stage,
+        "killed" => disturb::killed_during_stage,
         "moved" => moved::to_another_node,
         "drained" => drained::its_pod_starts_elsewhere,
         "uninstalled" => disturb::uninstalled,

@@ -1,4 +1,4 @@
-//! What a machine must have for a kubelet.
+//! The requirements of a kubelet.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::common::process::Start;
 use crate::images;
 use crate::program::built;
 
-/// What is started, by whom it is packed in Debian.
+/// Programs, and their Debian packages.
 const PROGRAMS: [(&str, &str); 13] = [
     ("bash", "bash"),
     ("busybox", "busybox-static"),
@@ -25,84 +25,63 @@ const PROGRAMS: [(&str, &str); 13] = [
 
 const FILESYSTEMS: [&str; 3] = ["overlay", "ext4", "xfs"];
 
-/// Why there can be no kubelet.
+/// The reason why a kubelet cannot run.
 #[derive(Debug)]
 pub(crate) enum Lack {
-    /// Somebody has to install, build or allow it.
-    SetUp(String),
-    /// The machine's kernel does not have it, or whoever made the machine keeps it to himself.
+    /// A program is missing, or root.
+    Setup(String),
+    /// The kernel or the host of the machine does not support it.
     Machine(String),
 }
 
-/// The first thing that is not there, and how to have it.
+/// The first missing requirement, with advice.
 pub(crate) fn missing() -> Option<Lack> {
-    set_up().map(Lack::SetUp).or_else(|| machine().map(Lack::Machine))
+    set_up().map(Lack::Setup).or_else(|| machine().map(Lack::Machine))
 }
 
 fn set_up() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
-        return Some("it needs root, for namespaces, mounts and loop devices".to_owned());
+        return Some("root is required for namespaces, mounts and loop devices".to_owned());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).exists());
     if let Some((program, package)) = PROGRAMS.iter().find(|(program, _)| !is_there(program)) {
-        return Some(format!("there is no {program}: apt-get install {package}"));
+        return Some(format!("{program} is missing: apt-get install {package}"));
     }
     let bridge = Path::new(images::CNI).join("bridge");
     if !bridge.exists() {
+        let bridge = bridge.display();
         return Some(format!(
-            "there is no {}: apt-get install containernetworking-plugins",
-            bridge.display()
+            "{bridge} is missing: apt-get install containernetworking-plugins"
         ));
     }
     let helm = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/helm/bin/helm");
-    let wanted = [
-        built("kube"),
-        built("csi-provisioner"),
-        built("crd"),
-        built("upstream.test"),
-        helm,
-    ];
-    if let Some(missing) = wanted.iter().find(|path| !path.exists()) {
+    let programs = ["kube", "csi-provisioner", "crd", "upstream.test"].map(built);
+    if let Some(missing) = programs.iter().chain([&helm]).find(|path| !path.exists()) {
+        let missing = missing.display();
         return Some(format!(
-            "{} is not built: scripts/setup cluster builds it, or says why not",
-            missing.display()
+            "{missing} is not built: scripts/setup cluster builds it, or prints the reason"
         ));
     }
     let image = images::driver();
-    if !image.exists() {
-        return Some(format!("{} is not built: tests/e2e/image builds it", image.display()));
-    }
-    None
+    let reason = format!("{} is not built: tests/e2e/image builds it", image.display());
+    (!image.exists()).then_some(reason)
 }
 
 fn machine() -> Option<String> {
-    // What is a module comes when it is asked for. One that does not is missed below.
+    // Missing modules are reported below.
     for module in FILESYSTEMS.iter().chain(&["loop", "bridge", "veth"]) {
         Start::of("modprobe").args(["-q", module]).run_blocking();
     }
     let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let lacks = |name: &&str| !filesystems.split_whitespace().any(|known| known == *name);
     if let Some(name) = FILESYSTEMS.iter().find(|name| lacks(name)) {
-        return Some(format!("this kernel has no {name}, also not as a module"));
+        return Some(format!("this kernel does not support {name}"));
     }
     if !Path::new("/dev/loop-control").exists() {
         return Some("this machine has no loop devices".to_owned());
     }
-    let namespaces = [
-        "--mount",
-        "--net",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "ip",
-        "link",
-        "add",
-        "name",
-        "b",
-        "type",
-        "bridge",
-    ];
-    let made = Start::of("unshare").args(namespaces).run_blocking();
-    (!made).then(|| "it may not make namespaces with a bridge in them".to_owned())
+    let command = "--mount --net --pid --fork --mount-proc ip link add name b type bridge";
+    let created = Start::of("unshare").args(command.split(' ')).run_blocking();
+    (!created).then(|| "namespaces with a bridge cannot be created".to_owned())
 }

@@ -1,37 +1,35 @@
-//! The networks: that of the place, a loopback device with a few addresses, in which the first node is; and that of a
-//! second node, which a cable leads to.
+//! The networks: that of the sandbox, a loopback device with additional addresses, which the first node uses; and that
+//! of the second node, connected by a veth pair.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::command::run;
 use crate::keys::SERVICE;
 
-/// The node's own address.
+/// The address of the first node.
 pub(crate) const NODE: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
-/// The place's end of the cable.
+/// The address of the sandbox in the network of the second node.
 pub(crate) const UPLINK: Ipv4Addr = Ipv4Addr::new(10, 99, 1, 1);
 
-/// Where a node and its pods are.
+/// The addresses of a node and its pods.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Network {
     pub(crate) node: Ipv4Addr,
-    /// The first address of the pods, of 256.
+    /// The first of 256 addresses of the pods.
     first: Ipv4Addr,
 }
 
-/// That of the first node.
 pub(crate) const FIRST: Network = Network {
     node: NODE,
     first: Ipv4Addr::new(10, 98, 0, 0),
 };
-/// That of the second one.
 pub(crate) const SECOND: Network = Network {
     node: Ipv4Addr::new(10, 99, 1, 2),
     first: Ipv4Addr::new(10, 98, 1, 0),
 };
 
 impl Network {
-    /// The pods' part, as routes have it.
+    /// The range of the pods, as in routes.
     pub(crate) fn pods(&self) -> String {
         format!("{}/24", self.first)
     }
@@ -42,10 +40,10 @@ impl Network {
     }
 }
 
-/// Where pods find the cloud.
+/// The address of the fake cloud for pods.
 pub(crate) const CLOUD: SocketAddr = SocketAddr::new(IpAddr::V4(NODE), 8480);
 
-/// Brings the device up with its addresses.
+/// Configures the loopback device with its addresses.
 pub(crate) async fn up() {
     run("ip", &["link", "set", "lo", "up"]).await;
     for address in [NODE, SERVICE] {

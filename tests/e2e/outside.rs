@@ -1,11 +1,10 @@
-//! The outer process: it makes the place that a cluster lives in, waits for it, and sees to it that nothing stays.
+//! The outer process: creates the sandbox of a cluster, waits for it, and cleans up.
 //!
-//! The place is a set of namespaces. When this process ends, however that comes about, the kernel ends the first
-//! process of the place, with it all others, and then lets go of their mounts and networks. What it does not let go of
-//! is the guard's, which is not in the place: loop devices, cgroups, the directory.
+//! The sandbox is a set of namespaces. When this process ends for any reason, the kernel terminates the first process
+//! of the sandbox and with it all others, and then releases their mounts and networks. The guard, which is outside of
+//! the sandbox, removes the rest: loop devices, cgroups, the directory.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
@@ -15,76 +14,71 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::common::process::Start;
-use crate::door::{Door, Room};
 use crate::needs::{self, Lack};
+use crate::proxy::{Proxy, Target};
 use crate::{images, stay, worker};
 
-/// By what the inner process knows its directory, and that it is the inner one.
+/// The variable with the directory of the inner process, which identifies the inner process.
 pub(crate) const INSIDE: &str = "CLUSTER_DIRECTORY";
-/// Where the outer process listens for the inner API server, for whoever wants to talk to it from outside.
-pub(crate) const DOOR: &str = "CLUSTER_DOOR";
-/// The API server's socket, in the directory.
+/// The variable with the port on which the outer process forwards to the API server.
+pub(crate) const PORT: &str = "CLUSTER_PORT";
+/// The socket of the API server in the directory.
 pub(crate) const SOCKET: &str = "api.sock";
 
-/// Runs this program again in a place of its own.
+/// Runs this program again in a sandbox.
 pub(crate) fn enter() -> ExitCode {
     if let Some(lack) = needs::missing() {
         return skip(&lack);
     }
     let directory = directory();
-    let guard = Guard::start(&directory, &made());
+    let guard = Guard::start(&directory, &create_mount_points());
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime can be made");
-    // On the main thread: the place ends with the thread that starts it.
+    let runtime = runtime.expect("a runtime can be built");
+    // On the main thread: the sandbox ends with the thread that starts it.
     let code = runtime.block_on(run(&directory));
     guard.end(code)
 }
 
 async fn run(directory: &Path) -> u8 {
-    let door = TcpListener::bind("127.0.0.1:0").await;
-    let door = door.expect("a loopback address can be bound to");
-    let port = door.local_addr().expect("it is bound").port();
-    let mut command = place(directory, port).command();
-    let mut place = command.spawn().expect("unshare can be started");
-    let fine = "a signal can be waited for";
-    let mut interrupted = signal(SignalKind::interrupt()).expect(fine);
-    let mut terminated = signal(SignalKind::terminate()).expect(fine);
-    let mut hung_up = signal(SignalKind::hangup()).expect(fine);
-    let room = Room::Socket(directory.join(SOCKET));
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a loopback address can be bound to");
+    let port = listener.local_addr().expect("the listener is bound").port();
+    let mut command = sandbox(directory, port).command();
+    let mut sandbox = command.spawn().expect("unshare can be started");
+    let handled = |kind| signal(kind).expect("a signal can be waited for");
+    let mut interrupted = handled(SignalKind::interrupt());
+    let mut terminated = handled(SignalKind::terminate());
+    let mut hung_up = handled(SignalKind::hangup());
+    let target = Target::Unix(directory.join(SOCKET));
     tokio::select! {
-        ended = place.wait() => {
+        ended = sandbox.wait() => {
             let code = ended.expect("a child can be waited for").code();
             code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
         }
         _ = interrupted.recv() => 130,
         _ = terminated.recv() => 143,
         _ = hung_up.recv() => 129,
-        () = Door::Tcp(door).lead(room) => unreachable!("it serves for ever"),
+        () = Proxy::Tcp(listener).run(target, None) => unreachable!("it does not end"),
     }
-    // What still runs ends with its handle.
+    // Dropping the handle terminates the sandbox.
 }
 
-/// CI brings all that can be installed, but no kernel.
+/// In CI all programs must be installed; the kernel may lack features.
 fn skip(lack: &Lack) -> ExitCode {
     let ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
     match lack {
-        Lack::SetUp(why) if ci => {
-            println!("the cluster with a kubelet cannot run because {why}, and CI skips nothing");
-            ExitCode::FAILURE
+        Lack::Setup(reason) if ci => {
+            println!("the cluster with a kubelet cannot run because {reason}, and CI must not skip");
+            return ExitCode::FAILURE;
         }
-        Lack::SetUp(why) => {
-            println!("SKIPPED: the cluster with a kubelet because {why}");
-            ExitCode::SUCCESS
-        }
-        Lack::Machine(why) => {
-            println!("SKIPPED: the cluster with a kubelet, which cannot be on this machine: {why}");
-            ExitCode::SUCCESS
-        }
+        Lack::Setup(reason) => println!("SKIPPED: the cluster with a kubelet because {reason}"),
+        Lack::Machine(reason) => println!("SKIPPED: this machine cannot run a kubelet: {reason}"),
     }
+    ExitCode::SUCCESS
 }
 
-/// Everything of its own: mounts, network, process numbers, name, cgroups stay the machine's.
-fn place(directory: &Path, port: u16) -> Start {
+/// New namespaces of mounts, network, PIDs, host name and IPC; cgroups are those of the machine.
+fn sandbox(directory: &Path, port: u16) -> Start {
     let own = std::env::current_exe().expect("a program has a path");
     let mut start = Start::with_pdeathsig("unshare")
         .args([
@@ -95,15 +89,14 @@ fn place(directory: &Path, port: u16) -> Start {
             "--ipc",
             "--fork",
             "--kill-child=KILL",
-            "--mount-proc",
-            "--propagation=private",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/first"),
         ])
+        .args(["--mount-proc", "--propagation=private"])
+        .args([concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/first")])
         .args([directory.display().to_string(), own.display().to_string()])
         .args(std::env::args().skip(1))
         .env(INSIDE, directory)
         .env("TMPDIR", directory.join("tmp"))
-        .env(DOOR, port.to_string());
+        .env(PORT, port.to_string());
     for name in ["CI", "RUST_BACKTRACE", "TERM", "UPDATE", images::OTHER] {
         if let Some(value) = std::env::var_os(name) {
             start = start.env(name, value);
@@ -115,33 +108,32 @@ fn place(directory: &Path, port: u16) -> Start {
 fn directory() -> PathBuf {
     let new = tempfile::Builder::new().prefix("diskplugin-e2e.").tempdir();
     // The guard removes it.
-    let directory = new.expect("there is a place for temporary files").keep();
-    let directory = directory.canonicalize().expect("it was just made");
-    std::fs::create_dir(directory.join("tmp")).expect("it can be written");
-    File::create(directory.join("lock")).expect("it can be written");
+    let directory = new.expect("a temporary directory").keep();
+    let directory = directory.canonicalize().expect("the directory exists");
+    std::fs::create_dir(directory.join("tmp")).expect("the directory can be written");
+    File::create(directory.join("lock")).expect("the directory can be written");
     directory
 }
 
-/// Makes those of the directories that are hidden inside which the machine does not have, so that something can be put
-/// over them; which these are.
-fn made() -> Vec<PathBuf> {
+/// Creates and returns the missing mount points of the directories that the sandbox hides.
+fn create_mount_points() -> Vec<PathBuf> {
     let all = worker::HIDDEN.iter().map(PathBuf::from);
     let missing = all.filter(|path| !path.exists()).collect::<Vec<_>>();
     for path in &missing {
-        std::fs::create_dir_all(path).expect("root can make directories");
+        std::fs::create_dir_all(path).expect("root can create directories");
     }
     missing
 }
 
-/// The cgroup that all containers of the cluster are below.
+/// The parent cgroup of all containers of the cluster.
 pub(crate) fn cgroup(directory: &Path) -> String {
-    let name = directory.file_name().expect("it has a name");
+    let name = directory.file_name().expect("the directory has a name");
     name.display().to_string()
 }
 
 struct Guard {
     child: std::process::Child,
-    line: ChildStdin,
+    stdin: ChildStdin,
 }
 
 impl Guard {
@@ -149,10 +141,10 @@ impl Guard {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/guard");
         #[expect(
             clippy::disallowed_methods,
-            reason = "it outlives whoever starts it, and its own waits are bounded"
+            reason = "it outlives this process, and its waits have timeouts"
         )]
         let mut command = Command::new("setsid");
-        // It must get no signal that is meant for the test.
+        // It must not receive signals of the test.
         let command = command
             .arg("--wait")
             .arg(script)
@@ -165,15 +157,14 @@ impl Guard {
             .process_group(0)
             .spawn()
             .expect("setsid can be started");
-        let line = child.stdin.take().expect("it was asked for");
-        Self { child, line }
+        let stdin = child.stdin.take().expect("stdin is piped");
+        Self { child, stdin }
     }
 
-    /// Lets it do its work, and waits for it.
+    /// Starts the cleanup by closing stdin, and waits for it.
     fn end(mut self, code: u8) -> ExitCode {
-        drop(self.line);
-        let cleaned: io::Result<_> = self.child.wait();
-        match cleaned {
+        drop(self.stdin);
+        match self.child.wait() {
             Ok(status) if status.success() => ExitCode::from(code),
             _ => ExitCode::from(code.max(1)),
         }

@@ -1,4 +1,4 @@
-//! What ginkgo reports of a run, and the page that names what was skipped.
+//! The report of ginkgo, and the page that lists skipped specs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,12 +9,12 @@ use serde::Deserialize;
 use crate::page::list_item;
 use crate::upstream::Plan;
 
-/// The page whose end is what [`list`] writes.
+/// The page that ends with the output of [`list`].
 const PAGE: &str = "docs/reference/upstream-suite.md";
 /// The heading of the list of skipped specs.
 const BEGINNING: &str = "## Skipped specs\n";
 
-/// A run's specs, and whatever was around them.
+/// The specs of a run, and its setup and teardown.
 #[derive(Debug)]
 pub(crate) struct Report {
     specs: Vec<Spec>,
@@ -52,7 +52,7 @@ impl Report {
     /// Reads a file that ginkgo wrote.
     pub(crate) fn read(file: &Path) -> Self {
         let text = std::fs::read(file).expect("ginkgo has written its report");
-        let suites: Vec<Suite> = serde_json::from_slice(&text).expect("it is ginkgo's");
+        let suites: Vec<Suite> = serde_json::from_slice(&text).expect("the report is valid");
         let specs = suites.into_iter().flat_map(|suite| suite.spec_reports);
         Self { specs: specs.collect() }
     }
@@ -61,12 +61,11 @@ impl Report {
         self.own().filter(|spec| spec.state == "passed")
     }
 
-    /// Also what failed before and after all specs.
+    /// Including setup and teardown.
     pub(crate) fn failed(&self) -> impl Iterator<Item = &Spec> {
-        let well = ["passed", "skipped", "pending"];
-        self.specs
-            .iter()
-            .filter(move |spec| !well.contains(&spec.state.as_str()))
+        let other = ["passed", "skipped", "pending"];
+        let specs = self.specs.iter();
+        specs.filter(move |spec| !other.contains(&spec.state.as_str()))
     }
 
     fn skipped(&self) -> impl Iterator<Item = &Spec> {
@@ -89,34 +88,30 @@ impl fmt::Display for Report {
         for spec in self.failed() {
             writeln!(f, "FAILED  {}\n  {}", spec.name(), spec.failure.message)?;
         }
+        let (passed, failed) = (self.passed().count(), self.failed().count());
         write!(
             f,
-            "{} passed, {} failed, {} skipped",
-            self.passed().count(),
-            self.failed().count(),
+            "{passed} passed, {failed} failed, {} skipped",
             self.skipped().count()
         )
     }
 }
 
 impl Spec {
-    /// What ginkgo looks for its patterns in.
+    /// The text that ginkgo matches its patterns with.
     pub(crate) fn name(&self) -> String {
         let above = self.container_hierarchy_texts.iter().flatten();
-        let parts: Vec<&str> = above
-            .map(String::as_str)
-            .chain([self.leaf_node_text.as_str()])
-            .collect();
+        let parts: Vec<&str> = above.chain([&self.leaf_node_text]).map(String::as_str).collect();
         parts.join(" ")
     }
 
-    /// The pattern that it is of, such as `Dynamic PV (xfs)`, and the rest of its name behind the driver's.
+    /// Its test pattern, such as `Dynamic PV (xfs)`, and the rest of its name.
     fn parts(&self) -> (String, String) {
         let name = self.name();
         let inner = name.split_once("[Testpattern: ").map_or("", |(_, rest)| rest);
         let (pattern, rest) = inner.split_once("] ").unwrap_or(("", &name));
         let words = rest.split_whitespace();
-        // Labels are for choosing.
+        // Without labels.
         let plain: Vec<&str> = words.filter(|word| !word.starts_with('[')).collect();
         (pattern.trim().to_owned(), plain.join(" "))
     }
@@ -127,14 +122,12 @@ impl Spec {
         }
         let name = self.name();
         let left_out = plan.left_out.iter().find(|one| name.contains(&one.specs));
-        left_out.map_or_else(
-            || "no reason is known".to_owned(),
-            |one| format!("Left out \"{}\": {}", one.specs, one.because),
-        )
+        let reason = left_out.map(|one| format!("Left out \"{}\": {}", one.specs, one.because));
+        reason.unwrap_or_else(|| "no reason is known".to_owned())
     }
 }
 
-/// What was skipped on every machine, by reason.
+/// The specs that are skipped on every machine, by reason.
 fn list(report: &Report, plan: &Plan) -> String {
     let mut reasons: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for spec in report.skipped() {
@@ -160,11 +153,11 @@ fn list(report: &Report, plan: &Plan) -> String {
     out
 }
 
-/// Whether the page names all that a whole run has skipped, and no more. `UPDATE=1` writes it anew.
-pub(crate) fn compared(report: &Report, plan: &Plan) -> Option<String> {
+/// The error if the page does not list exactly the skipped specs of a whole run. `UPDATE=1` writes the page.
+pub(crate) fn difference(report: &Report, plan: &Plan) -> Option<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let text = std::fs::read_to_string(&file).expect("the page is there");
-    let (before, _) = text.split_once(BEGINNING).expect("it has this heading");
+    let text = std::fs::read_to_string(&file).expect("the page exists");
+    let (before, _) = text.split_once(BEGINNING).expect("the page has the heading");
     let wanted = format!("{before}{}", list(report, plan));
     if text == wanted {
         return None;
@@ -174,6 +167,6 @@ pub(crate) fn compared(report: &Report, plan: &Plan) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{PAGE} does not name what was skipped as it was; UPDATE=1 make e2e-upstream writes it anew"
+        "{PAGE} does not list the skipped specs; UPDATE=1 make e2e-upstream updates it"
     ))
 }

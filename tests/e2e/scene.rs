@@ -1,4 +1,4 @@
-//! What a scenario has for itself: a namespace, claims, pods that wait for commands; and the words to look at them.
+//! The objects of a scenario: a namespace, claims, and pods that wait for commands.
 
 use std::ops::Deref;
 
@@ -12,10 +12,10 @@ use crate::namespace::{self, Namespace, Volume};
 use crate::path::{cluster_scoped, core, storage};
 use crate::wait::until;
 
-/// What a pod runs that waits for commands, and ends when it is told to.
+/// The command of a pod that waits for commands until SIGTERM.
 const WAIT: &str = "trap 'exit 0' TERM; sleep 2147483647 & wait";
 
-/// One scenario's part of the cluster.
+/// The scenario's part of the cluster.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
     pub(crate) cluster: &'a Cluster,
@@ -38,7 +38,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What a pod is that waits for commands and has these claims, each in the root by its name.
+    /// A pod that waits for commands, with these claims, each mounted at `/NAME`.
     pub(crate) fn shell(name: &str, claims: &[&str]) -> Value {
         let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": name}},
@@ -57,18 +57,18 @@ impl<'a> Scene<'a> {
         pod
     }
 
-    /// Makes an object of the core group.
+    /// Creates an object of the core group.
     pub(crate) async fn make(&self, kind: &str, object: &Value) {
         self.api.create(&core(&self.name, kind), object).await;
     }
 
-    /// Makes a claim of this class.
+    /// Creates a claim of this class.
     pub(crate) async fn want(&self, claim: &str, class: &str) {
-        self.make("persistentvolumeclaims", &namespace::claim(claim, class))
-            .await;
+        let claim = namespace::claim(claim, class);
+        self.make("persistentvolumeclaims", &claim).await;
     }
 
-    /// Starts a pod that waits for commands, and waits until it does.
+    /// Creates a pod that waits for commands, and waits until it is ready.
     pub(crate) async fn start(&self, pod: &str, claims: &[&str]) {
         self.make("pods", &Self::shell(pod, claims)).await;
         self.running(pod).await;
@@ -81,10 +81,21 @@ impl<'a> Scene<'a> {
             let pod = self.api.get(&path).await?;
             let conditions = pod["status"]["conditions"].as_array()?.iter();
             let mut ready = conditions.filter(|c| c["type"] == "Ready" && c["status"] == "True");
-            let going = pod["metadata"]["deletionTimestamp"].is_null();
-            (going && ready.next().is_some()).then_some(pod)
+            let is_kept = pod["metadata"]["deletionTimestamp"].is_null();
+            (is_kept && ready.next().is_some()).then_some(pod)
         })
         .await
+    }
+
+    /// Waits until the pod is ready on this node.
+    pub(crate) async fn running_on(&self, pod: &str, node: &str) {
+        let path = self.path("pods", pod);
+        until(&format!("{}/{pod} is on {node}", self.name), async || {
+            let pod = self.api.get(&path).await?;
+            (pod["spec"]["nodeName"] == node).then_some(())
+        })
+        .await;
+        self.running(pod).await;
     }
 
     /// Runs a script in the pod.
@@ -93,58 +104,54 @@ impl<'a> Scene<'a> {
         self.cluster.plane.kubectl(args).await
     }
 
-    /// Runs one that must do well; what it printed.
+    /// Runs a script that must succeed, and returns its output.
     pub(crate) async fn sh(&self, pod: &str, script: &str) -> String {
         let ended = self.try_sh(pod, script).await;
-        assert_eq!(
-            ended.code,
-            Some(0),
-            "{}/{pod}: {script}: {}{}",
-            self.name,
-            ended.stdout,
-            ended.stderr
-        );
+        assert_eq!(ended.code, Some(0), "{}/{pod}: {script}: {ended:?}", self.name);
         ended.stdout.trim().to_owned()
     }
 
-    /// Ends a pod as a user does, and waits until it is gone.
+    /// Deletes a pod, and waits for that.
     pub(crate) async fn end(&self, pod: &str) {
-        let path = self.path("pods", pod);
-        self.api.delete(&path).await;
-        until(&format!("{}/{pod} is gone", self.name), async || {
+        self.api.delete(&self.path("pods", pod)).await;
+        self.gone("pods", pod).await;
+    }
+
+    /// Waits until an object of the core group is deleted.
+    pub(crate) async fn gone(&self, kind: &str, name: &str) {
+        let path = self.path(kind, name);
+        until(&format!("{path} is deleted"), async || {
             self.api.get(&path).await.is_none().then_some(())
         })
         .await;
     }
 
-    /// Waits until the volume is attached nowhere, for Kubernetes and in the cloud.
+    /// Waits until the volume is detached, in Kubernetes and in the cloud.
     pub(crate) async fn detached(&self, volume: &Volume) {
-        let what = format!("{} ({}) is attached nowhere", volume.name, volume.disk);
+        let what = format!("{} ({}) is detached", volume.name, volume.disk);
         until(&what, async || {
             let all = self.api.list(&storage("volumeattachments")).await;
-            let believed = all
-                .iter()
-                .any(|a| a["spec"]["source"]["persistentVolumeName"] == volume.name.as_str());
+            let of_volume = |a: &Value| a["spec"]["source"]["persistentVolumeName"] == volume.name.as_str();
+            let is_attached = all.iter().any(of_volume);
             let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await?;
-            (!believed && cloud::holders(&disk).is_empty()).then_some(())
+            (!is_attached && cloud::holders(&disk).is_empty()).then_some(())
         })
         .await;
     }
 
-    /// Deletes the claims, and waits until nothing of their volumes is left, in the cluster, in the cloud and on the
-    /// machine.
+    /// Deletes the claims, and waits until their volumes are deleted in the cluster, in the cloud and on the machine.
     pub(crate) async fn close(&self, claims: &[&str]) {
         for claim in claims {
             let volume = self.bound(claim).await;
             self.api.delete(&self.path("persistentvolumeclaims", claim)).await;
-            self.gone(&volume).await;
+            self.wait_deleted(&volume).await;
         }
     }
 
-    /// Waits until nothing of the volume is left.
-    pub(crate) async fn gone(&self, volume: &Volume) {
+    /// Waits until the volume is deleted.
+    async fn wait_deleted(&self, volume: &Volume) {
         let path = cluster_scoped(&format!("persistentvolumes/{}", volume.name));
-        let what = format!("{} and its disk {} are gone", volume.name, volume.disk);
+        let what = format!("{} and its disk {} are deleted", volume.name, volume.disk);
         until(&what, async || {
             let disk = cloud::disk(&self.cluster.cloud, &volume.disk).await;
             (disk.is_none() && self.api.get(&path).await.is_none()).then_some(())
@@ -152,9 +159,8 @@ impl<'a> Scene<'a> {
         .await;
         let serial = volume.disk.trim_start_matches("d-");
         for instance in [INSTANCE, SECOND_INSTANCE] {
-            let of_instance = self.cluster.devices().join("nodes").join(instance);
-            let link = of_instance.join(serial);
-            assert!(!link.is_symlink(), "{} is still there", link.display());
+            let link = self.cluster.devices().join(format!("nodes/{instance}/{serial}"));
+            assert!(!link.is_symlink(), "{} still exists", link.display());
         }
     }
 }

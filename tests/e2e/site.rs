@@ -1,4 +1,4 @@
-//! A second machine in the place: mounts and a network of its own, and the same paths in them.
+//! A second machine: a mount and a network namespace in the sandbox, with the same paths.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::common::process::{Process, Start};
 use crate::network::{Network, SECOND, UPLINK};
 use crate::worker::HIDDEN;
 
-/// One. Dropping it lets go of its namespaces, when nothing runs in them any more.
+/// The namespaces of the second machine, which end after the last process in them.
 #[derive(Debug)]
 pub(crate) struct Site {
     holder: Process,
 }
 
 impl Site {
-    /// Makes it. What is its own lies in `own`, below the cluster's directory.
+    /// Creates it. Its files are in `own`, below the directory of the cluster.
     pub(crate) async fn make(directory: &Path, own: &Path) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/site");
         let paths: [PathBuf; 3] = [script, directory.to_owned(), own.to_owned()];
@@ -31,19 +31,19 @@ impl Site {
         site
     }
 
-    /// A process that sees what is mounted in it.
+    /// A process in its mount namespace.
     pub(crate) fn pid(&self) -> Pid {
         self.holder.pid()
     }
 
-    /// A program in it.
+    /// A program in its namespaces.
     pub(crate) fn start(&self, program: &str) -> Start {
         let pid = self.holder.pid().to_string();
         let enter = ["--target", &pid, "--mount", "--net", "--", program];
         Start::with_pdeathsig("nsenter").args(enter)
     }
 
-    /// A cable to the place: by it are the cloud, the API server and kubelet found.
+    /// Creates the network between the second machine and the sandbox.
     async fn connect(&self, network: &Network) {
         let pid = self.holder.pid().to_string();
         let (pods, node, uplink) = (network.pods(), network.node.to_string(), UPLINK.to_string());

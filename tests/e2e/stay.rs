@@ -1,4 +1,4 @@
-//! A cluster for a person.
+//! A cluster for interactive use.
 
 use std::future::pending;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,29 +11,29 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, directory};
 use crate::images::target;
-use crate::outside::DOOR;
+use crate::outside::PORT;
 use crate::program::built;
 
-/// The argument that asks for it.
+/// The argument that selects it.
 pub(crate) const WORD: &str = "stay";
 
-/// Where people find the cluster.
+/// The link to the directory of the cluster.
 pub(crate) fn link() -> PathBuf {
     target().join("cluster")
 }
 
-/// Starts one, says how to talk to it, and keeps it until this process is ended.
+/// Starts a cluster, prints its kubeconfig, and keeps it until this process is terminated.
 pub(crate) fn run() -> ExitCode {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime can be made").block_on(async {
+    runtime.expect("a runtime can be built").block_on(async {
         let start = Instant::now();
         let cluster = Cluster::start().await;
-        hand_over(&cluster);
+        publish(&cluster);
         let link = link();
         println!(
             "A Kubernetes with the driver in it is up, after {} s. In another terminal:\n\n  \
              export KUBECONFIG={}/kubeconfig PATH=\"{}/bin:$PATH\"\n  \
-             kubectl get nodes\n\nThe tutorial docs/tutorials/cluster.md goes on from here. Ctrl-C takes it down.",
+             kubectl get nodes\n\nContinue with docs/tutorials/cluster.md. Ctrl-C removes the cluster.",
             start.elapsed().as_secs(),
             link.display(),
             link.display(),
@@ -44,27 +44,27 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Puts what a person needs into the directory, and leads there.
-fn hand_over(cluster: &Cluster) {
+/// Writes kubeconfig and programs into the directory, and creates the link to it.
+fn publish(cluster: &Cluster) {
     let fine = "the directory can be written";
     let directory = directory();
-    let port = std::env::var(DOOR).expect("the outer process has said it");
+    let port = std::env::var(PORT).expect("set by the outer process");
     let config = kubeconfig(cluster, &format!("https://127.0.0.1:{port}"));
     std::fs::copy(config, directory.join("kubeconfig")).expect(fine);
     bin(&directory);
     let link = link();
-    // A cluster that was there before is there no more, or has its own terminal.
+    // The link of a previous cluster.
     if link.is_symlink() {
         std::fs::remove_file(&link).expect(fine);
     }
     symlink(directory, link).expect(fine);
 }
 
-/// Writes the administrator's, whose namespace is that which people expect; its path.
+/// Writes a kubeconfig of the administrator with the namespace `default`, and returns its path.
 pub(crate) fn kubeconfig(cluster: &Cluster, server: &str) -> String {
     let keys = &cluster.plane.keys;
-    let path = keys.kubeconfig("person", server, keys.token("admin"));
-    let fine = "it was just written";
+    let path = keys.kubeconfig("administrator", server, keys.token("admin"));
+    let fine = "the file exists";
     let text = std::fs::read_to_string(&path).expect(fine);
     let mut config: Value = serde_json::from_str(&text).expect(fine);
     config["contexts"][0]["context"]["namespace"] = "default".into();
@@ -72,7 +72,7 @@ pub(crate) fn kubeconfig(cluster: &Cluster, server: &str) -> String {
     path
 }
 
-/// Makes the folder with kubectl and Helm, if it is not there.
+/// Creates the directory with kubectl and Helm if it does not exist.
 pub(crate) fn bin(directory: &Path) -> PathBuf {
     let fine = "the directory can be written";
     let bin = directory.join("bin");

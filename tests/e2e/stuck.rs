@@ -15,23 +15,23 @@ use crate::scene::Scene;
 use crate::stay;
 use crate::wait::until;
 
-/// A class whose claims need no pod.
-const AT_ONCE: &str = "disk-at-once";
+/// A class with immediate binding.
+const IMMEDIATE: &str = "disk-at-once";
 /// A class for a zone without nodes, and its zone.
 const ELSEWHERE: &str = "elsewhere";
 const OTHER_ZONE: &str = "cn-beijing-a";
 
-/// Each volume is stuck for another reason, and works when the reason is gone.
+/// Each volume is stuck for another reason, and becomes usable without it.
 pub(crate) async fn the_cause_is_named(scene: &Scene<'_>) {
     let cloud = &scene.cluster.cloud;
 
     cloud.configure(json!({"out_of_stock": ["*/*"]})).await;
-    scene.want("out-of-stock", AT_ONCE).await;
+    scene.want("out-of-stock", IMMEDIATE).await;
     named(scene, "out-of-stock", &["OUT_OF_STOCK", "add categories to `type`"]).await;
     cloud.configure(json!({"out_of_stock": []})).await;
 
     cloud.configure(json!({"denied": ["CreateDisk"]})).await;
-    scene.want("denied", AT_ONCE).await;
+    scene.want("denied", IMMEDIATE).await;
     named(scene, "denied", &["ACCESS_DENIED", "check the RAM policy"]).await;
     cloud.configure(json!({"denied": []})).await;
 
@@ -39,34 +39,29 @@ pub(crate) async fn the_cause_is_named(scene: &Scene<'_>) {
     stuck_detach(scene).await;
     wrong_zone(scene).await;
     no_controller(scene).await;
-    scene
-        .close(&["out-of-stock", "denied", "foreign", "detach", "no-controller"])
-        .await;
+    let claims = ["out-of-stock", "denied", "foreign", "detach", "no-controller"];
+    scene.close(&claims).await;
 }
 
 async fn foreign_data(scene: &Scene<'_>) {
-    scene.want("foreign", AT_ONCE).await;
+    scene.want("foreign", IMMEDIATE).await;
     let volume = scene.bound("foreign").await;
     let serial = volume.disk.trim_start_matches("d-");
     let image = scene.cluster.devices().join(format!("disks/{serial}.img"));
     let mut image = std::fs::OpenOptions::new().write(true).open(image).unwrap();
     image.seek(SeekFrom::Start(8192)).unwrap();
-    image.write_all(b"data of somebody else").unwrap();
+    image.write_all(b"data of another owner").unwrap();
     image.sync_all().unwrap();
     scene.make("pods", &Scene::shell("foreign", &["foreign"])).await;
-    named(
-        scene,
-        "foreign",
-        &["FOREIGN_DATA", "wipe the disk manually only if nobody needs it"],
-    )
-    .await;
+    let advice = "wipe the disk manually only if nobody needs it";
+    named(scene, "foreign", &["FOREIGN_DATA", advice]).await;
     scene.end("foreign").await;
     scene.detached(&volume).await;
 }
 
 async fn stuck_detach(scene: &Scene<'_>) {
     let cloud = &scene.cluster.cloud;
-    scene.want("detach", AT_ONCE).await;
+    scene.want("detach", IMMEDIATE).await;
     scene.start("detach", &["detach"]).await;
     let volume = scene.bound("detach").await;
     let fault = json!({"action": "DetachDisk", "kind": "fails-later"});
@@ -108,7 +103,7 @@ async fn no_controller(scene: &Scene<'_>) {
         scene.api.change(&deployment, &patch).await
     };
     scale(0).await;
-    scene.want("no-controller", AT_ONCE).await;
+    scene.want("no-controller", IMMEDIATE).await;
     let cause = format!("the Deployment {NAMESPACE}/{CONTROLLER} is scaled to 0 replicas");
     named(scene, "no-controller", &[&cause, "kubectl -n"]).await;
     scale(1).await;

@@ -1,5 +1,5 @@
-//! Kubernetes' own storage suite for a driver, External.Storage, as its authors wrote it, on this cluster. What it is
-//! told of the driver is in `upstream/driver.yaml`, what of it is run in `upstream/run.yaml`.
+//! Kubernetes' storage suite for drivers, External.Storage, on this cluster. `upstream/driver.yaml` describes the
+//! driver, and `upstream/run.yaml` selects specs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,18 +18,18 @@ use crate::report::{self, Report, Spec};
 use crate::scene::Scene;
 use crate::stay;
 
-/// The argument that asks for all of it. Others after it are regular expressions: only specs of such names are run.
+/// The argument that selects the whole suite. Further arguments are regular expressions that select specs by name.
 pub(crate) const WORD: &str = "upstream";
-/// Fewer that pass mean that the suite was not told what the driver can.
-const LEAST: usize = 120;
-/// Longer than the chosen specs take on a busy machine.
-const LONGEST: Duration = Duration::from_mins(10);
+/// If fewer specs pass, capabilities of the driver are missing in `driver.yaml`.
+const MIN_PASSED: usize = 120;
+/// Timeout of the chosen specs on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What of the suite is run.
+/// The selection of specs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Plan {
-    /// What the names of all specs for a driver have in them.
+    /// A part of the names of all specs for a driver.
     pub(crate) focus: String,
     pub(crate) left_out: Vec<LeftOut>,
     grow_mounted_ext4: Vec<String>,
@@ -37,22 +37,22 @@ pub(crate) struct Plan {
     at_once: u32,
 }
 
-/// Specs that cannot run here.
+/// Specs that cannot run on this cluster.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LeftOut {
-    /// What their names have in them.
+    /// A part of their names.
     pub(crate) specs: String,
     pub(crate) because: String,
 }
 
 impl Plan {
     fn read() -> Self {
-        let text = std::fs::read_to_string(file("run.yaml")).expect("it is part of the sources");
-        serde_saphyr::from_str(&text).expect("it is such a file")
+        let text = std::fs::read_to_string(file("run.yaml")).expect("a file of the repository");
+        serde_saphyr::from_str(&text).expect("the file is valid")
     }
 
-    /// What the names of specs have in them that this machine cannot run, and others can.
+    /// Parts of the names of specs that this machine cannot run.
     pub(crate) fn beyond_this_machine(&self) -> &[String] {
         if can_resize_mounted_ext() {
             &[]
@@ -61,7 +61,7 @@ impl Plan {
         }
     }
 
-    /// The regular expression of all that is not run.
+    /// The regular expression of all specs that are not run.
     fn skip(&self) -> String {
         let left_out = self.left_out.iter().map(|one| &one.specs);
         let all = left_out.chain(self.beyond_this_machine());
@@ -69,53 +69,49 @@ impl Plan {
     }
 }
 
-/// Starts a cluster and runs the suite on it, for a person who watches it.
+/// Starts a cluster, runs the suite on it, and prints its output.
 pub(crate) fn run() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(2).collect();
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let (plan, report) = runtime.expect("a runtime can be made").block_on(async {
+    let (plan, report) = runtime.expect("a runtime can be built").block_on(async {
         let cluster = Cluster::start().await;
         // Some specs move a pod.
         cluster.grow().await;
         let plan = Plan::read();
         let start = prepare(&cluster, &plan, &focus(&plan, &names)).await;
         let mut ginkgo = start.command().spawn().expect("ginkgo was built");
-        // It ends by itself: it was given a time.
+        // It has a timeout.
         ginkgo.wait().await.expect("a child can be waited for");
         let report = report(&cluster);
         keep(&cluster);
         (plan, report)
     });
     println!("{report}");
-    let mut complaints: Vec<String> = report.failed().map(|spec| spec.name()).collect();
+    let mut problems: Vec<String> = report.failed().map(|spec| spec.name()).collect();
     if names.is_empty() {
         let passed = report.passed().count();
-        if passed < LEAST {
-            complaints.push(format!("{passed} passed, {LEAST} are wanted at least"));
+        if passed < MIN_PASSED {
+            problems.push(format!("{passed} passed, at least {MIN_PASSED} are required"));
         }
-        complaints.extend(report::compared(&report, &plan));
+        problems.extend(report::difference(&report, &plan));
     }
     for text in plan.beyond_this_machine() {
         println!("SKIPPED: {text}, because this machine withholds CAP_SYS_RESOURCE");
     }
-    for complaint in &complaints {
-        println!("upstream: {complaint}");
+    for problem in &problems {
+        println!("upstream: {problem}");
     }
-    if complaints.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    ExitCode::from(u8::from(!problems.is_empty()))
 }
 
-/// The specs that are run with all other scenarios pass, and none of them is skipped.
+/// The chosen specs pass, and none of them is skipped.
 pub(crate) async fn run_selected(scene: &Scene<'_>) {
     let cluster = scene.cluster;
     let plan = Plan::read();
     let names: Vec<String> = plan.chosen.iter().map(|text| literal(text)).collect();
     let start = prepare(cluster, &plan, &focus(&plan, &names)).await;
     let mut ginkgo = start.spawn();
-    until("the chosen specs have run", LONGEST, async || {
+    until("the chosen specs have ended", TIMEOUT, async || {
         ginkgo.is_over().then_some(())
     })
     .await;
@@ -127,7 +123,7 @@ pub(crate) async fn run_selected(scene: &Scene<'_>) {
     assert!(missing.is_empty(), "not run: {missing:?}\n{report}");
 }
 
-/// The regular expression of all specs, or of those that have one of these in their names.
+/// The regular expression of all specs, or of those with one of these parts in their names.
 fn focus(plan: &Plan, names: &[String]) -> String {
     if names.is_empty() {
         return plan.focus.clone();
@@ -137,17 +133,14 @@ fn focus(plan: &Plan, names: &[String]) -> String {
 
 /// The regular expression of this text.
 fn literal(text: &str) -> String {
-    let escaped = text.chars().map(|c| {
-        if c.is_ascii_punctuation() {
-            format!("\\{c}")
-        } else {
-            c.to_string()
-        }
+    let escaped = text.chars().map(|c| match c.is_ascii_punctuation() {
+        true => format!("\\{c}"),
+        false => c.to_string(),
     });
     escaped.collect()
 }
 
-/// Brings the images in that the suite's pods want; how to start it.
+/// Imports the images of the suite's pods, and returns the command.
 async fn prepare(cluster: &Cluster, plan: &Plan, focus: &str) -> Start {
     let (archive, mut nodes) = (images::upstream().await, 0);
     for worker in cluster.workers() {
@@ -156,7 +149,7 @@ async fn prepare(cluster: &Cluster, plan: &Plan, focus: &str) -> Start {
     }
     let directory = directory(cluster);
     let bin = stay::bin(&cluster.worker.directory);
-    let path = std::env::var("PATH").expect("there is one");
+    let path = std::env::var("PATH").expect("PATH is set");
     let kubeconfig = stay::kubeconfig(cluster, &cluster.plane.server);
     tied(&built("ginkgo"))
         .args([
@@ -190,10 +183,10 @@ fn report(cluster: &Cluster) -> Report {
     Report::read(&directory(cluster).join("report.json"))
 }
 
-/// Leaves the report for whoever wants to know more.
+/// Keeps the report in the target directory.
 fn keep(cluster: &Cluster) {
     let report = directory(cluster).join("report.json");
-    std::fs::copy(report, target().join("e2e/upstream.json")).expect("the directory is there");
+    std::fs::copy(report, target().join("e2e/upstream.json")).expect("the directory exists");
 }
 
 fn file(name: &str) -> PathBuf {

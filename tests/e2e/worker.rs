@@ -1,4 +1,4 @@
-//! The node: containerd, and kubelet on it.
+//! A node: containerd and kubelet.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,13 @@ use crate::site::Site;
 use crate::wait::until;
 use crate::{images, path};
 
-/// Where containerd answers. /run is the place's own.
+/// The socket of containerd, in the /run of the sandbox.
 const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// What kubelet and the CNI programs write to whatever they are told, and what would stay on the machine.
+/// Directories with fixed paths to which kubelet and CNI plugins write; the sandbox hides those of the machine.
 pub(crate) const HIDDEN: [&str; 3] = ["/var/lib/cni", "/var/lib/kubelet", "/var/log/containers"];
 
-/// A node: containerd and kubelet. Dropping it ends both; its containers end with the place.
+/// A node. Dropping it terminates containerd and kubelet; its containers end with the sandbox.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) name: &'static str,
@@ -31,26 +31,26 @@ pub(crate) struct Worker {
     pub(crate) directory: PathBuf,
     containerd: Mutex<Process>,
     kubelet: Mutex<Process>,
-    make: Make,
+    environment: Environment,
 }
 
-/// What its programs are started with.
+/// The environment of its programs.
 #[derive(Debug)]
-struct Make {
+struct Environment {
     name: &'static str,
     network: Network,
     directory: PathBuf,
-    /// Where its own files are.
+    /// The directory of its files.
     own: PathBuf,
     kubeconfig: String,
-    /// Where it is, if not in the place itself.
+    /// The second machine; none for the first one.
     site: Option<Site>,
 }
 
 impl Worker {
-    /// Starts the first in this directory. `prepare` must have been called.
+    /// Starts the first node. `prepare` must have been called.
     pub(crate) async fn start(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
-        let make = Make {
+        let environment = Environment {
             name: name(WORKER),
             network: network::FIRST,
             directory: directory.to_owned(),
@@ -58,14 +58,14 @@ impl Worker {
             kubeconfig: kubeconfig(plane, WORKER, &plane.server),
             site: None,
         };
-        Self::of(make, cgroup).await
+        Self::of(environment, cgroup).await
     }
 
-    /// Starts a second one, on a machine of its own.
+    /// Starts the second node, on a second machine.
     pub(crate) async fn second(directory: &Path, cgroup: &str, plane: &Plane) -> Self {
         let own = directory.join(name(SECOND_WORKER));
         let site = Site::make(directory, &own).await;
-        let make = Make {
+        let environment = Environment {
             name: name(SECOND_WORKER),
             network: network::SECOND,
             directory: directory.to_owned(),
@@ -73,25 +73,25 @@ impl Worker {
             kubeconfig: kubeconfig(plane, SECOND_WORKER, &format!("https://{SERVICE}")),
             site: Some(site),
         };
-        Self::of(make, &format!("{cgroup}.second")).await
+        Self::of(environment, &format!("{cgroup}.second")).await
     }
 
-    async fn of(make: Make, cgroup: &str) -> Self {
-        make.network();
-        make.settings(cgroup);
-        let containerd = make.containerd().spawn();
-        // kubelet ends where nobody answers.
-        until("containerd answers", async || {
-            let ended = make.ctr(&["version"]).ended().await;
+    async fn of(environment: Environment, cgroup: &str) -> Self {
+        environment.write_network();
+        environment.write_settings(cgroup);
+        let containerd = environment.containerd().spawn();
+        // kubelet exits if containerd does not respond.
+        until("containerd responds", async || {
+            let ended = environment.ctr(&["version"]).ended().await;
             (ended.code == Some(0)).then_some(())
         })
         .await;
         Self {
-            name: make.name,
-            directory: make.directory.clone(),
+            name: environment.name,
+            directory: environment.directory.clone(),
             containerd: Mutex::new(containerd),
-            kubelet: Mutex::new(make.kubelet().spawn()),
-            make,
+            kubelet: Mutex::new(environment.kubelet().spawn()),
+            environment,
         }
     }
 
@@ -111,36 +111,36 @@ impl Worker {
         .await;
     }
 
-    /// Brings images of an archive in.
+    /// Imports the images of an archive.
     pub(crate) async fn import(&self, archive: &Path) {
         let archive = archive.display().to_string();
-        succeed(self.make.ctr(&["images", "import", &archive])).await;
+        succeed(self.environment.ctr(&["images", "import", &archive])).await;
     }
 
-    /// kubelet's directory, as its programs see it.
+    /// kubelet's directory in the namespaces of the node.
     pub(crate) fn kubelet_dir(&self) -> PathBuf {
         kubelet_dir(&self.directory)
     }
 
-    /// Where that is for everybody else.
+    /// kubelet's directory in the sandbox.
     pub(crate) fn own_kubelet_dir(&self) -> PathBuf {
-        kubelet_dir(&self.make.own)
+        kubelet_dir(&self.environment.own)
     }
 
-    /// What is mounted there.
+    /// The mount table of the node.
     pub(crate) fn mounts(&self) -> String {
-        let pid = self.make.site.as_ref().map(|site| site.pid().to_string());
+        let pid = self.environment.site.as_ref().map(|site| site.pid().to_string());
         let file = format!("/proc/{}/mountinfo", pid.as_deref().unwrap_or("self"));
-        std::fs::read_to_string(file).expect("it is there as long as the node")
+        std::fs::read_to_string(file).expect("the node runs")
     }
 
-    /// Kills kubelet and starts it again.
+    /// Kills kubelet and restarts it.
     pub(crate) async fn restart_kubelet(&self) {
         self.off().await;
         self.on().await;
     }
 
-    /// Kills kubelet, so that the node reports no status any more.
+    /// Kills kubelet, which stops the status reports of the node.
     pub(crate) async fn off(&self) {
         let mut kubelet = self.kubelet.lock().await;
         kubelet.signal(Signal::SIGKILL);
@@ -149,31 +149,29 @@ impl Worker {
 
     /// Starts kubelet again.
     pub(crate) async fn on(&self) {
-        *self.kubelet.lock().await = self.make.kubelet().spawn();
+        *self.kubelet.lock().await = self.environment.kubelet().spawn();
     }
 
-    /// How often kubelet reports the node's status, from its next start on.
+    /// Sets the interval of status reports, which takes effect at the next start of kubelet.
     pub(crate) fn set_status_frequency(&self, frequency: &str) {
-        let file = self.make.own.join("kubelet.json");
-        let text = std::fs::read_to_string(&file).expect("kubelet runs with it");
-        let mut settings: Value = serde_json::from_str(&text).expect("it was written as JSON");
+        let file = self.environment.own.join("kubelet.json");
+        let text = std::fs::read_to_string(&file).expect("the file exists");
+        let mut settings: Value = serde_json::from_str(&text).expect("the file is JSON");
         settings["nodeStatusUpdateFrequency"] = json!(frequency);
         write(&file, &settings.to_string());
     }
 
-    /// The lines of kubelet's log.
+    /// The logs of kubelet and containerd.
     pub(crate) async fn logs(&self) -> Vec<(String, String)> {
-        vec![
-            (format!("kubelet of {}", self.name), self.kubelet.lock().await.stderr()),
-            (
-                format!("containerd of {}", self.name),
-                self.containerd.lock().await.stderr(),
-            ),
-        ]
+        let mut logs = Vec::new();
+        for (name, process) in [("kubelet", &self.kubelet), ("containerd", &self.containerd)] {
+            logs.push((format!("{name} of {}", self.name), process.lock().await.stderr()));
+        }
+        logs
     }
 }
 
-/// The name of a node by the user that its kubelet is.
+/// The node name in the user name of its kubelet.
 fn name(user: &'static str) -> &'static str {
     user.trim_start_matches("system:node:")
 }
@@ -187,34 +185,30 @@ pub(crate) fn kubelet_dir(directory: &Path) -> PathBuf {
     directory.join("kubelet")
 }
 
-/// Makes of the place's mounts what a node needs: mounts that containers may share, and what both programs write to
-/// that is not theirs.
+/// Prepares the mounts of the sandbox: shared propagation, and private copies of files to which kubelet, containerd and
+/// CNI plugins write.
 pub(crate) async fn prepare(directory: &Path) {
     run("mount", &["--make-rshared", "/"]).await;
     run("mount", &["-t", "tmpfs", "tmpfs", "/run"]).await;
     let own = directory.join("own");
     std::fs::create_dir_all(&own).expect("the directory can be written");
-    // kubelet would change these for the whole machine.
+    // kubelet sets these for the whole machine.
     for file in ["vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"] {
         let file = Path::new("/proc/sys").join(file);
-        let copy = own.join(file.file_name().expect("it has one"));
+        let copy = own.join(file.file_name().expect("the path has a name"));
         std::fs::copy(&file, &copy).expect("the directory can be written");
         bind(&copy, &file).await;
     }
     for hidden in HIDDEN.map(Path::new) {
-        let own = own.join(hidden.file_name().expect("it has one"));
+        let own = own.join(hidden.file_name().expect("the path has a name"));
         std::fs::create_dir_all(&own).expect("the directory can be written");
         bind(&own, hidden).await;
     }
-    // By its name does the API server find a kubelet.
+    // The API server connects to kubelets by name.
     let hosts = own.join("hosts");
-    let names = format!(
-        "127.0.0.1 localhost\n{} {}\n{} {}\n",
-        network::FIRST.node,
-        name(WORKER),
-        network::SECOND.node,
-        name(SECOND_WORKER)
-    );
+    let (first, second) = (network::FIRST.node, network::SECOND.node);
+    let (first_name, second_name) = (name(WORKER), name(SECOND_WORKER));
+    let names = format!("127.0.0.1 localhost\n{first} {first_name}\n{second} {second_name}\n");
     std::fs::write(&hosts, names).expect("the directory can be written");
     bind(&hosts, Path::new("/etc/hosts")).await;
 }
@@ -224,9 +218,9 @@ async fn bind(from: &Path, to: &Path) {
     run("mount", &["--bind", &from, &to]).await;
 }
 
-impl Make {
-    /// A bridge for the pods.
-    fn network(&self) {
+impl Environment {
+    /// Writes the CNI configuration: a bridge for the pods.
+    fn write_network(&self) {
         let list = json!({
             "cniVersion": "1.0.0",
             "name": "pods",
@@ -245,7 +239,7 @@ impl Make {
         write(&self.own.join("cni/pods.conflist"), &list.to_string());
     }
 
-    fn settings(&self, cgroup: &str) {
+    fn write_settings(&self, cgroup: &str) {
         let of = |name: &str| self.own.join(name);
         let containerd = format!(
             r#"version = 2
@@ -270,7 +264,7 @@ state = "/run/containerd"
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "address": self.network.node,
-            // Nobody else is in this network.
+            // No other process uses this network.
             "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
             "authorization": {"mode": "AlwaysAllow"},
             "containerRuntimeEndpoint": format!("unix://{SOCKET}"),
@@ -287,11 +281,11 @@ state = "/run/containerd"
             "podLogsDir": of("logs"),
             "volumePluginDir": of("volume-plugins"),
             "resolvConf": "",
-            // Nobody answers there, and nobody asks; without it every pod gets a warning.
+            // Unused, but without it every pod gets a warning event.
             "clusterDNS": ["10.96.0.10"],
-            // What a controller changes in the API is seen sooner.
+            // Changes in the API take effect sooner.
             "syncFrequency": "2s",
-            // A volume is neither mounted nor detached before the node's status has said whether it is in use.
+            // Mounts and detaches wait until the node's status reports the volumes in use.
             "nodeStatusUpdateFrequency": "1s",
             "shutdownGracePeriod": "0s",
         });
@@ -317,18 +311,18 @@ state = "/run/containerd"
             &format!("--cert-dir={}", of("kubelet-certificates")),
             &format!("--hostname-override={}", self.name),
             &format!("--node-ip={}", self.network.node),
-            // As a cloud's controller would say it.
+            // Set by the cloud controller manager of a real cluster.
             &format!("--node-labels=node.kubernetes.io/instance-type={TYPE}"),
         ])
     }
 
-    /// containerd's own client, on the images of Kubernetes.
+    /// The client of containerd, in the namespace of Kubernetes.
     fn ctr(&self, args: &[&str]) -> Start {
         let first = ["--address", SOCKET, "--namespace", "k8s.io"];
         self.program("ctr").args(first).args(args)
     }
 
-    /// One of its programs.
+    /// A program in the namespaces of the node.
     fn program(&self, name: &str) -> Start {
         match &self.site {
             Some(site) => site.start(name),
@@ -338,7 +332,7 @@ state = "/run/containerd"
 }
 
 fn write(file: &Path, content: &str) {
-    let above = file.parent().expect("it is in a directory");
+    let above = file.parent().expect("the path has a parent");
     std::fs::create_dir_all(above).expect("the directory can be written");
     std::fs::write(file, content).expect("the directory can be written");
 }

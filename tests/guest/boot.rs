@@ -6,8 +6,8 @@ use super::saved;
 impl Guest {
     /// Boots a guest with these kernel parameters beside those of every guest; returns none with a message if
     /// guests are not supported.
-    pub(crate) async fn booted(test: &str, parameters: &str) -> Option<Self> {
-        let saved = saved::state(test).await?;
+    pub(crate) async fn booted(parameters: &str) -> Option<Self> {
+        let saved = saved::state().await?;
         let slot = SLOTS.acquire().await.expect("never closed");
         let home = saved.path.parent().expect("the state is in a folder");
         let mut guest = saved::booted(home, parameters).await;

@@ -52,8 +52,8 @@ pub(crate) enum StartFrom<'a> {
 
 impl Guest {
     /// Restores a guest; returns none with a message if guests are not supported.
-    pub(crate) async fn fresh(test: &str) -> Option<Self> {
-        let saved = saved::state(test).await?;
+    pub(crate) async fn fresh() -> Option<Self> {
+        let saved = saved::state().await?;
         let slot = SLOTS.acquire().await.expect("never closed");
         let mut guest = Self::start(StartFrom::Restore(&saved)).await;
         guest._slot = Some(slot);

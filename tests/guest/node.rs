@@ -121,6 +121,11 @@ impl Node {
 }
 
 impl Volume {
+    /// The path of a file on the published volume.
+    pub(crate) fn file(&self) -> String {
+        format!("{}/file", self.target)
+    }
+
     pub(crate) async fn stage(&self) -> Result<(), Status> {
         self.stage_within(CALL_TIMEOUT).await
     }
@@ -239,7 +244,7 @@ impl Volume {
         Ok(response.into_inner())
     }
 
-    /// What NodeGetVolumeHealth reports; empty for a healthy volume.
+    /// The conditions from NodeGetVolumeHealth; empty for a healthy volume.
     pub(crate) async fn health(&self) -> Result<Vec<VolumeHealthEntry>, Status> {
         self.health_within(CALL_TIMEOUT).await
     }

@@ -19,7 +19,7 @@ impl Guest {
         // Otherwise the test connects to the socket of the killed process.
         std::fs::remove_file(self.file("qmp")).expect("a file of QEMU");
         std::fs::remove_file(self.file("console")).expect("a file of QEMU");
-        let saved = saved::state("a power cycle").await;
+        let saved = saved::state().await;
         let saved = saved.expect("the guest was restored from it");
         let root = Root::new(saved.path.parent().expect("a file in a directory"), "");
         (self.qemu, self.qmp) = launch(&self.home, &StartFrom::Boot(&root)).await;

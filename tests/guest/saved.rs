@@ -30,11 +30,11 @@ pub(crate) struct Saved {
 static STATE: OnceCell<Result<Saved, String>> = OnceCell::const_new();
 
 /// The state that each test restores; none with a message if guests are not supported.
-pub(crate) async fn state(test: &str) -> Option<Saved> {
+pub(crate) async fn state() -> Option<Saved> {
     match STATE.get_or_init(make).await {
         Ok(saved) => Some(saved.clone()),
         Err(reason) => {
-            skip(test, reason);
+            skip(std::thread::current().name().expect("tests have names"), reason);
             None
         }
     }

@@ -6,7 +6,7 @@ use diskplugin::csi::param::snapshot::SnapshotClass;
 use diskplugin::csi::param::{Class, mutable};
 use serde_json::{Value, json};
 
-use crate::render::{Object, all, text, variant};
+use crate::render::{Object, all, one, text, variant};
 use crate::report;
 
 fn parameters(object: &Object) -> HashMap<String, String> {
@@ -56,7 +56,7 @@ fn every_class_names_the_driver_of_its_release() {
 #[test]
 fn csi_driver_object_matches_the_driver() {
     let objects = variant("minimal");
-    let driver = objects.iter().find(|object| object.kind == "CSIDriver").unwrap();
+    let driver = one(&objects, "CSIDriver");
     let expected = json!({
         "attachRequired": true,
         "podInfoOnMount": false,

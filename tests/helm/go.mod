@@ -1,4 +1,4 @@
-// Helm, and what reads manifests as Kubernetes does, built into bin/ for tests/helm/run; no part of the driver.
+// Helm, and a reader of manifests with Kubernetes' rules, built into bin/ for tests/helm/run; no part of the driver.
 module diskplugin.csi.example/tests/helm
 
 go 1.26.0

@@ -1,4 +1,4 @@
-//! The HTTP port: HTTPS, who may read the metrics, what Prometheus scrapes.
+//! The HTTP port: HTTPS, permission to read the metrics, and scraping by Prometheus.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +118,7 @@ fn pod_monitors_scrape_ports_of_the_pods_with_the_labels_of_the_alerts() {
             "node" => "DaemonSet",
             _ => "Deployment",
         };
-        of_kind(&objects, kind)[0]
+        one(&objects, kind)
     };
     let monitors = of_kind(&objects, "PodMonitor");
     assert_eq!(monitors.len(), 2);
@@ -174,8 +174,7 @@ fn pod_monitors_scrape_ports_of_the_pods_with_the_labels_of_the_alerts() {
 fn only_the_controller_reviews_tokens() {
     let Some(objects) = rendered("monitoring") else { return };
     let reviews = |kind: &str| {
-        let object = of_kind(&objects, kind)[0];
-        let containers = object.containers();
+        let containers = one(&objects, kind).containers();
         texts(containers[0].body, "/args").contains(&"--http-authorization=token-review")
     };
     assert!(reviews("Deployment") && !reviews("DaemonSet"));
@@ -216,7 +215,7 @@ fn the_rule_and_the_dashboards_are_the_files_of_the_chart() {
     }
 }
 
-/// Prometheus reaches what it scrapes, and nothing else is open.
+/// Prometheus reaches the scraped ports, and no other port is open.
 #[test]
 fn network_policies_open_exactly_the_scraped_ports() {
     let Some(objects) = rendered("monitoring") else { return };

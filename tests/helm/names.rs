@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::render::{Object, all, least, list, names, rendered, text, texts, variant};
+use crate::render::{Object, all, least, list, names, one, rendered, text, texts, variant};
 use crate::report;
 
 /// Cluster-scoped kinds.
@@ -37,7 +37,7 @@ fn two_releases_share_no_host_directory_and_no_socket() {
     ];
     let Some(second) = rendered("ack") else { return };
     let own = |objects: &[Object]| -> BTreeSet<String> {
-        let node = objects.iter().find(|object| object.kind == "DaemonSet").unwrap();
+        let node = one(objects, "DaemonSet");
         let volumes = list(node.pod().unwrap(), "/volumes").into_iter();
         let paths = volumes.filter_map(|volume| volume.pointer("/hostPath/path")?.as_str());
         let paths = paths.map(str::to_owned);

@@ -115,7 +115,7 @@ fn the_hook_of_the_node_plugin_has_a_valid_command_and_minimal_permissions() {
 fn nodes_that_are_not_instances_are_excluded_from_every_term_of_the_affinity() {
     let terms = |name: &str| {
         let objects = variant(name);
-        let node = objects.iter().find(|object| object.kind == "DaemonSet").unwrap();
+        let node = one(&objects, "DaemonSet");
         let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         let terms = list(node.pod().unwrap(), required).into_iter();
         terms.cloned().collect::<Vec<Value>>()

@@ -93,7 +93,7 @@ pub(crate) fn rendered(name: &str) -> Option<Vec<Object>> {
     Some(objects(name, MANIFESTS.get(name)?))
 }
 
-/// What Helm prints after the installation of a variant.
+/// The notes that Helm prints after the installation of a variant.
 pub(crate) fn notes(name: &str) -> Option<String> {
     helm(&["--notes", name])
 }

@@ -7,7 +7,7 @@ use diskplugin::app::{Cli, ControllerCli, NodeCli};
 use diskplugin::model::instance_types::InstanceTypes;
 use serde_json::json;
 
-use crate::render::{Object, all, list, texts, variant};
+use crate::render::{Object, all, list, one, texts, variant};
 use crate::report;
 
 #[test]
@@ -58,8 +58,7 @@ fn node_plugin_parses_the_rendered_instance_types() {
 #[test]
 fn controller_can_patch_only_the_config_map_that_nodes_mount() {
     let objects = variant("minimal");
-    let find = |kind: &str| objects.iter().find(|object| object.kind == kind).unwrap();
-    let controller = find("Deployment").containers();
+    let controller = one(&objects, "Deployment").containers();
     let args = texts(controller[0].body, "/args");
     let name = args
         .iter()
@@ -69,11 +68,11 @@ fn controller_can_patch_only_the_config_map_that_nodes_mount() {
     let map = maps.clone().find(|map| map.name == name).unwrap();
     // An upgrade must not overwrite the content.
     assert_eq!(map.body.get("data"), None);
-    let volumes = list(find("DaemonSet").pod().unwrap(), "/volumes");
+    let volumes = list(one(&objects, "DaemonSet").pod().unwrap(), "/volumes");
     let mounted = volumes.iter().filter_map(|volume| volume.get("configMap"));
     let wanted = json!({"name": name, "optional": true});
     assert!(mounted.clone().any(|map| *map == wanted), "{wanted}");
-    let rules = list(&find("Role").body, "/rules");
+    let rules = list(&one(&objects, "Role").body, "/rules");
     let rule = rules
         .iter()
         .find(|rule| texts(rule, "/resources") == ["configmaps"])

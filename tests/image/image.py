@@ -1,4 +1,4 @@
-"""The image as an engine would read it. It shares no code with what assembles it."""
+"""Reads the image as a container engine does. It shares no code with the scripts that assemble it."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ ARCH = os.environ["IMAGE_ARCH"]
 FOLDER = Path(os.environ["IMAGE_FOLDER"])
 VERSION = tomllib.loads((PROJECT / "Cargo.toml").read_text())["package"]["version"]
 ARCHIVE = FOLDER / f"diskplugin-{VERSION}-{ARCH}.tar"
-# What the driver's layer has, where the image has one.
+# The files of the driver's layer, if the image has one.
 OURS = {
     "diskplugin",
     "diskplugin-controller",
@@ -62,7 +62,7 @@ class Image:
                         self.data[member.name] = tar.extractfile(member).read()
 
     def blob(self, descriptor: dict) -> bytes:
-        """What the descriptor says, if it is that."""
+        """The content of the descriptor, checked against its digest."""
         data = self.files["blobs/" + descriptor["digest"].replace(":", "/")]
         assert digest(data) == descriptor["digest"], descriptor
         assert len(data) == descriptor["size"], descriptor
@@ -81,7 +81,7 @@ def digest(data: bytes) -> str:
 
 @functools.cache
 def readelf(data: bytes) -> dict[str, list[str]] | None:
-    """The machine, the libraries that are needed and the loader; none of what is no ELF file."""
+    """The machine, the needed libraries and the loader; None for a file that is not ELF."""
     if data[:4] != b"\x7fELF":
         return None
     with tempfile.NamedTemporaryFile() as file:

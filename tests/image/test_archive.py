@@ -1,4 +1,4 @@
-"""The archive is what engines read, and tells nothing of who made it, where and when."""
+"""Container engines can read the archive, and it does not depend on the builder, the machine or the time."""
 
 import json
 import unittest
@@ -45,7 +45,7 @@ class Archive(unittest.TestCase):
         self.assertTrue(docker["RepoTags"][0].endswith(f"/diskplugin:{VERSION}"), docker)
         self.assertEqual(annotations["org.opencontainers.image.ref.name"], VERSION)
 
-    def test_it_runs_the_driver_as_whoever_the_chart_says(self):
+    def test_it_runs_the_driver_as_the_user_of_the_chart(self):
         config = self.image.config["config"]
         self.assertEqual(config["Entrypoint"], ["/diskplugin"])
         self.assertNotIn("User", config)

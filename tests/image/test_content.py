@@ -1,4 +1,4 @@
-"""What is in the image is what the driver uses, with what that needs, and nothing else."""
+"""The image has exactly the programs that the driver uses, and their dependencies."""
 
 import os
 import posixpath
@@ -49,7 +49,7 @@ class Content(unittest.TestCase):
         release = re.search(r'^VERSION_ID="(.*)"', self.image.data["usr/lib/os-release"].decode(), re.MULTILINE)
         if release is None or release[1] != RELEASE:
             left_out(f"the list of files is of Debian {RELEASE}, the packages here are of another release")
-        self.assertEqual(LIST.read_text().splitlines(), there, "UPDATE=1 tests/image/run writes it anew")
+        self.assertEqual(LIST.read_text().splitlines(), there, "UPDATE=1 tests/image/run updates it")
 
     def test_the_drivers_layer_adds_the_driver_and_its_licence(self):
         if len(self.image.layers) > 1:
@@ -82,7 +82,7 @@ class Content(unittest.TestCase):
             programs += 1
             self.assertEqual(elf["machine"], [MACHINE[ARCH]], path)
             for name in elf["needed"]:
-                # Also lib and lib64: the loader itself is there, and it has its own name among what is needed.
+                # Also lib and lib64: the loader is there, and programs need it by its own name.
                 at = [self.resolved(f"{folder}/{name}") for folder in [*FOLDERS, "lib", "lib64"]]
                 self.assertTrue(any(at), f"{path} needs {name}")
             for loader in elf["interpreter"]:
@@ -109,7 +109,7 @@ class Content(unittest.TestCase):
         commands |= {f"mkfs.{filesystem}" for filesystem in ("ext3", "ext4", "xfs", "btrfs")}
         folders = {"usr/sbin", "usr/bin"}
         there = {posixpath.basename(p) for p in self.image.entries if posixpath.dirname(p) in folders}
-        # What links lead to.
+        # Targets of links.
         there -= {"mke2fs"}
         self.assertEqual(commands, there)
 

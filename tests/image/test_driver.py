@@ -19,7 +19,7 @@ ROLES = {
 }
 # The program that the chart starts for each role.
 PROGRAMS = {"controller": "diskplugin-controller", "node": "diskplugin-node"}
-# Nobody is called with it.
+# No account has these.
 KEYS = {"ALIBABA_CLOUD_ACCESS_KEY_ID": "of-no-account", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "of-no-account"}
 
 
@@ -29,7 +29,7 @@ class Driver(unittest.TestCase):
             elf = readelf(Image().data[program])
             self.assertEqual((elf["needed"], elf["interpreter"]), ([], []), program)
 
-    def test_it_names_no_folder_of_whoever_built_it(self):
+    def test_it_names_no_folder_of_the_builder(self):
         for program in ("diskplugin", *PROGRAMS.values()):
             data = Image().data[program]
             for folder in (str(PROJECT), os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")):
@@ -49,15 +49,15 @@ class Started(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout.strip()), (0, f"{program} {VERSION}"))
 
     def test_it_has_the_roles_of_a_cluster_and_no_fake_cloud(self):
-        told = self.box.run("diskplugin", "--help").stdout
-        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
-        self.assertLessEqual({"controller", "node"}, roles, told)
-        self.assertFalse({"mock-cloud", "demo"} & roles, told)
+        output = self.box.run("diskplugin", "--help").stdout
+        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", output))
+        self.assertLessEqual({"controller", "node"}, roles, output)
+        self.assertFalse({"mock-cloud", "demo"} & roles, output)
 
     def test_the_nodes_program_has_the_roles_of_a_node_and_no_client_of_the_api_server(self):
-        told = self.box.run("diskplugin-node", "--help").stdout
-        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", told))
-        self.assertEqual({"node", "doctor", "help"}, roles, told)
+        output = self.box.run("diskplugin-node", "--help").stdout
+        roles = set(re.findall(r"(?m)^  ([a-z-]+) ", output))
+        self.assertEqual({"node", "doctor", "help"}, roles, output)
         # Panics name the file of their crate: the client of the API server is in the one and not in the other.
         data, client = Image().data, b"/kube-client-"
         self.assertTrue(client in data["diskplugin"])

@@ -1,4 +1,4 @@
-"""Each tool of the image runs in it and does what the node needs of it."""
+"""Each tool of the image runs in it and does its work for the node."""
 
 import os
 import ssl
@@ -43,7 +43,7 @@ class Tools(unittest.TestCase):
                 done = self.box.run(tool, *arguments)
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertRegex(done.stdout, r"\d+\.\d+")
-        # It has no flag for that, and tells it with its usage.
+        # It has no flag for that; the version is in its usage.
         self.assertRegex(self.box.run("resize2fs").stdout, r"^resize2fs \d+\.\d+")
 
     def succeed(self, program: str, *arguments: str) -> str:
@@ -107,7 +107,7 @@ class Tools(unittest.TestCase):
         self.succeed("blockdev", "--setrw", disk.device)
 
     def emulated_life(self, filesystem: str):
-        """In a file, as the emulator of programs does not know what block devices are asked."""
+        """In a file, because the emulator of programs does not support ioctls of block devices."""
         print(f"LEFT OUT: growing {filesystem} on a device, which takes a machine of the image's own", flush=True)
         file = self.box.root / "tmp" / filesystem
         file.touch()
@@ -123,7 +123,7 @@ class Tools(unittest.TestCase):
         file.unlink()
 
     def size(self, filesystem: str, disk: Disk) -> int:
-        """Of what is mounted, as the kernel has it."""
+        """The mounts, as the kernel lists them."""
         self.mount(filesystem, disk)
         facts = os.statvfs(self.box.mounted)
         self.unmount()

@@ -1,9 +1,9 @@
-//! Which outer crate may be named where.
+//! The modules that may use certain crates.
 
 use crate::source::Source;
 
-/// A crate that stands for a border, and the beginnings of the paths that lie at it.
-const BORDERS: &[(&[&str], &[&str])] = &[
+/// Crates of an interface, and the beginnings of the paths that may use them.
+const INTERFACES: &[(&[&str], &[&str])] = &[
     (&["tonic", "tonic_prost"], &["csi/", "app/"]),
     (&["reqwest"], &["ecs/http_transport", "ecs/metadata", "ecs/credential"]),
     (&["nix"], &["linux/", "fake-ecs/"]),
@@ -16,23 +16,17 @@ const BORDERS: &[(&[&str], &[&str])] = &[
     (&["anyhow"], &["main.rs", "app/", "http/", "ops/"]),
 ];
 
-/// The paths into a border crate that this file may not name, one line each.
-pub(crate) fn refused(file: &Source) -> Vec<String> {
+/// The paths into such a crate that this file must not name, one line each.
+pub(crate) fn violations(file: &Source) -> Vec<String> {
     let named = file.named().into_iter();
     named
         .filter_map(|named| {
             let outer = named.segments.first()?.trim_start_matches("r#");
-            let (_, places) = BORDERS.iter().find(|(names, _)| names.contains(&outer))?;
+            let (_, places) = INTERFACES.iter().find(|(names, _)| names.contains(&outer))?;
             let allowed = places.iter().any(|place| file.path.starts_with(place));
             let places = places.join(", ");
-            (!allowed).then(|| {
-                format!(
-                    "{}:{}: {}: {outer} is named only in {places}",
-                    file.path,
-                    named.line,
-                    named.segments.join("::")
-                )
-            })
+            let (line, path) = (named.line, named.segments.join("::"));
+            (!allowed).then(|| format!("{}:{line}: {path}: only {places} may use {outer}", file.path))
         })
         .collect()
 }

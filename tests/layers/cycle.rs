@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::Source;
 
-/// Which file imports which, by module path.
+/// The imports of each file, by module path.
 #[derive(Debug)]
 pub(crate) struct Imports(BTreeMap<Vec<String>, BTreeSet<Vec<String>>>);
 
@@ -22,7 +22,7 @@ impl Imports {
         Self(edges.collect())
     }
 
-    /// The files that lie on a cycle, each with one that it imports there.
+    /// The files of cycles, each with an import of the cycle.
     pub(crate) fn cycles(&self) -> Vec<String> {
         let pairs = self.0.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
         let back = pairs.filter(|(from, to)| self.reaches(to, from));
@@ -62,7 +62,7 @@ fn absolute(from: &[String], segments: &[String]) -> Option<Vec<String>> {
     Some([base, &segments[ups..]].concat())
 }
 
-/// The file that defines what the path names, through re-exports.
+/// The file that defines the item of a path, through re-exports.
 fn target(files: &BTreeMap<Vec<String>, &Source>, named: Vec<String>) -> Option<Vec<String>> {
     let mut named = named;
     // A re-export leads one level down.

@@ -1,12 +1,12 @@
-//! What holds for files as such: their length, and words that must not be in them.
+//! Rules for files: their length, and words that they must not contain.
 
 use std::path::{Path, PathBuf};
 
 use crate::source::Source;
 
-const MOST_LINES: usize = 400;
+const MAX_LINES: usize = 400;
 /// `max_width` of rustfmt.toml, which does not wrap comments.
-const MOST_COLUMNS: usize = 120;
+const MAX_COLUMNS: usize = 120;
 
 /// Not part of the repository.
 const NOT_OWNED: &[&str] = &[
@@ -17,13 +17,13 @@ const NOT_OWNED: &[&str] = &[
     "tests/cluster/bin",
 ];
 
-/// In halves, that this file does not refuse itself.
-const UNFIT: &[(&str, &str)] = &[
+/// Split, so that this file does not contain them.
+const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/tmp", "/wt"), "a path of one machine"),
-    (concat!("to", "do!"), "work left undone"),
-    (concat!("unimple", "mented!"), "work left undone"),
-    (concat!("FIX", "ME"), "work left undone"),
+    (concat!("to", "do!"), "unfinished work"),
+    (concat!("unimple", "mented!"), "unfinished work"),
+    (concat!("FIX", "ME"), "unfinished work"),
     (concat!("#[ig", "nore"), "a test that does not run"),
 ];
 
@@ -49,24 +49,18 @@ impl Text {
     }
 }
 
-/// The complaint about a file that is too long.
+/// The error for a file that is too long.
 pub(crate) fn too_long(file: &Source) -> Option<String> {
     let lines = file.plain_lines;
-    (lines > MOST_LINES).then(|| format!("{}: {lines} lines without its tests", file.path))
+    (lines > MAX_LINES).then(|| format!("{}: {lines} lines without its tests", file.path))
 }
 
-/// The comments that are wider than the code.
+/// The comments that are wider than code may be.
 pub(crate) fn wide_comments(text: &Text) -> Vec<String> {
     let lines = text.content.lines().enumerate().filter(|_| text.path.ends_with(".rs"));
-    let wide = lines.filter(|(_, line)| line.trim_start().starts_with("//") && line.chars().count() > MOST_COLUMNS);
-    wide.map(|(index, _)| {
-        format!(
-            "{}:{}: a comment of more than {MOST_COLUMNS} columns",
-            text.path,
-            index + 1
-        )
-    })
-    .collect()
+    let wide = lines.filter(|(_, line)| line.trim_start().starts_with("//") && line.chars().count() > MAX_COLUMNS);
+    let wide = wide.map(|(index, _)| format!("{}:{}: more than {MAX_COLUMNS} columns", text.path, index + 1));
+    wide.collect()
 }
 
 /// The upper median; 0 for nothing.
@@ -86,19 +80,16 @@ pub(crate) fn texts() -> Vec<Text> {
             Some(Text { path, content })
         })
         .collect();
-    assert!(
-        texts.iter().any(|text| text.path == "Cargo.toml"),
-        "the walk misses files"
-    );
+    assert!(texts.iter().any(|text| text.path == "Cargo.toml"), "files are missing");
     texts
 }
 
-/// The words in this text that must not be there, one line each.
-pub(crate) fn unfit(text: &Text) -> Vec<String> {
+/// The forbidden words in this text, one line each.
+pub(crate) fn forbidden(text: &Text) -> Vec<String> {
     let lines = text.content.lines().enumerate();
     lines
         .flat_map(|(index, line)| {
-            let found = UNFIT.iter().filter(move |(word, _)| line.contains(word));
+            let found = FORBIDDEN.iter().filter(move |(word, _)| line.contains(word));
             found.map(move |(word, what)| format!("{}:{}: {word}: {what}", text.path, index + 1))
         })
         .collect()
@@ -111,8 +102,8 @@ pub(crate) fn under(folder: &Path) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{} is not readable: {error}", folder.display()));
     for entry in entries {
-        let entry = entry.expect("a folder that was opened can be read");
-        let kind = entry.file_type().expect("the kind of an entry is known");
+        let entry = entry.expect("the folder can be read");
+        let kind = entry.file_type().expect("an entry has a type");
         if NOT_OWNED.iter().any(|path| entry.path() == root.join(path)) {
             continue;
         }

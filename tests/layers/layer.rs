@@ -1,10 +1,10 @@
-//! Which module may use which.
+//! The modules that a module may use.
 
 use std::collections::BTreeSet;
 
 use crate::source::{Named, Source};
 
-/// Each module and what stands below it. `app` composes and may use everything.
+/// Each module and the layers below it. `app` composes them and may use all.
 const LAYERS: &[(&str, &[&str])] = &[
     // Their types are those of the client, and failures are also those of the cloud.
     ("model", &["ecs"]),
@@ -58,32 +58,32 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lib", &[]),
 ];
 
-/// The traits at the borders. Outside of their own modules only `app` chooses who implements them.
-const BORDERS: &[&str] = &["Transport", "Host", "Exec", "CredentialProvider"];
+/// The traits of interfaces. Outside of their modules, only `app` selects an implementation.
+const INTERFACES: &[&str] = &["Transport", "Host", "Exec", "CredentialProvider"];
 
-/// What the rules need to know of all files.
+/// The properties of all files that the rules require.
 #[derive(Debug)]
-pub(crate) struct House {
-    /// The types of the client and of `linux` that implement a border.
+pub(crate) struct Layers {
+    /// The types of the client and of `linux` that implement an interface.
     implementations: BTreeSet<String>,
 }
 
-impl House {
-    pub(crate) fn survey(sources: &[Source]) -> Self {
+impl Layers {
+    pub(crate) fn of(sources: &[Source]) -> Self {
         let mut implementations = BTreeSet::new();
         for file in sources {
             if ["ecs", "linux"].contains(&file.module()) {
-                let types = BORDERS.iter().flat_map(|border| file.implementors(border));
+                let types = INTERFACES.iter().flat_map(|interface| file.implementors(interface));
                 implementations.extend(types);
             }
         }
         Self { implementations }
     }
 
-    /// What this file uses and may not, one line each.
-    pub(crate) fn refused(&self, file: &Source) -> Vec<String> {
+    /// The paths that this file must not use, one line each.
+    pub(crate) fn violations(&self, file: &Source) -> Vec<String> {
         let Some((_, below)) = LAYERS.iter().find(|(name, _)| *name == file.module()) else {
-            return vec![format!("{}: no layer is known for it", file.path)];
+            return vec![format!("{}: it has no layer", file.path)];
         };
         let named = file.named();
         let modules: BTreeSet<String> = named.iter().filter_map(whole_module).collect();
@@ -92,41 +92,39 @@ impl House {
             if modules.contains(&segments[0]) {
                 segments.insert(0, "crate".to_owned());
             }
-            let reason = self.objection(file, below, &segments)?;
+            let reason = self.reason(file, below, &segments)?;
             let path = one.segments.join("::");
             Some(format!("{}:{}: {path}: {reason}", file.path, one.line))
         });
         found.collect()
     }
 
-    fn objection(&self, file: &Source, below: &[&str], segments: &[String]) -> Option<String> {
+    /// The reason why a path must not be used.
+    fn reason(&self, file: &Source, below: &[&str], segments: &[String]) -> Option<String> {
         let own = file.module();
         let ups = segments.iter().take_while(|part| *part == "super").count();
         if ups > 0 && ups >= file.depth() {
-            return Some("reaches the root by super: write crate".to_owned());
+            return Some("use crate instead of super for the root".to_owned());
         }
         let [root, used, rest @ ..] = segments else {
             return None;
         };
         if root == "ecs" && used != "model" && !below.contains(&"ecs") {
-            return Some(format!("{own} does not stand above the client of the cloud"));
+            return Some(format!("{own} is not above the client of the cloud"));
         }
         let at_root = root == "crate" || (["main", "bin"].contains(&own) && root == "diskplugin");
         if !at_root || used == own || !used.starts_with(char::is_lowercase) {
             return None;
         }
         if !below.contains(&used.as_str()) {
-            return Some(format!("{own} does not stand above {used}"));
+            return Some(format!("{own} is not above {used}"));
         }
-        let name = rest.last();
-        if own != "app" && name.is_some_and(|name| self.implementations.contains(name)) {
-            return Some(format!("{own} takes the trait, app chooses who implements it"));
-        }
-        None
+        let is_implementation = rest.last().is_some_and(|name| self.implementations.contains(name));
+        (own != "app" && is_implementation).then(|| format!("{own} must use the trait; app selects the implementation"))
     }
 }
 
-/// The module that this brings in under its own name, to be named through it.
+/// The module that this path imports as a whole.
 fn whole_module(named: &Named) -> Option<String> {
     match named.segments.as_slice() {
         [root, module] if root == "crate" => Some(module.clone()),

@@ -1,4 +1,4 @@
-//! A source file as the paths that it names.
+//! The paths that a source file names.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Source {
         found
     }
 
-    /// The file, and the modules in files of their own that it declares for tests only.
+    /// The file, and the modules in other files that it declares for tests only.
     fn split(path: &str, text: &str) -> (Self, Vec<String>) {
         let stream: TokenStream = text
             .parse()
@@ -104,7 +104,7 @@ impl Source {
         first.trim_end_matches(".rs")
     }
 
-    /// How many `super` lead from here to the crate's root.
+    /// The number of `super` from the file to the root of the crate.
     pub(crate) fn depth(&self) -> usize {
         let parts = self.path.trim_end_matches(".rs").split('/');
         parts.filter(|part| !["mod", "lib", "main"].contains(part)).count()
@@ -166,7 +166,7 @@ impl Source {
             && (self.text(at + 1) == "::" || before(1) == "use")
     }
 
-    /// Reads the path or group at `at` and says where it ends.
+    /// Reads the path or group at `at` and returns its end.
     fn tree(&self, mut at: usize, prefix: &[String], named: &mut Vec<Named>) -> usize {
         let line = self.tokens.get(at).map_or(0, |token| token.line);
         let mut segments = prefix.to_vec();
@@ -206,7 +206,7 @@ fn relative(root: &Path, path: &Path) -> Option<String> {
     Some(path.replace('\\', "/"))
 }
 
-/// The stem of the file that `mod name;` in `path` speaks of.
+/// The stem of the file of `mod name;` in `path`.
 fn beside(path: &str, name: &str) -> String {
     let stem = path.trim_end_matches(".rs");
     let (folder, own) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -214,11 +214,7 @@ fn beside(path: &str, name: &str) -> String {
         "mod" | "lib" | "main" => folder.to_owned(),
         _ => stem.to_owned(),
     };
-    if folder.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{folder}/{name}")
-    }
+    format!("{folder}/{name}").trim_start_matches('/').to_owned()
 }
 
 fn declared_module(item: &[Token]) -> Option<&str> {
@@ -237,7 +233,7 @@ fn is_test_attribute(tokens: &[Token]) -> bool {
     starts(&["#", "[", "cfg", "(", "test", ")", "]"]) || starts(&["#", "[", "cfg", "(", "all", "(", "test", ","])
 }
 
-/// The last token of the item whose first attribute stands at `at`.
+/// The last token of the item whose first attribute is at `at`.
 fn end_of_item(tokens: &[Token], at: usize) -> usize {
     let mut depth = 0_usize;
     let mut in_attribute = false;
@@ -295,7 +291,7 @@ fn flatten(stream: TokenStream, out: &mut Vec<Token>) {
                 }
             }
             TokenTree::Ident(name) => push(out, &name.to_string(), line),
-            // The quote before it tells it from a name.
+            // The quote distinguishes it from a name.
             TokenTree::Literal(literal) => push(out, &format!("\"{literal}"), line),
         }
     }

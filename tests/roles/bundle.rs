@@ -7,10 +7,11 @@ use diskplugin::csi::proto::controller_client::ControllerClient;
 use serde_json::Value;
 
 use crate::common::archive::{assert_without, members};
-use crate::common::csi::{publish, socket, volume};
+use crate::common::csi::{publish, volume};
 use crate::common::fake::{Fake, KEY, NODES};
-use crate::common::process::{Ended, Start, diskplugin};
-use crate::http_client::address;
+use crate::common::process::{Start, diskplugin};
+use crate::running::{HTTP, Running};
+use crate::text::{assert_failed, assert_lacks, assert_succeeded};
 
 const WRONG_SECRET: &str = "wrong-and-hidden";
 const REQUEST_SECRET: &str = "value-of-the-request";
@@ -26,36 +27,32 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn the_archive_of_a_process_has_its_pages_and_no_secret() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = fake
-        .controller(&socket)
-        .args(["--http-address=127.0.0.1:0"])
-        .env("ACCESS_KEY_ID", KEY)
-        .env("ACCESS_KEY_SECRET", WRONG_SECRET);
-    let (controller, channel) = start.ready(&socket).await;
-    let http = address(&controller).await;
+    let fake = Fake::start(&[]).await;
+    let controller = Running::of(|socket| {
+        let start = fake.controller(socket).keys().args([HTTP]);
+        start.env("ACCESS_KEY_SECRET", WRONG_SECRET)
+    });
+    let controller = controller.await;
+    let (http, channel) = (controller.http().await, &controller.channel);
     let mut request = volume("pvc-1");
     let secret = ("accessKeySecret".to_owned(), REQUEST_SECRET.to_owned());
     request.secrets.extend([secret]);
     let mut client = ControllerClient::new(channel.clone());
     client.create_volume(request).await.unwrap_err();
-    publish(&channel, "d-1", NODES[0]).await.unwrap_err();
+    publish(channel, "d-1", NODES[0]).await.unwrap_err();
 
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("bundle.tar.gz");
     let start = bundle(&file, &http).args(["--volume=d-1", "--volume=pvc-1"]);
     let ended = start.ended().await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_succeeded(&ended);
     assert_eq!(files(out.path()), std::slice::from_ref(&file));
     let mode = file.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let found = members(&file);
     let secrets = [WRONG_SECRET, REQUEST_SECRET, KEY];
     assert_without(&found, &secrets);
-    for secret in secrets {
-        assert!(!ended.stdout.contains(secret), "{}", ended.stdout);
-    }
+    assert_lacks(&ended.stdout, &secrets);
     let authority = http.trim_start_matches("http://").replace(':', "_");
     let page = |name: &str| &found[&format!("{authority}/{name}")];
     assert!(page("metrics.txt").contains("diskplugin_"), "{found:?}");
@@ -68,12 +65,11 @@ async fn the_archive_of_a_process_has_its_pages_and_no_secret() {
     assert_eq!(listed + 1, found.len(), "{manifest}");
 }
 
-async fn failed(start: Start, code: i32, dir: &Path, files_left: usize) -> Ended {
+async fn failed(start: Start, code: i32, dir: &Path, files_left: usize, reason: &str) {
     let ended = start.ended().await;
-    assert_eq!(ended.code, Some(code), "{ended:?}");
+    assert_failed(&ended, code, &[reason]);
     assert_eq!(ended.stdout, "");
     assert_eq!(files(dir).len(), files_left, "{:?}", files(dir));
-    ended
 }
 
 #[tokio::test]
@@ -81,16 +77,11 @@ async fn a_failure_leaves_no_file_and_changes_none() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bundle.tar.gz");
     let unreachable = "http://127.0.0.1:9";
-    let ended = failed(bundle(&file, unreachable), 1, dir.path(), 0).await;
-    let named = "http://127.0.0.1:9/metrics: cannot connect";
-    assert!(ended.stderr.contains(named), "{}", ended.stderr);
-
+    let reason = "http://127.0.0.1:9/metrics: cannot connect";
+    failed(bundle(&file, unreachable), 1, dir.path(), 0, reason).await;
     let missing = dir.path().join("missing/bundle.tar.gz");
-    let ended = failed(bundle(&missing, unreachable), 64, dir.path(), 0).await;
-    assert!(ended.stderr.contains("--out"), "{}", ended.stderr);
-
+    failed(bundle(&missing, unreachable), 64, dir.path(), 0, "--out").await;
     std::fs::write(&file, "mine").unwrap();
-    let ended = failed(bundle(&file, unreachable), 64, dir.path(), 1).await;
-    assert!(ended.stderr.contains("it exists"), "{}", ended.stderr);
+    failed(bundle(&file, unreachable), 64, dir.path(), 1, "it exists").await;
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }

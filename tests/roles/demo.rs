@@ -1,4 +1,4 @@
-//! The demo as a process: its story, and that nothing of it stays behind, however it ends.
+//! The demo as a process: its steps, and that it leaves nothing behind, however it ends.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,8 +9,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::common::csi::{info, list};
 use crate::common::machine::{TestDir, can_resize_mounted_ext, has_devices};
-use crate::common::process::{Ended, Start};
+use crate::common::process::{Ended, Process, Start};
 use crate::common::wait::until;
+use crate::text::{assert_failed, assert_has, assert_succeeded};
 
 const STEPS: [&str; 21] = [
     "create the volume",
@@ -36,44 +37,35 @@ const STEPS: [&str; 21] = [
     "delete the snapshot",
 ];
 
-/// Within this time after a signal the demo has taken everything down.
+/// After a signal the demo removes everything within this time.
 const SOON: Duration = Duration::from_secs(60);
 
 const NOTHING_LEFT: &str = "Cleanup complete: no mount, loop device or file is left.";
 
 #[tokio::test]
-async fn the_whole_life_is_told_step_by_step_and_leaves_nothing() {
-    if !has_devices("demo").await {
-        return;
-    }
-    let home = TestDir::new();
-    let ended = home.diskplugin(&["demo"]).ended().await;
-    told_to_the_end(&ended, &STEPS);
-    assert_eq!(home.leftovers(), [""; 0]);
-}
-
-#[tokio::test]
-async fn every_filesystem_has_its_story_or_a_clear_reason_why_not() {
+async fn every_filesystem_completes_all_steps_or_reports_why_not_and_leaves_nothing() {
     if !has_devices("demo --fs-type").await {
         return;
     }
-    let told = async |filesystem: &str| {
+    let run = async |flags: &[&str]| {
         let home = TestDir::new();
-        let start = home.diskplugin(&["demo", "--fs-type", filesystem]);
-        let ended = start.ended().await;
-        assert_eq!(home.leftovers(), [""; 0], "{filesystem}");
-        if filesystem.starts_with("ext") && !can_resize_mounted_ext() {
-            assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-            let why = "step 9 (grow the mounted filesystem) failed";
-            for text in [why, "CAP_SYS_RESOURCE"] {
-                assert!(ended.stderr.contains(text), "{}", ended.stderr);
-            }
-            assert!(ended.stdout.contains(NOTHING_LEFT), "{}", ended.stdout);
+        let ended = home.diskplugin(&[&["demo"], flags].concat()).ended().await;
+        assert_eq!(home.leftovers(), [""; 0], "{flags:?}");
+        if flags.iter().any(|flag| flag.contains("=ext")) && !can_resize_mounted_ext() {
+            let reason = "step 9 (grow the mounted filesystem) failed";
+            assert_failed(&ended, 1, &[reason, "CAP_SYS_RESOURCE"]);
+            assert_has(&ended.stdout, &[NOTHING_LEFT]);
         } else {
-            told_to_the_end(&ended, &STEPS);
+            assert_completed(&ended, &STEPS);
         }
     };
-    tokio::join!(told("ext3"), told("ext4"), told("xfs"), told("btrfs"));
+    tokio::join!(
+        run(&[]),
+        run(&["--fs-type=ext3"]),
+        run(&["--fs-type=ext4"]),
+        run(&["--fs-type=xfs"]),
+        run(&["--fs-type=btrfs"])
+    );
 }
 
 #[tokio::test]
@@ -112,9 +104,7 @@ async fn an_interrupt_in_the_middle_of_a_write_leaves_nothing() {
     // Writing is next, and keeps the mount busy.
     demo.wait_for_output("publish it to a pod").await;
     demo.signal(Signal::SIGINT);
-    let ended = demo.ended().await;
-    assert_eq!(home.leftovers(), [""; 0]);
-    stopped(&ended);
+    assert_stopped(&home, demo).await;
 }
 
 #[tokio::test]
@@ -126,7 +116,7 @@ async fn an_impatient_terminal_leaves_nothing() {
     let mut demo = home.diskplugin(&["demo"]).spawn();
     // Formatting is next, by a command.
     demo.wait_for_output("attach it to node 1").await;
-    // Ctrl-C again and again, which reaches every process of the terminal's group.
+    // Repeated Ctrl-C, which each process of the terminal's group receives.
     until("the demo ends", SOON, async || {
         let over = demo.is_over();
         if !over {
@@ -135,9 +125,7 @@ async fn an_impatient_terminal_leaves_nothing() {
         over.then_some(())
     })
     .await;
-    let ended = demo.ended().await;
-    assert_eq!(home.leftovers(), [""; 0], "{}", ended.stderr);
-    stopped(&ended);
+    assert_stopped(&home, demo).await;
 }
 
 #[tokio::test]
@@ -149,34 +137,34 @@ async fn a_reader_that_goes_away_leaves_nothing() {
     let line = "\"$0\" demo | head -n 9";
     let shell = Start::of("sh").args(["-c", line, env!("CARGO_BIN_EXE_diskplugin")]);
     let ended = shell.env("TMPDIR", home.path()).ended().await;
-    assert!(ended.stderr.contains("cannot print"), "{}", ended.stderr);
-    until("all is taken down", SOON, async || {
+    assert_has(&ended.stderr, &["cannot print"]);
+    until("everything is removed", SOON, async || {
         home.leftovers().is_empty().then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
+async fn a_kept_demo_serves_calls_until_an_interrupt() {
     if !has_devices("demo --keep").await {
         return;
     }
     let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo", "--keep"]).spawn();
     demo.wait_for_output("_control/calls").await;
-    let told = demo.stdout();
-    let place = |name: &str| {
-        let line = told.lines().find_map(|line| line.trim().strip_prefix(name));
-        line.unwrap_or_else(|| panic!("no {name}: {told}")).trim().to_owned()
+    let printed = demo.stdout();
+    let printed_at = |name: &str| {
+        let line = printed.lines().find_map(|line| line.trim().strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name}: {printed}")).trim().to_owned()
     };
-    let socket = |name: &str| place(name).trim_start_matches("unix://").to_owned();
+    let socket = |name: &str| printed_at(name).trim_start_matches("unix://").to_owned();
     let controller = demo.ready(Path::new(&socket("controller "))).await;
     assert_eq!(list(&controller).await.unwrap(), 2);
     for node in ["node 1", "node 2"] {
         let channel = demo.ready(Path::new(&socket(node))).await;
         assert!(info(&channel).await.unwrap().node_id.starts_with("i-"));
     }
-    let ledger = std::fs::read(Path::new(&place("volume")).join("ledger")).unwrap();
+    let ledger = std::fs::read(Path::new(&printed_at("volume")).join("ledger")).unwrap();
     assert_eq!(ledger.len(), 8 << 20);
     demo.signal(Signal::SIGINT);
     let start = Instant::now();
@@ -187,10 +175,10 @@ async fn what_is_kept_can_be_talked_to_until_an_interrupt() {
 }
 
 #[tokio::test]
-async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
+async fn without_root_the_steps_in_the_cloud_run_and_the_requirement_is_reported() {
     let home = TestDir::new();
     let ended = if nix::unistd::geteuid().is_root() {
-        // Nobody may neither read the build's directory nor write here.
+        // This user can neither read the directory of the build nor write to this one.
         let program = home.path().join("diskplugin");
         std::fs::copy(env!("CARGO_BIN_EXE_diskplugin"), &program).unwrap();
         std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
@@ -204,19 +192,19 @@ async fn without_root_it_says_what_it_needs_and_shows_the_clouds_half() {
     } else {
         home.diskplugin(&["demo"]).ended().await
     };
-    assert!(ended.stdout.contains("require root"), "{}", ended.stdout);
+    assert_has(&ended.stdout, &["require root"]);
     let on_the_node = ["stage", "publish", "write", "mounted", "read back"];
     let steps: Vec<_> = STEPS
         .into_iter()
         .filter(|step| !on_the_node.iter().any(|word| step.contains(word)))
         .collect();
-    told_to_the_end(&ended, &steps);
+    assert_completed(&ended, &steps);
     assert_eq!(home.leftovers(), [""; 0]);
 }
 
-/// Holds that the demo told these steps, each with its number, and no others.
-fn told_to_the_end(ended: &Ended, steps: &[&str]) {
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+/// Asserts that the demo printed exactly these steps, each with its number.
+fn assert_completed(ended: &Ended, steps: &[&str]) {
+    assert_succeeded(ended);
     let mut rest = ended.stdout.as_str();
     for (number, step) in (1..).zip(steps) {
         let line = format!("\n{number:>3}  {step}  ");
@@ -224,36 +212,34 @@ fn told_to_the_end(ended: &Ended, steps: &[&str]) {
         rest = &rest[at.unwrap_or_else(|| panic!("no {line:?}: {}", ended.stdout))..];
     }
     let summary = format!("\n{} steps in ", steps.len());
-    for text in [&summary, "Left in the cloud: 0 disks, 0 snapshots.", NOTHING_LEFT] {
-        assert!(rest.contains(text), "no {text:?}: {}", ended.stdout);
-    }
+    assert_has(
+        rest,
+        &[&summary, "Left in the cloud: 0 disks, 0 snapshots.", NOTHING_LEFT],
+    );
 }
 
-/// Runs the demo, sends it a signal at this instant, and holds that it ends well and leaves nothing.
+/// Runs the demo, sends it a signal at this instant, and asserts that it stops in time and leaves nothing.
 async fn interrupted(at: Duration, signal: Signal) {
     let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
     let over = until("the demo runs on", 2 * at, async || demo.is_over().then_some(()));
     assert!(timeout(at, over).await.is_err(), "it ended before {at:?}");
+    println!("{signal} at {at:?}");
     demo.signal(signal);
+    assert_stopped(&home, demo).await;
+}
+
+async fn assert_stopped(home: &TestDir, demo: Process) {
     let start = Instant::now();
     let ended = demo.ended().await;
-    let took = start.elapsed();
-    assert_eq!(home.leftovers(), [""; 0], "{signal} at {at:?}: {}", ended.stderr);
-    assert!(took < SOON, "{signal} at {at:?}: took {took:?}");
-    stopped(&ended);
-}
-
-fn stopped(ended: &Ended) {
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert_eq!(home.leftovers(), [""; 0], "{}", ended.stderr);
     assert_eq!(ended.code, Some(1), "{}", ended.stdout);
     assert_eq!(ended.stderr, "diskplugin: stopped by a signal\n");
-    for text in ["\nStopped: ", NOTHING_LEFT] {
-        assert!(ended.stdout.contains(text), "no {text:?}: {}", ended.stdout);
-    }
+    assert_has(&ended.stdout, &["\nStopped: ", NOTHING_LEFT]);
 }
 
-/// So many instants, pseudo-random, one in each equal part of the time that the demo's cloud takes
-/// by itself, however fast the machine is.
+/// Pseudo-random instants, one in each equal part of the time that the delays of the demo's cloud take.
 fn instants(count: u64) -> Vec<Duration> {
     let mut state: u64 = 0x5EED;
     let part = 8_000 / count;

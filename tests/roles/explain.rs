@@ -1,11 +1,14 @@
-//! `explain`: what classes and claims do, without a cloud and with the stock of one.
+//! `explain` describes classes and claims, without a cloud and with the stock of one.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::fake::{Fake, KEY, SECRET};
+use crate::common::fake::Fake;
 use crate::common::process::{Ended, diskplugin};
+use crate::monitoring::files::files_below;
+use crate::running::NO_METADATA;
+use crate::text::{assert_failed, assert_has, assert_succeeded};
 
 fn path(name: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -13,20 +16,16 @@ fn path(name: &str) -> String {
 }
 
 fn examples() -> Vec<String> {
-    let mut folders = vec![PathBuf::from(path("examples"))];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "yaml") {
-                files.push(path.display().to_string());
-            }
-        }
-    }
-    files.sort();
-    files
+    let files = files_below("examples", "yaml");
+    files.iter().map(|path| path.display().to_string()).collect()
+}
+
+async fn explain(flags: &[&str], files: &[&str]) -> Ended {
+    diskplugin(["explain", "--output=json"])
+        .args(flags)
+        .args(files)
+        .ended()
+        .await
 }
 
 fn json(ended: &Ended) -> Value {
@@ -48,22 +47,19 @@ fn problems(explanation: &Value, name: &str) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn every_example_is_accepted() {
-    let mut line = vec!["explain".to_owned(), "--output=json".to_owned()];
-    line.extend(examples());
-    let ended = diskplugin(line).ended().await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    let files = examples();
+    let ended = explain(&[], &files.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_succeeded(&ended);
     let explanation = json(&ended);
     for object in explanation["objects"].as_array().unwrap() {
         let kind = object["kind"].as_str().unwrap();
         let is_class = kind.ends_with("Class");
         // Nothing is created for claims of existing volumes.
         let is_static = object["skipped"].as_str().is_some_and(|why| why.contains("volumeName"));
-        if is_class || kind == "PersistentVolumeClaim" && !is_static {
-            assert_eq!(object["result"], "accepted", "{object}");
-        } else {
-            assert_eq!(object["result"], "skipped", "{object}");
-        }
-        let creates = kind == "StorageClass" || kind == "PersistentVolumeClaim" && !is_static;
+        let is_new = kind == "PersistentVolumeClaim" && !is_static;
+        let expected = if is_class || is_new { "accepted" } else { "skipped" };
+        assert_eq!(object["result"], expected, "{object}");
+        let creates = kind == "StorageClass" || is_new;
         let candidates = object["candidates"].as_array().unwrap();
         assert_eq!(creates, !candidates.is_empty(), "{object}");
     }
@@ -71,17 +67,9 @@ async fn every_example_is_accepted() {
 
 #[tokio::test]
 async fn sizes_levels_and_performance_are_those_of_the_claim() {
-    let (classes, claim) = (path("examples/storageclass.yaml"), path("examples/expansion.yaml"));
-    let attributes = path("examples/volumeattributesclass.yaml");
-    let line = [
-        "explain",
-        "--output=json",
-        "--size=35.5Gi",
-        &classes,
-        &claim,
-        &attributes,
-    ];
-    let ended = diskplugin(line).ended().await;
+    let files = ["storageclass", "expansion", "volumeattributesclass"];
+    let files = files.map(|name| path(&format!("examples/{name}.yaml")));
+    let ended = explain(&["--size=35.5Gi"], &files.each_ref().map(String::as_str)).await;
     let explanation = json(&ended);
     let fast = &object(&explanation, "disk-fast")["candidates"];
     assert_eq!(fast[0]["level"], "PL1");
@@ -90,73 +78,54 @@ async fn sizes_levels_and_performance_are_those_of_the_claim() {
     assert_eq!(fast[0]["performance"]["writeMBps"], 138.0);
     assert_eq!(fast[1]["category"], "cloud_auto");
     let auto = &object(&explanation, "disk-auto")["candidates"][0];
-    assert_eq!(
-        (&auto["provisionedIops"], &auto["bursting"]),
-        (&1000.into(), &true.into())
-    );
-    // Its VolumeAttributesClass asks for PL2, its size is 500 GiB.
+    assert_eq!(auto["provisionedIops"], 1000);
+    assert_eq!(auto["bursting"], true);
+    // The claim requests 500 GiB, and its VolumeAttributesClass PL2.
     let claim = &object(&explanation, "data")["candidates"][0];
-    assert_eq!((&claim["level"], &claim["sizeGiB"]), (&"PL2".into(), &500.into()));
-    let changes = object(&explanation, "essd-pl2")["changes"].as_array().unwrap();
-    assert!(
-        changes
-            .iter()
-            .all(|of| { of["rejection"].as_str().is_some_and(|of| of.contains("461")) })
-    );
+    assert_eq!(claim["level"], "PL2");
+    assert_eq!(claim["sizeGiB"], 500);
+    for change in object(&explanation, "essd-pl2")["changes"].as_array().unwrap() {
+        assert_has(change["rejection"].as_str().unwrap(), &["461"]);
+    }
 }
 
 #[tokio::test]
 async fn every_problem_of_every_object_is_reported_with_its_field() {
     let file = path("tests/data/explain/invalid.yaml");
-    let ended = diskplugin(["explain", "--output=json", &file]).ended().await;
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("7 of 9 objects would be rejected"),
-        "{}",
-        ended.stderr
-    );
+    let ended = explain(&[], &[&file]).await;
+    assert_failed(&ended, 1, &["7 of 9 objects would be rejected"]);
     let explanation = json(&ended);
-    let expected: [(&str, &[(&str, &str)]); 7] = [
-        (
-            "every-mistake",
-            &[
-                ("parameters.encrypted", "not a string"),
-                ("parameters.diskTags/acs:team", "reserves keys"),
-                ("parameters.blockSize", "allowed: a power of two"),
-                ("parameters.fsTyp", "unknown parameter \"fsTyp\""),
-                ("parameters.performanceLevel", "allowed: a comma-separated list of PL0"),
-                ("parameters.type", "allowed: available, or"),
-                ("parameters.kmsKeyId", "requires \"encrypted\""),
-                ("mountOptions[1]", "\"nobarrier\" is refused"),
-            ],
-        ),
-        (
-            "shared",
-            &[("allowedTopologies", "\"topology.kubernetes.io/zone\" is required")],
-        ),
-        ("too-large", &[("spec.accessModes[0]", "not supported for filesystems")]),
-        ("larger", &[("size", "no size from 5 GiB to 2000 GiB")]),
-        (
-            "no-such-level",
-            &[
-                ("parameters.performanceLevel", "allowed: PL0, PL1, PL2, PL3"),
-                ("parameters.zoneId", "unknown mutable parameter"),
-            ],
-        ),
-        (
-            "forever",
-            &[
-                ("parameters.retentionDays", "from 1 to 65536"),
-                ("parameters.snapshotType", "unknown parameter"),
-            ],
-        ),
-        ("group", &[("parameters.retentionDays", "unknown parameter")]),
-    ];
-    for (name, expected) in expected {
+    // Object, field, and a part of the message.
+    let expected = "
+every-mistake parameters.encrypted: not a string
+every-mistake parameters.diskTags/acs:team: reserves keys
+every-mistake parameters.blockSize: allowed: a power of two
+every-mistake parameters.fsTyp: unknown parameter \"fsTyp\"
+every-mistake parameters.performanceLevel: allowed: a comma-separated list of PL0
+every-mistake parameters.type: allowed: available, or
+every-mistake parameters.kmsKeyId: requires \"encrypted\"
+every-mistake mountOptions[1]: \"nobarrier\" is refused
+shared allowedTopologies: \"topology.kubernetes.io/zone\" is required
+too-large spec.accessModes[0]: not supported for filesystems
+larger size: no size from 5 GiB to 2000 GiB
+no-such-level parameters.performanceLevel: allowed: PL0, PL1, PL2, PL3
+no-such-level parameters.zoneId: unknown mutable parameter
+forever parameters.retentionDays: from 1 to 65536
+forever parameters.snapshotType: unknown parameter
+group parameters.retentionDays: unknown parameter
+";
+    let expected: Vec<_> = expected
+        .trim()
+        .lines()
+        .map(|row| row.split_once(' ').unwrap())
+        .collect();
+    for (name, _) in &expected {
         let found = problems(&explanation, name);
-        assert_eq!(found.len(), expected.len(), "{name}: {found:#?}");
-        for ((field, message), (wanted, text)) in found.iter().zip(expected) {
-            assert!(field == wanted && message.contains(text), "{name}: {found:#?}");
+        let of_object: Vec<_> = expected.iter().filter(|(other, _)| other == name).collect();
+        assert_eq!(found.len(), of_object.len(), "{name}: {found:#?}");
+        for ((field, message), (_, problem)) in found.iter().zip(of_object) {
+            let (expected, part) = problem.split_once(": ").unwrap();
+            assert!(field == expected && message.contains(part), "{name}: {found:#?}");
         }
     }
     assert_eq!(object(&explanation, "another")["result"], "skipped");
@@ -171,9 +140,10 @@ async fn classes_of_the_vendors_driver_are_explained_as_classes_of_this_one() {
     std::fs::write(&file, class).unwrap();
     let ended = diskplugin(["explain", file.to_str().unwrap()]).ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    for text in ["StorageClass old: REJECTED", "unknown parameter \"omitFsck\""] {
-        assert!(ended.stdout.contains(text), "no {text:?}: {}", ended.stdout);
-    }
+    assert_has(
+        &ended.stdout,
+        &["StorageClass old: REJECTED", "unknown parameter \"omitFsck\""],
+    );
 }
 
 #[tokio::test]
@@ -190,33 +160,27 @@ async fn unusable_files_are_invalid_settings_and_are_reported_together() {
         write("empty.yaml", "---\n"),
         dir.path().join("missing.yaml").display().to_string(),
     ];
-    let mut line = vec!["explain".to_owned()];
-    line.extend(files.clone());
-    let ended = diskplugin(line).ended().await;
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for file in files {
-        assert!(ended.stderr.contains(&file), "{file}: {}", ended.stderr);
-    }
-    let ended = diskplugin(["explain", "--size=big", "-"]).ended().await;
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
+    let files = files.each_ref().map(String::as_str);
+    assert_failed(&explain(&[], &files).await, 64, &files);
+    assert_failed(&explain(&["--size=big"], &["-"]).await, 64, &["--size"]);
 }
 
 #[tokio::test]
 async fn live_shows_zones_and_categories_in_the_order_of_their_stock() {
     let fake = Fake::start(&["--out-of-stock=cn-beijing-c/cloud_essd"]).await;
     let classes = path("examples/topology/topology.yaml");
-    let start = diskplugin([
+    let url = format!("--ecs-endpoint={}", fake.url);
+    let live = [
         "explain",
         "--output=json",
         "--live",
         "--region=cn-beijing",
-        &format!("--ecs-endpoint={}", fake.url),
+        &url,
         &classes,
-        &path("examples/storageclass.yaml"),
-    ]);
-    let start = start.env("ACCESS_KEY_ID", KEY).env("ACCESS_KEY_SECRET", SECRET);
+    ];
+    let start = diskplugin(live).args([path("examples/storageclass.yaml")]).keys();
     let ended = start.ended().await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    assert_succeeded(&ended);
     let explanation = json(&ended);
     let order = |name: &str| {
         let candidates = object(&explanation, name)["candidates"].as_array().unwrap();
@@ -229,21 +193,10 @@ async fn live_shows_zones_and_categories_in_the_order_of_their_stock() {
     // The class restricts no zone: all zones of the region, those out of stock last.
     assert_eq!(order("disk-essd").last(), Some(&zone("cn-beijing-c", false)));
     assert_eq!(order("disk-regional"), [(None, Some(true))]);
-    let calls = fake.calls().await;
-    assert!(
-        calls.iter().all(|call| call["action"] == "DescribeAvailableResource"),
-        "{calls:?}"
-    );
+    for call in fake.calls().await {
+        assert_eq!(call["action"], "DescribeAvailableResource", "{call}");
+    }
     // Without credentials nothing is shown.
-    let ended = diskplugin([
-        "explain",
-        "--live",
-        "--region=cn-beijing",
-        "--metadata-endpoint=http://127.0.0.1:9",
-        &format!("--ecs-endpoint={}", fake.url),
-        &classes,
-    ]);
-    let ended = ended.ended().await;
+    let ended = diskplugin(live).args([NO_METADATA]).ended().await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
-    assert!(!ended.stderr.contains(SECRET));
 }

@@ -9,10 +9,11 @@ use diskplugin::csi::proto::{
 };
 use prost::Message;
 
-use crate::common::csi::{endpoint, socket};
+use crate::common::csi::endpoint;
 use crate::common::fake::Fake;
 use crate::common::process::{Start, diskplugin};
 use crate::common::shell::skip;
+use crate::running::Running;
 
 const NAME: &str = "diskplugin.csi.example";
 const IDENTITY: [&str; 2] = ["/csi.v1.Identity/GetPluginInfo", "/csi.v1.Identity/Probe"];
@@ -28,10 +29,8 @@ fn python(test: &str) -> Option<PathBuf> {
     if target.join("sdk/requirements.txt").exists() {
         return Some(python);
     }
-    skip(
-        test,
-        &format!("{} is not installed (scripts/setup test)", python.display()),
-    );
+    let reason = format!("{} is not installed (scripts/setup test)", python.display());
+    skip(test, &reason);
     None
 }
 
@@ -76,10 +75,9 @@ async fn pythons_grpc_calls_the_controller_in_its_default_configuration() {
     let Some(python) = python("grpc_core: the controller") else {
         return;
     };
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let (_controller, _) = fake.controller(&socket).keys().ready(&socket).await;
-    assert_controller(&identity_and(&python, &socket, &[CONTROLLER, GROUPS]).await);
+    let fake = Fake::start(&[]).await;
+    let controller = Running::controller(&fake, &[]).await;
+    assert_controller(&identity_and(&python, &controller.socket, &[CONTROLLER, GROUPS]).await);
 }
 
 #[tokio::test]
@@ -87,11 +85,8 @@ async fn pythons_grpc_calls_all_in_one_in_its_default_configuration() {
     let Some(python) = python("grpc_core: all-in-one") else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = diskplugin(["all-in-one", "--cloud=mock", &endpoint(&socket)]);
-    let (_all, _) = start.ready(&socket).await;
-    let responses = identity_and(&python, &socket, &[CONTROLLER, GROUPS, NODE]).await;
+    let all = Running::of(|socket| diskplugin(["all-in-one", "--cloud=mock", &endpoint(socket)])).await;
+    let responses = identity_and(&python, &all.socket, &[CONTROLLER, GROUPS, NODE]).await;
     assert_controller(&responses);
     assert!(!node_id(&responses[2]).is_empty());
 }
@@ -101,21 +96,14 @@ async fn pythons_grpc_calls_node_and_registration_in_its_default_configuration()
     let Some(python) = python("grpc_core: the node and its registration") else {
         return;
     };
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = diskplugin([
-        "node",
-        "--zone=cn-beijing-b",
-        "--node-id=i-1",
-        &endpoint(&socket),
-        &format!("--registration-dir={}", dir.path().display()),
-    ]);
-    let (_node, _) = start.ready(&socket).await;
-    let responses = identity_and(&python, &socket, &[NODE]).await;
+    let registry = tempfile::tempdir().unwrap();
+    let flag = format!("--registration-dir={}", registry.path().display());
+    let node = Running::node(&[&flag]).await;
+    let responses = identity_and(&python, &node.socket, &[NODE]).await;
     assert_eq!(node_id(&responses[0]), "i-1");
-    let registration = dir.path().join(format!("{NAME}-reg.sock"));
+    let registration = registry.path().join(format!("{NAME}-reg.sock"));
     let method = "/pluginregistration.Registration/GetInfo";
     let responses = call(&python, &registration, &[method, method]).await;
     let info = PluginInfo::decode(&*responses[1]).unwrap();
-    assert_eq!(info.endpoint, socket.display().to_string());
+    assert_eq!(info.endpoint, node.socket.display().to_string());
 }

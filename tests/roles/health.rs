@@ -3,51 +3,41 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::csi::{create, endpoint, socket};
+use crate::common::csi::create;
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::common::process::{Start, diskplugin};
 use crate::common::wait::until;
-use crate::http_client::{address, get};
+use crate::http_client::HttpResponse;
+use crate::running::{HTTP, Running, node, served};
+use crate::shutdown::terminate_during_create;
+use crate::text::{assert_failed, assert_has, assert_lacks};
 
 const SOON: Duration = Duration::from_secs(60);
 
-pub(crate) fn node(socket: &Path) -> Start {
-    diskplugin([
-        "node",
-        "--zone=cn-beijing-b",
-        "--node-id=i-1",
-        "--http-address=127.0.0.1:0",
-        &endpoint(socket),
-    ])
-}
-
 fn keys(secret: &Path, value: &str) {
-    std::fs::create_dir_all(secret).unwrap();
     std::fs::write(secret.join("access-key-id"), KEY).unwrap();
     std::fs::write(secret.join("access-key-secret"), value).unwrap();
 }
 
+/// Asserts the status, the result of a check, and parts of the text.
+#[track_caller]
+fn assert_check(response: &HttpResponse, status: u16, (check, is_ok): (&str, bool), parts: &[&str]) {
+    let found = (response.status, response.is_ok(check));
+    assert_eq!(found, (status, Some(is_ok)), "{response:?}");
+    assert_has(&response.text, parts);
+}
+
 #[tokio::test]
 async fn a_controller_is_not_ready_from_a_rejected_key_until_the_first_successful_call() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let (socket, secret) = (socket(&dir), dir.path().join("secret"));
-    keys(&secret, SECRET);
-    let start = fake.controller(&socket).args([
-        "--http-address=127.0.0.1:0",
-        &format!("--credentials-dir={}", secret.display()),
-    ]);
-    let (controller, channel) = start.ready(&socket).await;
-    let http = address(&controller).await;
-    let response = get(&http, "/readyz").await;
-    assert_eq!(
-        (response.status, response.json()["ready"].as_bool()),
-        (200, Some(true)),
-        "{response:?}"
-    );
+    let (fake, secret) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    keys(secret.path(), SECRET);
+    let flag = format!("--credentials-dir={}", secret.path().display());
+    let controller = Running::of(|socket| fake.controller(socket).args([HTTP, &flag])).await;
+    let response = controller.get("/readyz").await;
+    assert_check(&response, 200, ("credentials", true), &[]);
+    assert_eq!(response.json()["ready"], true);
     assert_eq!(response.names(), ["socket", "credentials", "cloud"]);
     let calls = fake.calls().await;
     let is_listing = |call: &Value| call["action"] == "DescribeDisks";
@@ -56,117 +46,87 @@ async fn a_controller_is_not_ready_from_a_rejected_key_until_the_first_successfu
         "the check makes no call: {calls:?}"
     );
 
-    keys(&secret, "wrong-and-hidden");
-    create(&channel, "pvc-1").await.unwrap_err();
-    let response = get(&http, "/readyz").await;
-    assert_eq!(
-        (response.status, response.is_ok("credentials")),
-        (503, Some(false)),
-        "{response:?}"
-    );
-    for part in [
+    keys(secret.path(), "wrong-and-hidden");
+    create(&controller.channel, "pvc-1").await.unwrap_err();
+    let response = controller.get("/readyz").await;
+    let parts = [
         "SignatureDoesNotMatch",
         "check the secret of the access key",
         "RequestId",
-    ] {
-        assert!(response.text.contains(part), "no {part:?}: {response:?}");
-    }
-    for hidden in ["wrong-and-hidden", SECRET, KEY] {
-        assert!(!response.text.contains(hidden), "{response:?}");
-    }
+    ];
+    assert_check(&response, 503, ("credentials", false), &parts);
+    assert_lacks(&response.text, &["wrong-and-hidden", SECRET, KEY]);
     // A restart would not help.
-    assert_eq!(get(&http, "/healthz").await.status, 200);
+    assert_eq!(controller.get("/healthz").await.status, 200);
 
-    keys(&secret, SECRET);
-    create(&channel, "pvc-1").await.unwrap();
-    let response = get(&http, "/readyz").await;
-    assert_eq!(response.status, 200, "{response:?}");
-    assert!(response.text.contains("last response"), "{response:?}");
+    keys(secret.path(), SECRET);
+    create(&controller.channel, "pvc-1").await.unwrap();
+    assert_check(
+        &controller.get("/readyz").await,
+        200,
+        ("cloud", true),
+        &["last response"],
+    );
 }
 
 #[tokio::test]
 async fn a_controller_without_a_key_is_not_ready_and_names_the_setting() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = fake
-        .controller(&socket)
-        .args(["--http-address=127.0.0.1:0", "--credentials=environment"]);
-    let (controller, _channel) = start.ready(&socket).await;
-    let response = get(&address(&controller).await, "/readyz").await;
-    assert_eq!(
-        (response.status, response.is_ok("credentials")),
-        (503, Some(false)),
-        "{response:?}"
-    );
-    assert!(response.text.contains("ACCESS_KEY_ID"), "{response:?}");
+    let fake = Fake::start(&[]).await;
+    let flags = [HTTP, "--credentials=environment"];
+    let controller = Running::of(|socket| fake.controller(socket).args(flags)).await;
+    let response = controller.get("/readyz").await;
+    assert_check(&response, 503, ("credentials", false), &["ACCESS_KEY_ID"]);
 }
 
 #[tokio::test]
 async fn a_node_is_ready_if_devices_state_and_tools_are_available() {
     let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
     let (state, tools) = (dir.path().join("state"), tools(&dir));
-    let start = node(&socket).env("PATH", &tools);
-    let start = start.args([format!("--state-dir={}", state.display())]);
-    let (node, _channel) = start.ready(&socket).await;
-    let http = address(&node).await;
-    let response = get(&http, "/readyz").await;
+    let flag = format!("--state-dir={}", state.display());
+    let node = Running::of(|socket| node(socket).env("PATH", &tools).args([HTTP, &flag])).await;
+    let response = node.get("/readyz").await;
     let names = ["socket", "kernel", "capabilities", "devices", "state", "tools"];
     assert_eq!(response.names(), names);
     // Only root can mount.
     let expected = names.map(|name| Some(name != "capabilities" || is_root()));
     assert_eq!(names.map(|name| response.is_ok(name)), expected, "{response:?}");
     assert_eq!(response.status, if is_root() { 200 } else { 503 }, "{response:?}");
-    assert!(response.text.contains(&format!("Linux {}", release())), "{response:?}");
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_has(&response.text, &[&format!("Linux {}", release.trim())]);
     assert!(!state.exists(), "the check creates nothing");
 
     // The state directory is a file, and a program is missing.
     std::fs::write(&state, "").unwrap();
     std::fs::remove_file(tools.join("mkfs.xfs")).unwrap();
-    let response = get(&http, "/readyz").await;
-    let checks = ["state", "tools", "devices"].map(|name| response.is_ok(name));
-    assert_eq!(
-        (response.status, checks),
-        (503, [Some(false), Some(false), Some(true)]),
-        "{response:?}"
-    );
-    for part in [
+    let response = node.get("/readyz").await;
+    let parts = [
         "--state-dir: ",
         "check whether the disk is full",
         "filesystem: mkfs.xfs; use",
-    ] {
-        assert!(response.text.contains(part), "no {part:?}: {response:?}");
-    }
+    ];
+    assert_check(&response, 503, ("state", false), &parts);
+    let others = ["tools", "devices"].map(|name| response.is_ok(name));
+    assert_eq!(others, [Some(false), Some(true)], "{response:?}");
 }
 
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// The release of the kernel.
-fn release() -> String {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    release.trim().to_owned()
-}
-
 #[tokio::test]
 async fn a_node_logs_at_the_start_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
     let tools = tools(&dir);
     std::fs::remove_file(tools.join("sfdisk")).unwrap();
-    let start = node(&socket).env("PATH", &tools).args(["--device-dir=/nowhere"]);
-    let (node, _channel) = start.ready(&socket).await;
-    let log = node.stderr();
-    for part in [
-        "--device-dir /nowhere is not a directory yet",
-        "the node is not ready",
-        "filesystem: sfdisk; use",
-        "tools",
-    ] {
-        assert!(log.contains(part), "no {part:?}: {log}");
-    }
-    assert!(!log.contains("Linux"), "{log}");
+    let flags = [HTTP, "--device-dir=/nowhere"];
+    let node = Running::of(|socket| node(socket).env("PATH", &tools).args(flags)).await;
+    let log = node.process.stderr();
+    let device_dir = "--device-dir /nowhere is not a directory yet";
+    assert_has(
+        &log,
+        &[device_dir, "the node is not ready", "filesystem: sfdisk; use", "tools"],
+    );
+    assert_lacks(&log, &["Linux"]);
 }
 
 /// A directory with all programs that a node executes, as empty files.
@@ -192,53 +152,35 @@ fn is_shared(directory: &Path) -> bool {
 #[tokio::test]
 async fn a_node_without_the_required_shared_mounts_does_not_start() {
     let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
     let kubelet = std::fs::canonicalize(dir.path()).unwrap().join("kubelet");
-    let start = |kubelet: &Path| {
-        let kubelet = format!("--kubelet-dir={}", kubelet.display());
-        node(&socket).args(["--require-shared-mounts", &kubelet])
-    };
-    let ended = start(&kubelet).ended().await;
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    assert!(ended.stderr.contains("is not a directory"), "{}", ended.stderr);
+    let flag = format!("--kubelet-dir={}", kubelet.display());
+    let start = |socket: &Path| node(socket).args([HTTP, "--require-shared-mounts", &flag]);
+    let socket = dir.path().join("csi.sock");
+    assert_failed(&start(&socket).ended().await, 64, &["is not a directory"]);
     std::fs::create_dir(&kubelet).unwrap();
     if is_shared(&kubelet) {
-        let (node, _channel) = start(&kubelet).ready(&socket).await;
-        let response = get(&address(&node).await, "/readyz").await;
+        let response = Running::of(start).await.get("/readyz").await;
         assert_eq!(response.is_ok("mounts"), Some(true), "{response:?}");
         return;
     }
-    let ended = start(&kubelet).ended().await;
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for part in ["/kubelet/plugins", "is not shared", "mountPropagation: Bidirectional"] {
-        assert!(ended.stderr.contains(part), "no {part:?}: {}", ended.stderr);
-    }
+    let parts = ["/kubelet/plugins", "is not shared", "mountPropagation: Bidirectional"];
+    assert_failed(&start(&socket).ended().await, 64, &parts);
 }
 
 #[tokio::test]
 async fn during_shutdown_the_process_is_alive_but_not_ready() {
-    let fake = Fake::start(&["--create-delay=4s"]).await;
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = fake.controller(&socket).keys();
-    let start = start.args(["--http-address=127.0.0.1:0"]);
-    let (controller, channel) = start.ready(&socket).await;
-    let http = address(&controller).await;
+    let (fake, controller) = served(&["--create-delay=4s"], &[]).await;
     let meanwhile = async {
-        until("the cloud creates the disk", SOON, async || {
-            (fake.count("CreateDisk").await == 1).then_some(())
+        terminate_during_create(&fake, &controller).await;
+        let response = until("/readyz fails", SOON, async || {
+            let response = controller.get("/readyz").await;
+            (response.status == 503).then_some(response)
         })
         .await;
-        controller.signal(Signal::SIGTERM);
-        let response = until("/readyz fails", SOON, async || {
-            let response = get(&http, "/readyz").await;
-            (response.status == 503).then_some(response)
-        });
-        let response = response.await;
-        assert!(response.text.contains("shutting down"), "{response:?}");
-        assert_eq!(get(&http, "/healthz").await.status, 200);
+        assert_has(&response.text, &["shutting down"]);
+        assert_eq!(controller.get("/healthz").await.status, 200);
     };
-    let (created, ()) = tokio::join!(create(&channel, "pvc-1"), meanwhile);
+    let (created, ()) = tokio::join!(create(&controller.channel, "pvc-1"), meanwhile);
     created.unwrap();
-    assert_eq!(controller.ended().await.code, Some(0));
+    assert_eq!(controller.process.ended().await.code, Some(0));
 }

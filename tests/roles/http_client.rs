@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::common::process::Process;
@@ -52,8 +52,20 @@ pub(crate) async fn get(http: &str, path: &str) -> HttpResponse {
 }
 
 pub(crate) async fn request(method: Method, http: &str, path: &str) -> HttpResponse {
-    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
-    let request = client.unwrap().request(method, format!("{http}{path}"));
+    response(client().request(method, format!("{http}{path}"))).await
+}
+
+/// A client that waits long enough for a busy machine.
+pub(crate) fn client() -> Client {
+    builder().build().unwrap()
+}
+
+pub(crate) fn builder() -> ClientBuilder {
+    Client::builder().timeout(SOON).no_proxy()
+}
+
+/// Sends a request that must get a response.
+pub(crate) async fn response(request: RequestBuilder) -> HttpResponse {
     let response = request.send().await.unwrap();
     HttpResponse {
         status: response.status().as_u16(),

@@ -1,14 +1,15 @@
 //! The program under the name of a kubectl plugin, and its packaging for krew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use diskplugin::app::OPERATOR_COMMANDS;
-use serde::Deserialize;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::common::process::Start;
+use crate::text::{assert_failed, assert_has, assert_lacks, assert_succeeded};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -25,111 +26,70 @@ async fn the_plugin_has_only_commands_of_operators() {
     let program = plugin(dir.path());
     let run = |args: &[&str]| Start::of(&program).args(args).ended();
     let help = run(&["--help"]).await;
-    assert_eq!(help.code, Some(0), "{}", help.stderr);
-    assert!(help.stdout.contains("Usage: kubectl diskplugin"), "{}", help.stdout);
+    assert_succeeded(&help);
+    assert_has(&help.stdout, &["Usage: kubectl diskplugin"]);
     for command in OPERATOR_COMMANDS {
-        assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
+        assert_has(&help.stdout, &[&format!("\n  {command} ")]);
     }
-    assert!(!help.stdout.contains("controller"), "{}", help.stdout);
+    assert_lacks(&help.stdout, &["controller"]);
     let help = run(&["explain", "--help"]).await;
-    assert!(
-        help.stdout.contains("Usage: kubectl diskplugin explain"),
-        "{}",
-        help.stdout
-    );
+    assert_has(&help.stdout, &["Usage: kubectl diskplugin explain"]);
     for line in [&["controller"][..], &["node", "--help"], &[]] {
-        assert_eq!(run(line).await.code, Some(64), "{line:?}");
+        assert_failed(&run(line).await, 64, &[]);
     }
     let class = format!("{ROOT}/examples/storageclass.yaml");
-    let explained = run(&["explain", &class]).await;
-    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    assert_succeeded(&run(&["explain", &class]).await);
     let failed = run(&["explain", "/no-such-file"]).await;
     assert!(failed.stderr.starts_with("kubectl diskplugin: "), "{}", failed.stderr);
 }
 
-/// A manifest of krew, as far as krew requires it; unknown fields would be ignored by krew.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Manifest {
-    api_version: String,
-    kind: String,
-    metadata: Metadata,
-    spec: Spec,
+/// Asserts the fields of an object, because krew ignores unknown ones.
+#[track_caller]
+fn assert_fields(object: &Value, expected: &[&str]) {
+    let fields: BTreeSet<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, BTreeSet::from_iter(expected.iter().copied()));
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Metadata {
-    name: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Spec {
-    version: String,
-    homepage: String,
-    short_description: String,
-    description: String,
-    caveats: String,
-    platforms: Vec<Platform>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Platform {
-    selector: Selector,
-    uri: String,
-    sha256: String,
-    bin: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Selector {
-    match_labels: Labels,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Labels {
-    os: String,
-    arch: String,
-}
-
-fn manifest(path: &Path) -> Manifest {
+/// The platforms of a manifest of krew: URI and digest of the archive by architecture.
+fn platforms(path: &Path) -> BTreeMap<String, (String, String)> {
     let text = std::fs::read_to_string(path).unwrap();
     let options = serde_saphyr::options! { no_schema: true };
-    let manifest: Manifest = serde_saphyr::from_str_with_options(&text, options).unwrap();
-    assert_eq!(manifest.api_version, "krew.googlecontainertools.github.com/v1alpha2");
-    assert_eq!(manifest.kind, "Plugin");
+    let manifest: Value = serde_saphyr::from_str_with_options(&text, options).unwrap();
+    assert_fields(&manifest, &["apiVersion", "kind", "metadata", "spec"]);
+    assert_eq!(manifest["apiVersion"], "krew.googlecontainertools.github.com/v1alpha2");
+    assert_eq!(manifest["kind"], "Plugin");
     // The name of the file and of the command: `kubectl diskplugin`.
-    assert_eq!(manifest.metadata.name, "diskplugin");
-    let spec = &manifest.spec;
-    assert_eq!(spec.version, concat!("v", env!("CARGO_PKG_VERSION")));
-    for text in [
-        &spec.homepage,
-        &spec.short_description,
-        &spec.description,
-        &spec.caveats,
-    ] {
-        assert!(!text.trim().is_empty(), "{manifest:?}");
+    assert_eq!(manifest["metadata"], json!({"name": "diskplugin"}));
+    let spec = &manifest["spec"];
+    let texts = ["homepage", "shortDescription", "description", "caveats"];
+    assert_fields(spec, &[&texts[..], &["version", "platforms"]].concat());
+    assert_eq!(spec["version"], concat!("v", env!("CARGO_PKG_VERSION")));
+    for text in texts {
+        assert!(!spec[text].as_str().unwrap().trim().is_empty(), "{text}: {spec}");
     }
     // The guidelines of krew-index.
-    assert!(spec.short_description.len() <= 80 && !spec.short_description.ends_with('.'));
-    let mut platforms = BTreeSet::new();
-    for platform in &spec.platforms {
-        let labels = &platform.selector.match_labels;
-        assert_eq!(labels.os, "linux");
-        assert!(platforms.insert(labels.arch.as_str()), "{manifest:?}");
-        let file = platform.uri.rsplit('/').next().unwrap();
-        assert_eq!(file, archive(&labels.arch));
-        assert!(platform.uri.starts_with("https://"), "{}", platform.uri);
+    let short = spec["shortDescription"].as_str().unwrap();
+    assert!(short.len() <= 80 && !short.ends_with('.'));
+    let mut platforms = BTreeMap::new();
+    for platform in spec["platforms"].as_array().unwrap() {
+        assert_fields(platform, &["selector", "uri", "sha256", "bin"]);
+        let text = |pointer: &str| platform.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+        let (arch, uri, digest) = (text("/selector/matchLabels/arch"), text("/uri"), text("/sha256"));
+        assert_eq!(
+            platform["selector"],
+            json!({"matchLabels": {"os": "linux", "arch": arch}})
+        );
+        assert!(
+            uri.starts_with("https://") && uri.ends_with(&format!("/{}", archive(&arch))),
+            "{uri}"
+        );
         let is_digest = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-        assert!(platform.sha256.len() == 64 && platform.sha256.chars().all(is_digest));
-        assert_eq!(platform.bin, "kubectl-diskplugin");
+        assert!(digest.len() == 64 && digest.chars().all(is_digest));
+        assert_eq!(platform["bin"], "kubectl-diskplugin");
+        assert!(platforms.insert(arch, (uri, digest)).is_none(), "{spec}");
     }
-    assert_eq!(platforms, BTreeSet::from(["amd64", "arm64"]));
-    manifest
+    assert_eq!(Vec::from_iter(platforms.keys()), ["amd64", "arm64"]);
+    platforms
 }
 
 fn archive(arch: &str) -> String {
@@ -138,7 +98,7 @@ fn archive(arch: &str) -> String {
 
 #[test]
 fn the_manifest_of_krew_has_its_documented_fields_and_the_version() {
-    manifest(&Path::new(ROOT).join("deploy/krew/diskplugin.yaml"));
+    platforms(&Path::new(ROOT).join("deploy/krew/diskplugin.yaml"));
 }
 
 #[tokio::test]
@@ -156,15 +116,13 @@ async fn a_release_publishes_archives_and_a_manifest_with_their_checksums() {
     };
     package(one.path(), &["amd64", "arm64"]).await;
     package(two.path(), &["amd64"]).await;
-    let manifest = manifest(&one.path().join("diskplugin.yaml"));
-    for platform in manifest.spec.platforms {
-        let arch = platform.selector.match_labels.arch;
+    for (arch, (uri, expected)) in platforms(&one.path().join("diskplugin.yaml")) {
         let url = format!("https://releases.example/disk/v{}/", env!("CARGO_PKG_VERSION"));
-        assert_eq!(platform.uri, url + &archive(&arch));
+        assert_eq!(uri, url + &archive(&arch));
         let bytes = std::fs::read(one.path().join(archive(&arch))).unwrap();
         let digest = Sha256::digest(&bytes);
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(platform.sha256, digest, "{arch}");
+        assert_eq!(expected, digest, "{arch}");
         let path = one.path().join(archive(&arch)).display().to_string();
         let list = Start::of("tar").args(["--list", "--file", &path]).ended().await;
         assert_eq!(list.stdout, "LICENSE\nkubectl-diskplugin\n");

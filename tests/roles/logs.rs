@@ -2,19 +2,18 @@
 
 use serde_json::Value;
 
-use crate::common::csi::{create, publish, socket};
+use crate::common::csi::{create, publish};
 use crate::common::fake::Fake;
 use crate::common::process::{Ended, diskplugin};
+use crate::running::Running;
+use crate::text::{assert_has, assert_lacks};
 
 async fn run_calls(flags: &[&str]) -> Ended {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = fake.controller(&socket).keys().args(flags);
-    let (controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
-    publish(&channel, "d-none", "i-one").await.unwrap_err();
-    controller.signal(nix::sys::signal::Signal::SIGTERM);
-    controller.ended().await
+    let fake = Fake::start(&[]).await;
+    let controller = Running::controller(&fake, flags).await;
+    create(&controller.channel, "pvc-1").await.unwrap();
+    publish(&controller.channel, "d-none", "i-one").await.unwrap_err();
+    controller.stop().await
 }
 
 fn lines(stderr: &str) -> Vec<Value> {
@@ -41,12 +40,13 @@ async fn in_json_the_reason_of_a_failed_start_is_an_object_too() {
     let ended = ended.ended().await;
     let lines = lines(&ended.stderr);
     let last = lines.last().expect("there is a reason");
-    assert!(last["message"].to_string().contains("--cluster-id"), "{last}");
+    assert_has(&last["message"].to_string(), &["--cluster-id"]);
 }
 
+/// No collector of traces is set.
 #[tokio::test]
-async fn text_lines_in_a_file_have_no_escape_sequences() {
-    let ended = run_calls(&[]).await;
-    assert!(ended.stderr.contains("CreateVolume done"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
+async fn text_lines_in_a_file_have_neither_escape_sequences_nor_fields_of_traces() {
+    let log = run_calls(&[]).await.stderr;
+    assert_has(&log, &["CreateVolume done"]);
+    assert_lacks(&log, &["\u{1b}", "otel.", "trace_id"]);
 }

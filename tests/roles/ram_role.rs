@@ -1,17 +1,22 @@
 //! Credentials of a RAM role: renewed during calls, even while the Security Token Service is unavailable.
 
+use std::path::Path;
 use std::time::Duration;
 
+use diskplugin::csi::proto::controller_client::ControllerClient;
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::time::{Instant, interval};
 use tonic::Code;
 use tonic::transport::Channel;
 
-use crate::common::csi::{create, list, publish, socket};
-use crate::common::fake::{Fake, KEY, NODES, SECRET};
-use crate::common::oidc::{PROVIDER, ROLE, write_token};
-use crate::common::process::{Ended, diskplugin};
+use crate::common::csi::{create, list, publish, volume};
+use crate::common::fake::{Fake, NODES};
+use crate::common::oidc::{ROLE, write_token};
 use crate::common::wait::until;
+use crate::running::Running;
+use crate::settings::with_variables;
+use crate::text::{assert_has, assert_lacks};
 
 /// Longer than any renewal on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,87 +34,78 @@ async fn calls_until(event: &str, channel: &Channel, mut condition: impl AsyncFn
     }
 }
 
+/// A controller with the OIDC role, for whose token `dir` is.
+async fn with_oidc_role(fake: &Fake, dir: &TempDir) -> Running {
+    let token_file = dir.path().join("token");
+    write_token(&token_file, 600);
+    let controller = Running::of(|socket| {
+        let start = fake.controller(socket).service_account(&token_file);
+        start.args([format!("--sts-endpoint={}", fake.url)])
+    });
+    controller.await
+}
+
 #[tokio::test]
 async fn short_lived_credentials_of_an_oidc_role_are_renewed_without_failed_calls() {
     let fake = Fake::start(&[r#"--config={"sts": {"lifetime": "6s"}}"#]).await;
     let dir = tempfile::tempdir().unwrap();
-    let (socket, token_file) = (socket(&dir), dir.path().join("token"));
-    write_token(&token_file, 600);
-    let start = fake
-        .controller(&socket)
-        .service_account(&token_file)
-        .args([format!("--sts-endpoint={}", fake.url)]);
-    let (controller, channel) = start.ready(&socket).await;
-    let volume = create(&channel, "pvc-1").await.unwrap();
-    publish(&channel, &volume, NODES[0]).await.unwrap();
-    let asked = async || fake.count("AssumeRoleWithOIDC").await;
-    calls_until("three renewals", &channel, async || asked().await > 3).await;
+    let controller = with_oidc_role(&fake, &dir).await;
+    let (channel, log) = (&controller.channel, || controller.process.stderr());
+    let volume = create(channel, "pvc-1").await.unwrap();
+    publish(channel, &volume, NODES[0]).await.unwrap();
+    let renewals = async || fake.count("AssumeRoleWithOIDC").await;
+    calls_until("three renewals", channel, async || renewals().await > 3).await;
 
     // The service fails when a renewal is due, and recovers before the credentials expire.
     fake.configure(json!({"sts": {"lifetime": "18s"}})).await;
-    let before = asked().await;
-    calls_until("credentials with a longer validity", &channel, async || {
-        asked().await > before
-    })
-    .await;
+    let before = renewals().await;
+    calls_until("a longer validity", channel, async || renewals().await > before).await;
     fake.configure(json!({"sts": {"unreachable": true}})).await;
-    calls_until("the warning", &channel, async || {
-        controller.stderr().contains(RENEWAL_FAILED)
-    })
-    .await;
-    let before = asked().await;
+    calls_until("the warning", channel, async || log().contains(RENEWAL_FAILED)).await;
+    let before = renewals().await;
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    calls_until("a renewal after the recovery", &channel, async || {
-        asked().await > before
+    calls_until("a renewal after the recovery", channel, async || {
+        renewals().await > before
     })
     .await;
-    calls_until("the log line about the recovery", &channel, async || {
-        controller.stderr().contains("credential renewal succeeds again")
+    let recovered = "credential renewal succeeds again";
+    calls_until("the log line about the recovery", channel, async || {
+        log().contains(recovered)
     })
     .await;
-    let log = controller.stderr();
+    let log = log();
     assert_eq!(log.matches(RENEWAL_FAILED).count(), 1, "{log}");
-    let source = format!("credentials=\"the OIDC role {ROLE}\"");
-    assert!(log.contains(&source), "{log}");
+    assert_has(&log, &[&format!("credentials=\"the OIDC role {ROLE}\"")]);
     // No call was rejected because of its credentials.
     for call in fake.calls().await {
-        let code = call["code"].as_str().unwrap_or_default();
-        assert!(!code.contains("SecurityToken"), "{call}");
+        assert_lacks(call["code"].as_str().unwrap_or_default(), &["SecurityToken"]);
     }
 }
 
 #[tokio::test]
 async fn the_role_of_the_instance_is_the_default() {
     let fake = Fake::start(&["--metadata-token-required"]).await;
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = fake.controller(&socket).args([fake.metadata(NODES[0])]);
-    let (controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
-    let log = controller.stderr();
-    assert!(log.contains("credentials=\"the instance's role\""), "{log}");
+    let controller = Running::of(|socket| fake.controller(socket).args([fake.metadata(NODES[0])])).await;
+    create(&controller.channel, "pvc-1").await.unwrap();
+    assert_has(&controller.process.stderr(), &["credentials=\"the instance's role\""]);
 }
 
 #[tokio::test]
 async fn a_role_is_assumed_with_a_key_and_settings_from_the_environment() {
-    let config = r#"--config={"sts": {"external_id": "wanted"}}"#;
-    let (fake, dir) = (Fake::start(&[config]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = [
-        ("CREDENTIALS", "environment"),
-        ("ASSUME_ROLE_ARN", ROLE),
-        ("ASSUME_ROLE_EXTERNAL_ID", "wanted"),
-        ("ROLE_SESSION_NAME", "by-test"),
-        ("ROLE_DURATION", "30m"),
-        ("STS_ENDPOINT", &fake.url),
-        ("METADATA_TOKEN_ONLY", "true"),
-    ]
-    .into_iter()
-    .fold(fake.controller(&socket).keys(), |start, (name, value)| {
-        start.env(&format!("DISKPLUGIN_{name}"), value)
+    let fake = Fake::start(&[r#"--config={"sts": {"external_id": "wanted"}}"#]).await;
+    let controller = Running::of(|socket| {
+        let variables = [
+            ("CREDENTIALS", "environment"),
+            ("ASSUME_ROLE_ARN", ROLE),
+            ("ASSUME_ROLE_EXTERNAL_ID", "wanted"),
+            ("ROLE_SESSION_NAME", "by-test"),
+            ("ROLE_DURATION", "30m"),
+            ("STS_ENDPOINT", &fake.url),
+            ("METADATA_TOKEN_ONLY", "true"),
+        ];
+        with_variables(fake.controller(socket).keys(), &variables)
     });
-    let (_controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
+    create(&controller.await.channel, "pvc-1").await.unwrap();
     let calls = fake.calls().await;
     let assumed = calls.iter().find(|call| call["action"] == "AssumeRole");
     let params = &assumed.unwrap()["params"];
@@ -121,53 +117,23 @@ async fn a_role_is_assumed_with_a_key_and_settings_from_the_environment() {
 async fn an_unavailable_token_service_does_not_delay_the_start() {
     let fake = Fake::start(&[r#"--config={"sts": {"unreachable": true}}"#]).await;
     let dir = tempfile::tempdir().unwrap();
-    let (socket, token_file) = (socket(&dir), dir.path().join("token"));
-    write_token(&token_file, 600);
-    let start = fake
-        .controller(&socket)
-        .service_account(&token_file)
-        .args([format!("--sts-endpoint={}", fake.url)]);
-    let (_controller, channel) = start.ready(&socket).await;
-    let mut request = tonic::Request::new(crate::common::csi::volume("pvc-1"));
+    let controller = with_oidc_role(&fake, &dir).await;
+    let channel = &controller.channel;
+    let mut request = tonic::Request::new(volume("pvc-1"));
     request.set_timeout(Duration::from_secs(2));
-    let mut controller = diskplugin::csi::proto::controller_client::ControllerClient::new(channel.clone());
-    let refused = controller.create_volume(request).await.unwrap_err();
+    let refused = ControllerClient::new(channel.clone()).create_volume(request).await;
+    let code = refused.unwrap_err().code();
     let retriable = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
-    assert!(retriable.contains(&refused.code()), "{refused:?}");
+    assert!(retriable.contains(&code), "{code:?}");
     fake.configure(json!({"sts": {"unreachable": false}})).await;
-    until("calls succeed", TIMEOUT, async || create(&channel, "pvc-1").await.ok()).await;
-}
-
-#[tokio::test]
-async fn incomplete_credential_settings_are_rejected_at_startup() {
-    let file = "--oidc-token-file=/var/run/token";
-    let provider = format!("--oidc-provider-arn={PROVIDER}");
-    for (flags, reason) in [
-        (vec![file], "--oidc-role-arn and --oidc-provider-arn"),
-        (vec![file, &provider], "also requires --oidc-role-arn"),
-        (vec!["--credentials=directory"], "--credentials-dir"),
-        (vec!["--credentials=nonsense"], "instance-role"),
-        (vec!["--assume-role-arn=x"], "acs:ram::UID:role/NAME"),
-        (vec!["--role-duration=1m"], "15m to 12h"),
-        (vec!["--assume-role-external-id=x"], "--assume-role-arn"),
-    ] {
-        let common = ["controller", "--region=cn-beijing", "--cluster-id=c", "--zone=z-a"];
-        let ended: Ended = diskplugin(common).args(&flags).ended().await;
-        assert_eq!(ended.code, Some(64), "{flags:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(reason), "{flags:?}: {}", ended.stderr);
-    }
+    until("calls succeed", TIMEOUT, async || create(channel, "pvc-1").await.ok()).await;
 }
 
 #[tokio::test]
 async fn keys_in_the_environment_take_precedence_over_roles() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = fake
-        .controller(&socket)
-        .env("ACCESS_KEY_ID", KEY)
-        .env("ACCESS_KEY_SECRET", SECRET)
-        .service_account(&dir.path().join("not-there"));
-    let (_controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
+    let fake = Fake::start(&[]).await;
+    let token_file = Path::new("/does/not/exist");
+    let controller = Running::of(|socket| fake.controller(socket).keys().service_account(token_file));
+    create(&controller.await.channel, "pvc-1").await.unwrap();
     assert_eq!(fake.count("AssumeRoleWithOIDC").await, 0);
 }

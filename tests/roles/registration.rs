@@ -16,6 +16,8 @@ use crate::common::csi::{endpoint, info, socket, try_connect};
 use crate::common::process::{Process, Start, diskplugin};
 use crate::common::wait::until;
 use crate::http_client::{address, get};
+use crate::running::{self, HTTP, NO_METADATA};
+use crate::text::{assert_failed, assert_has};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -62,14 +64,7 @@ impl Kubelet {
 }
 
 fn node(csi: &Path, registry: &Path) -> Start {
-    let registry = format!("--registration-dir={}", registry.display());
-    diskplugin([
-        "node",
-        "--zone=cn-beijing-b",
-        "--node-id=i-1",
-        &endpoint(csi),
-        &registry,
-    ])
+    running::node(csi).args([format!("--registration-dir={}", registry.display())])
 }
 
 /// The name from GetPluginInfo.
@@ -90,6 +85,21 @@ async fn notify(client: &mut RegistrationClient<Channel>, error: Option<&str>) {
 async fn logs(process: &Process, text: &str) {
     until(&format!("the log has {text:?}"), SOON, async || {
         process.stderr().contains(text).then_some(())
+    })
+    .await;
+}
+
+/// The registration socket, which kubelet discovers when it is created.
+fn identity(socket: &Path) -> Option<(u64, i64, i64)> {
+    let socket = std::fs::metadata(socket).ok()?;
+    Some((socket.ino(), socket.ctime(), socket.ctime_nsec()))
+}
+
+/// kubelet retries only with a new socket.
+async fn wait_for_another(socket: &Path, before: Option<(u64, i64, i64)>) {
+    until("there is a new socket", SOON, async || {
+        let found = identity(socket)?;
+        (Some(found) != before).then_some(())
     })
     .await;
 }
@@ -123,48 +133,37 @@ async fn the_reported_name_and_socket_are_configurable() {
     ]);
     let (_node, channel) = start.ready(&kubelet.csi()).await;
     let (_, info) = kubelet.discover("second.csi.example").await;
-    assert_eq!(
-        (info.name.as_str(), info.endpoint.as_str()),
-        ("second.csi.example", "/var/lib/kubelet/plugins/second/csi.sock")
-    );
+    assert_eq!(info.name, "second.csi.example");
+    assert_eq!(info.endpoint, "/var/lib/kubelet/plugins/second/csi.sock");
     assert_eq!(name(channel).await, "second.csi.example");
 }
 
 #[tokio::test]
 async fn a_rejection_is_reported_until_the_next_registration_succeeds() {
     let kubelet = Kubelet::new();
-    let node = kubelet.node().args(["--http-address=127.0.0.1:0"]).spawn();
+    let node = kubelet.node().args([HTTP]).spawn();
     let http = address(&node).await;
+    let registration = async || {
+        let response = get(&http, "/readyz").await;
+        (response.status, response.is_ok("registration"), response.text)
+    };
     let (mut client, _) = kubelet.discover(NAME).await;
-    let response = get(&http, "/readyz").await;
-    assert_eq!(
-        (response.status, response.is_ok("registration")),
-        (503, Some(false)),
-        "{response:?}"
-    );
-    let first = std::fs::metadata(kubelet.socket(NAME)).unwrap().ino();
+    let (status, is_ok, text) = registration().await;
+    assert_eq!((status, is_ok), (503, Some(false)), "{text}");
+    let first = identity(&kubelet.socket(NAME));
     notify(&mut client, Some("topology value collision")).await;
-    let response = get(&http, "/readyz").await;
-    assert_eq!(
-        (response.status, response.is_ok("registration")),
-        (503, Some(false)),
-        "{response:?}"
-    );
+    let (status, is_ok, text) = registration().await;
+    assert_eq!((status, is_ok), (503, Some(false)), "{text}");
     for part in ["topology value collision", "--kubelet-socket"] {
-        assert!(response.text.contains(part), "{response:?}");
+        assert_has(&text, &[part]);
         logs(&node, part).await;
     }
-    assert!(node.stderr().contains("ERROR"), "{}", node.stderr());
-    // kubelet retries only with a new socket.
-    until("there is a new socket", SOON, async || {
-        let found = std::fs::metadata(kubelet.socket(NAME)).ok()?;
-        (found.ino() != first).then_some(())
-    })
-    .await;
+    assert_has(&node.stderr(), &["ERROR"]);
+    wait_for_another(&kubelet.socket(NAME), first).await;
     let (mut client, _) = kubelet.discover(NAME).await;
     notify(&mut client, None).await;
-    let response = get(&http, "/readyz").await;
-    assert_eq!(response.is_ok("registration"), Some(true), "{response:?}");
+    let (_, is_ok, text) = registration().await;
+    assert_eq!(is_ok, Some(true), "{text}");
     // The CSI socket is still served.
     assert!(try_connect(&kubelet.csi()).await.is_some());
 }
@@ -201,7 +200,9 @@ async fn the_sockets_of_a_killed_node_are_taken_over() {
     kubelet.discover(NAME).await;
     node.signal(Signal::SIGKILL);
     node.ended().await;
-    assert!(kubelet.socket(NAME).exists(), "a killed process cannot remove it");
+    for socket in [kubelet.csi(), kubelet.socket(NAME)] {
+        assert!(socket.exists(), "a killed process cannot remove it");
+    }
     let (node, _channel) = kubelet.node().ready(&kubelet.csi()).await;
     let (mut client, _) = kubelet.discover(NAME).await;
     notify(&mut client, None).await;
@@ -209,25 +210,16 @@ async fn the_sockets_of_a_killed_node_are_taken_over() {
 }
 
 #[tokio::test]
-async fn an_invalid_directory_or_name_is_an_invalid_setting() {
+async fn an_invalid_directory_is_an_invalid_setting() {
     let kubelet = Kubelet::new();
-    let none = kubelet.root.path().join("none");
     let file = kubelet.root.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let ends = [
-        (
-            node(&kubelet.csi(), &none),
-            "does not exist: set it to the directory plugins_registry",
-        ),
-        (node(&kubelet.csi(), &file), "is not a directory"),
-        (node(&kubelet.csi(), Path::new("registry")), "an absolute path"),
-        (kubelet.node().args(["--kubelet-socket=csi.sock"]), "an absolute path"),
-        (kubelet.node().args(["--driver-name=No/Name"]), "lower-case letters"),
-    ];
-    for (start, reason) in ends {
-        let ended = start.ended().await;
-        assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-        assert!(ended.stderr.contains(reason), "no {reason:?}: {}", ended.stderr);
+    let missing = "does not exist: set it to the directory plugins_registry";
+    for (path, reason) in [
+        (&kubelet.root.path().join("none"), missing),
+        (&file, "is not a directory"),
+    ] {
+        assert_failed(&node(&kubelet.csi(), path).ended().await, 64, &[reason]);
     }
 }
 
@@ -238,10 +230,11 @@ async fn a_registration_socket_of_another_process_is_not_taken_over() {
     kubelet.discover(NAME).await;
     let other = kubelet.root.path().join("other.sock");
     let second = node(&other, &kubelet.registry()).ended().await;
-    assert_eq!(second.code, Some(1), "{}", second.stderr);
-    for reason in ["cannot register with kubelet", "in use by a running process"] {
-        assert!(second.stderr.contains(reason), "{}", second.stderr);
-    }
+    assert_failed(
+        &second,
+        1,
+        &["cannot register with kubelet", "in use by a running process"],
+    );
     kubelet.discover(NAME).await;
 }
 
@@ -262,11 +255,7 @@ async fn a_node_registers_again_when_its_categories_become_known() {
     };
     let (mut client, _) = kubelet.discover(NAME).await;
     assert_eq!(categories().await, 0);
-    let made = || {
-        let socket = std::fs::metadata(kubelet.socket(NAME)).ok()?;
-        Some((socket.ctime(), socket.ctime_nsec()))
-    };
-    let before = made().unwrap();
+    let before = identity(&kubelet.socket(NAME));
     notify(&mut client, None).await;
 
     let text = r#"{"instanceTypes": {"ecs.g6.large": {"diskQuantity": 17, "categories": ["cloud_essd"]}}}"#;
@@ -276,10 +265,7 @@ async fn a_node_registers_again_when_its_categories_become_known() {
     // Other NodeGetInfo calls do not count as a report to kubelet.
     assert_eq!(categories().await, 1);
     logs(&process, "registering again").await;
-    until("there is a new socket", SOON, async || {
-        (made()? != before).then_some(())
-    })
-    .await;
+    wait_for_another(&kubelet.socket(NAME), before).await;
     let (mut client, _) = kubelet.discover(NAME).await;
     assert_eq!(categories().await, 1);
     notify(&mut client, None).await;
@@ -294,17 +280,12 @@ async fn a_node_without_metadata_stays_alive_and_registers_when_they_are_availab
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let metadata = free.local_addr().unwrap();
     drop(free);
-    let registry = format!("--registration-dir={}", kubelet.registry().display());
-    let start = || {
-        diskplugin([
-            "node",
-            "--http-address=127.0.0.1:0",
-            &format!("--metadata-endpoint=http://{metadata}/imds/i-one"),
-            &endpoint(&kubelet.csi()),
-            &registry,
-        ])
-    };
-    let mut node = start().spawn();
+    let flags = [
+        HTTP.to_owned(),
+        format!("--metadata-endpoint=http://{metadata}/imds/i-one"),
+        format!("--registration-dir={}", kubelet.registry().display()),
+    ];
+    let mut node = diskplugin(["node", &endpoint(&kubelet.csi())]).args(flags).spawn();
     let http = address(&node).await;
     let ready = until("/readyz is served", SOON, async || {
         let ready = get(&http, "/readyz").await;
@@ -312,16 +293,14 @@ async fn a_node_without_metadata_stays_alive_and_registers_when_they_are_availab
     })
     .await;
     assert_eq!(ready.names(), ["location"]);
-    for part in [
-        "not an ECS instance",
-        "--node-id is not set",
-        &metadata.to_string(),
-        "node.excludedNodeLabels",
-    ] {
-        assert!(ready.text.contains(part), "no {part:?}: {ready:?}");
+    assert_has(
+        &ready.text,
+        &["not an ECS instance", "--node-id is not set", "node.excludedNodeLabels"],
+    );
+    assert_has(&ready.text, &[&metadata.to_string()]);
+    for path in ["/healthz", "/metrics"] {
+        assert_eq!(get(&http, path).await.status, 200);
     }
-    assert_eq!(get(&http, "/healthz").await.status, 200);
-    assert_eq!(get(&http, "/metrics").await.status, 200);
     let sockets = [kubelet.csi(), kubelet.socket(NAME)];
     assert!(sockets.iter().all(|socket| !socket.exists()));
     assert!(!node.is_over(), "{}", node.stderr());
@@ -334,17 +313,16 @@ async fn a_node_without_metadata_stays_alive_and_registers_when_they_are_availab
     let ready = get(&http, "/readyz").await;
     assert_eq!(ready.is_ok("location"), None, "{ready:?}");
     assert_eq!(ready.is_ok("socket"), Some(true), "{ready:?}");
-    let log = node.stderr();
-    assert_eq!(log.matches("not an ECS instance").count(), 1, "{log}");
+    assert_eq!(
+        node.stderr().matches("not an ECS instance").count(),
+        1,
+        "{}",
+        node.stderr()
+    );
     drop(node);
 
-    // Nothing responds there.
-    let metadata = "--metadata-endpoint=http://127.0.0.1:9";
-    let node = diskplugin(["node", metadata, &endpoint(&kubelet.csi())]).spawn();
-    until("the log names the reason", SOON, async || {
-        node.stderr().contains("not an ECS instance").then_some(())
-    })
-    .await;
+    let node = diskplugin(["node", NO_METADATA, &endpoint(&kubelet.csi())]).spawn();
+    logs(&node, "not an ECS instance").await;
     node.signal(Signal::SIGTERM);
     assert_eq!(node.ended().await.code, Some(0));
 }

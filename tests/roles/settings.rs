@@ -1,102 +1,133 @@
 //! Settings by flag or environment; all missing and invalid settings are reported together.
 
-use std::path::Path;
+use crate::common::csi::{create, info};
+use crate::common::fake::{Fake, KEY, SECRET};
+use crate::common::process::{Process, Start, diskplugin};
+use crate::running::{HTTP, NO_METADATA, Running, node};
+use crate::text::{assert_failed, assert_has};
 
-use crate::common::csi::{create, endpoint, info, socket};
-use crate::common::fake::{Fake, KEY, NODES, SECRET};
-use crate::common::process::{Ended, Start, diskplugin};
-use crate::http_client::{address, get};
+/// Environment, command line, and parts of the output.
+const REJECTED: &str = r#"
+controller NO_METADATA | --region | --cluster-id
+all-in-one NO_METADATA | --region | --zone | --node-id | --cluster-id
+MAX_VOLUMES_PERNODE=0 node NO_METADATA | MAX_VOLUMES_PERNODE is "0"
+MAX_VOLUMES_PERNODE=0 all-in-one NO_METADATA | MAX_VOLUMES_PERNODE is "0" | --zone | --node-id
+ | Usage
+no-such-role | no-such-role
+controller --no-such-flag | --no-such-flag
+controller --signature=v2 | v1, v3
+controller --ecs-endpoint=nonsense | http://HOST
+node --max-volumes-per-node=0 | --max-volumes-per-node
+node --endpoint=tcp://127.0.0.1:1 | unix:///absolute/path
+node --metadata-endpoint=ftp://h | http://HOST
+node --zone=z-a --node-id=i-1 --http-address=:9808 | --http-address
+node --zone=z-a --node-id=i-1 --http-address=9808 | --http-address
+node --zone=z-a --node-id=i-1 --registration-dir=registry | an absolute path
+node --zone=z-a --node-id=i-1 --registration-dir=/tmp --kubelet-socket=csi.sock | an absolute path
+node --zone=z-a --node-id=i-1 --registration-dir=/tmp --driver-name=No/Name | lower-case letters
+controller CLUSTER --oidc-token-file=/var/run/token | --oidc-role-arn and --oidc-provider-arn
+controller CLUSTER --oidc-token-file=/t --oidc-provider-arn=acs:ram::1:oidc-provider/p | also requires --oidc-role-arn
+controller CLUSTER --credentials=directory | --credentials-dir
+controller CLUSTER --credentials=nonsense | instance-role
+controller CLUSTER --assume-role-arn=x | acs:ram::UID:role/NAME
+controller CLUSTER --role-duration=1m | 15m to 12h
+controller CLUSTER --assume-role-external-id=x | --assume-role-arn
+ACCESS_KEY_ID=a ACCESS_KEY_SECRET=b controller CLUSTER --events | --events: requires the API server | set --kubeconfig
+doctor --scope=cloud --region=r NO_METADATA --rate-limits=CreateDisk=1,CreateDisk=2 | has several limits of CreateDisk
+timeline default/data --url=http://127.0.0.1:9 |
+timeline d-1 --url=127.0.0.1:9 | allowed: http://HOST:PORT
+"#;
 
-/// No server listens there.
-const NO_METADATA: &str = "--metadata-endpoint=http://127.0.0.1:9";
+/// The same, where the reason and the advice are in the last line, as text and as JSON: `kubectl describe pod` shows
+/// this line of a terminated container.
+const LAST_LINES: &str = "
+controller --cluster-id=c NO_METADATA | --region is not set | http://127.0.0.1:9 | set it, or
+all-in-one --cluster-id=c --node-id=i-1 --region=r NO_METADATA | --zone is not set | http://127.0.0.1:9 | set it, or
+controller --region=cn-beijing NO_METADATA | --cluster-id is not set: set an ID that is unique
+controller --region=CN/BEIJING | --region | is not a valid region ID; expected: letters
+controller --no-such-flag | '--no-such-flag'
+controller --network=moon | 'moon' | --network | public, vpc
+controller CLUSTER --credentials=oidc NO_METADATA | --oidc-role-arn
+node --zone=z --node-id=i-1 --require-shared-mounts --kubelet-dir=/does/not/exist | /does/not/exist | --kubelet-dir
+";
 
-/// Asserts that the start fails with an invalid setting, and that the output has all of these texts.
-fn assert_invalid(ended: &Ended, texts: &[&str]) {
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for text in texts {
-        assert!(ended.stderr.contains(text), "no {text:?}: {}", ended.stderr);
+/// Starts the commands of a table together, because some wait several seconds for their metadata.
+fn start<'a>(table: &'a str, format: &str) -> Vec<(Vec<&'a str>, Process)> {
+    let rows = table.lines().filter(|row| !row.is_empty());
+    let processes = rows.map(|row| {
+        let (line, parts) = row.split_once(" |").unwrap();
+        let line = line.replace("NO_METADATA", NO_METADATA);
+        let line = line.replace("CLUSTER", "--region=cn-beijing --cluster-id=c --zone=z-a");
+        let (variables, words): (Vec<_>, Vec<_>) = line.split_whitespace().partition(|word| {
+            let name = word.split('=').next().unwrap_or_default();
+            word.contains('=') && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+        });
+        let mut start = diskplugin(words).env("DISKPLUGIN_LOG_FORMAT", format);
+        for (name, value) in variables.iter().filter_map(|variable| variable.split_once('=')) {
+            start = start.env(name, value);
+        }
+        (parts.split(" | ").map(str::trim).collect(), start.spawn())
+    });
+    processes.collect()
+}
+
+#[tokio::test]
+async fn invalid_and_missing_settings_are_reported_together() {
+    for (parts, process) in start(REJECTED, "text") {
+        assert_failed(&process.ended().await, 64, &parts);
     }
 }
 
 #[tokio::test]
-async fn all_missing_settings_of_a_role_are_reported_together() {
-    let required: [(&str, &[&str]); 2] = [
-        ("controller", &["--region", "--cluster-id"]),
-        ("all-in-one", &["--region", "--zone", "--node-id", "--cluster-id"]),
-    ];
-    for (role, flags) in required {
-        assert_invalid(&diskplugin([role, NO_METADATA]).ended().await, flags);
+async fn the_last_line_of_a_failed_start_has_the_reason() {
+    for format in ["text", "json"] {
+        for (parts, process) in start(LAST_LINES, format) {
+            let ended = process.ended().await;
+            assert_failed(&ended, 64, &parts);
+            assert_has(ended.stderr.lines().last().unwrap(), &parts);
+            let mut objects = ended.stderr.lines().map(serde_json::from_str::<serde_json::Value>);
+            assert!(
+                format == "text" || objects.all(|object| object.is_ok()),
+                "{}",
+                ended.stderr
+            );
+        }
     }
 }
 
 #[tokio::test]
 async fn a_flag_takes_precedence_over_its_variable() {
-    let (fake, directory) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&directory);
-    let start = fake.controller(&socket).keys();
-    let start = start
-        .args(["--http-address=127.0.0.1:0", "--rate-limits=CreateDisk=0.5"])
-        .env("DISKPLUGIN_RATE_LIMITS", "AttachDisk=2")
-        .env("DISKPLUGIN_CLUSTER_ID", "c-variable")
-        .env("DISKPLUGIN_LOG_LEVEL", "debug");
-    let (controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
-    let tags = fake.disks().await[0]["tags"].to_string();
-    assert!(tags.contains("\"c-test\""), "{tags}");
-    let metrics = get(&address(&controller).await, "/metrics").await.text;
-    let limit = |action: &str| {
-        metrics.contains(&format!(
-            "diskplugin_cloud_configured_calls_per_second{{action=\"{action}\"}}"
-        ))
-    };
-    assert!(limit("CreateDisk") && !limit("AttachDisk"), "{metrics}");
-    // It has no flag here.
-    let log = controller.stderr();
-    assert!(log.contains("DEBUG"), "{log}");
-}
-
-#[tokio::test]
-async fn invalid_and_missing_settings_are_reported_together() {
-    let invalid = "MAX_VOLUMES_PERNODE is \"0\"";
-    // A node waits for its metadata, but not with invalid settings.
-    for (role, texts) in [
-        ("node", &[invalid][..]),
-        ("all-in-one", &[invalid, "--zone", "--node-id"]),
-    ] {
-        let start = diskplugin([role, NO_METADATA]).env("MAX_VOLUMES_PERNODE", "0");
-        assert_invalid(&start.ended().await, texts);
-    }
-}
-
-#[tokio::test]
-async fn an_invalid_command_line_is_an_invalid_setting() {
-    let lines: [(&[&str], &str); 8] = [
-        (&["controller", "--no-such-flag"], "--no-such-flag"),
-        (&["no-such-role"], "no-such-role"),
-        (&["node", "--max-volumes-per-node=0"], "--max-volumes-per-node"),
-        (&["node", "--endpoint=tcp://127.0.0.1:1"], "unix:///absolute/path"),
-        (&["controller", "--signature=v2"], "v1, v3"),
-        (&["controller", "--ecs-endpoint=nonsense"], "http://HOST"),
-        (&["node", "--metadata-endpoint=ftp://h"], "http://HOST"),
-        (&[], "Usage"),
-    ];
-    for (line, text) in lines {
-        assert_invalid(&diskplugin(line).ended().await, &[text]);
-    }
+    let fake = Fake::start(&[]).await;
+    let controller = Running::of(|socket| {
+        let start = fake
+            .controller(socket)
+            .keys()
+            .args([HTTP, "--rate-limits=CreateDisk=0.5"]);
+        let variables = [
+            ("RATE_LIMITS", "AttachDisk=2"),
+            ("CLUSTER_ID", "c-variable"),
+            ("LOG_LEVEL", "debug"),
+        ];
+        with_variables(start, &variables)
+    });
+    let controller = controller.await;
+    create(&controller.channel, "pvc-1").await.unwrap();
+    assert_has(&fake.disks().await[0]["tags"].to_string(), &["\"c-test\""]);
+    let metrics = controller.get("/metrics").await.text;
+    let has_limit = |action: &str| metrics.contains(&format!("configured_calls_per_second{{action=\"{action}\"}}"));
+    assert!(has_limit("CreateDisk") && !has_limit("AttachDisk"), "{metrics}");
+    // No flag sets the log level here.
+    assert_has(&controller.process.stderr(), &["DEBUG"]);
 }
 
 #[tokio::test]
 async fn a_controller_can_be_configured_by_environment_variables() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let secret = dir.path().join("secret");
-    std::fs::create_dir(&secret).unwrap();
-    std::fs::write(secret.join("access-key-id"), KEY).unwrap();
-    std::fs::write(secret.join("access-key-secret"), SECRET).unwrap();
-    let start = from_environment(
-        "controller",
-        &[
-            ("ENDPOINT", &format!("unix://{}", socket.display())),
+    let (fake, secret) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    std::fs::write(secret.path().join("access-key-id"), KEY).unwrap();
+    std::fs::write(secret.path().join("access-key-secret"), SECRET).unwrap();
+    let controller = Running::of(|socket| {
+        let variables = [
+            ("ENDPOINT", &*format!("unix://{}", socket.display())),
             ("DRAIN_TIMEOUT", "3s"),
             ("REGION", "cn-beijing"),
             ("ZONE", "cn-beijing-c"),
@@ -104,77 +135,70 @@ async fn a_controller_can_be_configured_by_environment_variables() {
             ("ECS_ENDPOINT", &fake.url),
             ("NETWORK", "vpc"),
             ("SIGNATURE", "v3"),
-            ("CREDENTIALS_DIR", &secret.display().to_string()),
+            ("CREDENTIALS_DIR", secret.path().to_str().unwrap()),
             ("CLUSTER_ID", "c-environment"),
             ("LOG_FORMAT", "json"),
-        ],
-    );
-    let (controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
+        ];
+        with_variables(diskplugin(["controller"]), &variables)
+    });
+    let controller = controller.await;
+    create(&controller.channel, "pvc-1").await.unwrap();
     let disk = &fake.disks().await[0];
     assert_eq!(disk["zone"], "cn-beijing-c");
-    assert!(disk["tags"].to_string().contains("c-environment"), "{disk}");
-    assert_eq!(fake.calls().await[0]["via"], "v3");
-    assert!(controller.stderr().starts_with('{'), "{}", controller.stderr());
+    assert_has(&disk["tags"].to_string(), &["c-environment"]);
+    let calls = fake.calls().await;
+    assert!(calls.iter().all(|call| call["via"] == "v3"), "{calls:?}");
+    let log = controller.process.stderr();
+    assert!(log.starts_with('{'), "{log}");
 }
 
 #[tokio::test]
 async fn a_node_can_be_configured_by_environment_variables() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = from_environment(
-        "node",
-        &[
-            ("ENDPOINT", &format!("unix://{}", socket.display())),
+    let devices = tempfile::tempdir().unwrap();
+    let node = Running::of(|socket| {
+        let variables = [
+            ("ENDPOINT", &*format!("unix://{}", socket.display())),
             ("ZONE", "cn-beijing-c"),
             ("NODE_ID", "i-environment"),
             ("MAX_VOLUMES_PER_NODE", "7"),
-            ("DEVICE_DIR", &dir.path().display().to_string()),
-        ],
-    );
-    let (_node, channel) = start.ready(&socket).await;
-    let info = info(&channel).await.unwrap();
+            ("DEVICE_DIR", devices.path().to_str().unwrap()),
+        ];
+        with_variables(diskplugin(["node"]), &variables)
+    });
+    let info = info(&node.await.channel).await.unwrap();
     assert_eq!((info.node_id.as_str(), info.max_volumes_per_node), ("i-environment", 7));
 }
 
 #[tokio::test]
 async fn the_cloud_can_be_selected_by_an_environment_variable() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let endpoint = format!("unix://{}", socket.display());
-    let settings = [("ENDPOINT", endpoint.as_str()), ("CLOUD", "mock")];
-    let (_both, channel) = from_environment("all-in-one", &settings).ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
+    let both = Running::of(|socket| {
+        let endpoint = format!("unix://{}", socket.display());
+        let variables = [("ENDPOINT", endpoint.as_str()), ("CLOUD", "mock")];
+        with_variables(diskplugin(["all-in-one"]), &variables)
+    });
+    create(&both.await.channel, "pvc-1").await.unwrap();
 }
 
 #[tokio::test]
 async fn the_volume_limit_flag_takes_precedence_over_the_vendors_variable() {
-    assert_eq!(limit(&[], Some("9")).await, 9);
-    assert_eq!(limit(&["--max-volumes-per-node=5"], Some("9")).await, 5);
-    assert_eq!(limit(&[], None).await, 0);
-}
-
-/// The volume limit that a node with this flag and variable reports.
-async fn limit(flags: &[&str], variable: Option<&str>) -> i64 {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let mut start = node(&socket).args(flags);
-    if let Some(value) = variable {
-        start = start.env("MAX_VOLUMES_PERNODE", value);
+    for (flags, variable, expected) in [
+        (&[][..], Some("9"), 9),
+        (&["--max-volumes-per-node=5"], Some("9"), 5),
+        (&[], None, 0),
+    ] {
+        let start = |socket: &std::path::Path| match variable {
+            Some(value) => node(socket).args(flags).env("MAX_VOLUMES_PERNODE", value),
+            None => node(socket).args(flags),
+        };
+        let info = info(&Running::of(start).await.channel).await.unwrap();
+        assert_eq!(info.max_volumes_per_node, expected);
     }
-    let (_node, channel) = start.ready(&socket).await;
-    info(&channel).await.unwrap().max_volumes_per_node
 }
 
-fn node(socket: &Path) -> Start {
-    let id = format!("--node-id={}", NODES[0]);
-    diskplugin(["node", "--zone=cn-beijing-b", &id, &endpoint(socket)])
-}
-
-/// A role without flags, only with environment variables.
-fn from_environment(role: &str, settings: &[(&str, &str)]) -> Start {
-    let start = diskplugin([role]);
-    settings.iter().fold(start, |start, (name, value)| {
+/// Sets the environment variables of flags.
+pub(crate) fn with_variables(start: Start, variables: &[(&str, &str)]) -> Start {
+    let variables = variables.iter();
+    variables.fold(start, |start, (name, value)| {
         start.env(&format!("DISKPLUGIN_{name}"), value)
     })
 }

@@ -1,77 +1,56 @@
 //! Ownership of the CSI socket.
 
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::common::csi::{endpoint, info, socket};
+use crate::common::csi::{endpoint, info};
 use crate::common::machine::has_devices;
 use crate::common::process::{Start, diskplugin};
 use crate::common::wait::until;
+use crate::running::Running;
+use crate::text::assert_failed;
 
-fn node(id: &str, endpoint: &str) -> Start {
+fn node(id: &str, socket: &Path) -> Start {
     let id = format!("--node-id={id}");
-    diskplugin(["node", "--zone=cn-beijing-b", &id, endpoint])
+    diskplugin(["node", "--zone=cn-beijing-b", &id, &endpoint(socket)])
 }
 
 #[tokio::test]
 async fn a_socket_in_use_is_an_error_and_its_owner_keeps_serving() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let endpoint = endpoint(&socket);
-    let (mut first, channel) = node("i-first", &endpoint).ready(&socket).await;
-    let second = node("i-second", &endpoint).ended().await;
-    assert_eq!(second.code, Some(1), "{}", second.stderr);
-    let text = format!("{} is in use by a running process", socket.display());
-    assert!(second.stderr.contains(&text), "{}", second.stderr);
-    assert_eq!(info(&channel).await.unwrap().node_id, "i-first");
-    let again = first.ready(&socket).await;
-    assert_eq!(info(&again).await.unwrap().node_id, "i-first");
+    let mut first = Running::of(|socket| node("i-first", socket)).await;
+    let second = node("i-second", &first.socket).ended().await;
+    let text = format!("{} is in use by a running process", first.socket.display());
+    assert_failed(&second, 1, &[&text]);
+    let again = first.process.ready(&first.socket).await;
+    for channel in [&first.channel, &again] {
+        assert_eq!(info(channel).await.unwrap().node_id, "i-first");
+    }
 }
 
-#[tokio::test]
-async fn the_socket_of_a_killed_process_is_taken_over() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let endpoint = endpoint(&socket);
-    let (first, _channel) = node("i-first", &endpoint).ready(&socket).await;
-    first.signal(Signal::SIGKILL);
-    assert_eq!(first.ended().await.code, None);
-    assert!(socket.exists(), "a killed process cannot remove it");
-    let (_second, channel) = node("i-second", &endpoint).ready(&socket).await;
-    assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
-}
-
-/// A process that was killed while a system call on a dead device hangs keeps its socket open, but does not answer. A
+/// A process that was killed while a system call on a dead device hangs keeps its socket open, but does not respond. A
 /// new pod does not see it in its PID namespace.
 #[tokio::test]
-async fn an_invisible_process_loses_its_socket_only_if_it_does_not_answer() {
+async fn an_invisible_process_loses_its_socket_only_if_it_does_not_respond() {
     if !has_devices("roles").await {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let endpoint = endpoint(&socket);
+    let first = Running::of(|socket| node("i-first", socket)).await;
     let second = || {
         let args = ["--pid", "--fork", "--kill-child", "--mount-proc"];
         let program = [env!("CARGO_BIN_EXE_diskplugin"), "node", "--node-id=i-second"];
-        let zone = ["--zone=cn-beijing-b", &endpoint];
-        Start::of("unshare").args(args).args(program).args(zone)
+        let start = Start::of("unshare").args(args).args(program);
+        start.args(["--zone=cn-beijing-b", &endpoint(&first.socket)])
     };
-    let (first, _channel) = node("i-first", &endpoint).ready(&socket).await;
-    let refused = second().ended().await;
-    assert!(
-        refused.stderr.contains("in use by a running process"),
-        "{}",
-        refused.stderr
-    );
-    first.signal(Signal::SIGSTOP);
+    assert_failed(&second().ended().await, 1, &["in use by a running process"]);
+    first.process.signal(Signal::SIGSTOP);
     let mut taken_over = second().spawn();
     until("it takes over the socket", Duration::from_secs(60), async || {
         taken_over.stderr().contains("taking over").then_some(())
     })
     .await;
-    let channel = taken_over.ready(&socket).await;
+    let channel = taken_over.ready(&first.socket).await;
     assert_eq!(info(&channel).await.unwrap().node_id, "i-second");
-    first.signal(Signal::SIGKILL);
+    first.process.signal(Signal::SIGKILL);
 }

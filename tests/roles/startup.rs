@@ -1,50 +1,27 @@
 //! Each role starts, with settings from the instance metadata service where flags are unset.
 
-use crate::common::csi::{create, endpoint, info, list, publish, socket};
+use crate::common::csi::{create, endpoint, info, list, publish};
 use crate::common::fake::{Fake, NODES, ZONE};
-use crate::common::process::{Start, diskplugin};
-
-fn all_in_one(fake: &Fake, endpoint: &str) -> Start {
-    let url = format!("--ecs-endpoint={}", fake.url);
-    diskplugin(["all-in-one", "--cluster-id=c-test", &url, endpoint]).keys()
-}
+use crate::common::process::diskplugin;
+use crate::running::Running;
 
 #[tokio::test]
 async fn a_controller_creates_and_attaches_over_signed_http() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let (_controller, channel) = fake.controller(&socket).keys().ready(&socket).await;
-    let volume = create(&channel, "pvc-1").await.unwrap();
-    publish(&channel, &volume, NODES[0]).await.unwrap();
+    let fake = Fake::start(&[]).await;
+    let controller = Running::controller(&fake, &[]).await;
+    let volume = create(&controller.channel, "pvc-1").await.unwrap();
+    publish(&controller.channel, &volume, NODES[0]).await.unwrap();
     let disks = fake.disks().await;
     assert_eq!(disks.len(), 1);
-    assert_eq!(
-        (&disks[0]["id"], &disks[0]["status"]),
-        (&volume.into(), &"In_use".into())
-    );
-}
-
-#[tokio::test]
-async fn a_controller_with_signature_v3_uses_it_for_every_call() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = fake.controller(&socket).keys().args(["--signature=v3"]);
-    let (_controller, channel) = start.ready(&socket).await;
-    create(&channel, "pvc-1").await.unwrap();
-    let calls = fake.calls().await;
-    assert!(
-        !calls.is_empty() && calls.iter().all(|call| call["via"] == "v3"),
-        "{calls:?}"
-    );
+    assert_eq!(disks[0]["id"], volume);
+    assert_eq!(disks[0]["status"], "In_use");
 }
 
 #[tokio::test]
 async fn a_node_has_no_credentials_and_makes_no_cloud_calls() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = diskplugin(["node", &fake.metadata(NODES[1]), &endpoint(&socket)]);
-    let (_node, channel) = start.ready(&socket).await;
-    let info = info(&channel).await.unwrap();
+    let fake = Fake::start(&[]).await;
+    let node = Running::of(|socket| diskplugin(["node", &fake.metadata(NODES[1]), &endpoint(socket)])).await;
+    let info = info(&node.channel).await.unwrap();
     assert_eq!(info.node_id, NODES[1]);
     let segments = info.accessible_topology.unwrap().segments;
     assert_eq!(segments["topology.kubernetes.io/zone"], ZONE);
@@ -54,28 +31,25 @@ async fn a_node_has_no_credentials_and_makes_no_cloud_calls() {
 #[tokio::test]
 async fn all_in_one_gets_its_location_from_a_metadata_service_that_requires_tokens() {
     let fake = Fake::start(&["--metadata-token-required"]).await;
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = all_in_one(&fake, &endpoint(&socket)).args([fake.metadata(NODES[0])]);
-    let (_both, channel) = start.ready(&socket).await;
-    assert_eq!(info(&channel).await.unwrap().node_id, NODES[0]);
-    create(&channel, "pvc-1").await.unwrap();
+    let both = Running::of(|socket| {
+        let url = format!("--ecs-endpoint={}", fake.url);
+        let start = diskplugin(["all-in-one", "--cluster-id=c-test", &url, &endpoint(socket)]);
+        start.keys().args([fake.metadata(NODES[0])])
+    });
+    let both = both.await;
+    assert_eq!(info(&both.channel).await.unwrap().node_id, NODES[0]);
+    create(&both.channel, "pvc-1").await.unwrap();
     assert_eq!(fake.disks().await[0]["zone"], ZONE);
-    let calls = fake.calls().await;
-    assert!(
-        calls.iter().all(|call| call["params"]["RegionId"] == "cn-beijing"),
-        "{calls:?}"
-    );
+    for call in fake.calls().await {
+        assert_eq!(call["params"]["RegionId"], "cn-beijing", "{call}");
+    }
 }
 
 #[tokio::test]
 async fn all_in_one_with_an_embedded_cloud_needs_no_settings() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = socket(&dir);
-    let start = diskplugin(["all-in-one", "--cloud=mock", &endpoint(&socket)]);
-    let (_both, channel) = start.ready(&socket).await;
-    let volume = create(&channel, "pvc-1").await.unwrap();
-    let node = info(&channel).await.unwrap().node_id;
-    publish(&channel, &volume, &node).await.unwrap();
-    assert_eq!(list(&channel).await.unwrap(), 1);
+    let both = Running::of(|socket| diskplugin(["all-in-one", "--cloud=mock", &endpoint(socket)])).await;
+    let volume = create(&both.channel, "pvc-1").await.unwrap();
+    let node = info(&both.channel).await.unwrap().node_id;
+    publish(&both.channel, &volume, &node).await.unwrap();
+    assert_eq!(list(&both.channel).await.unwrap(), 1);
 }

@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use reqwest::Method;
+
 use crate::common::csi::{create, publish};
 use crate::common::fake::{KEY, NODES, SECRET};
 use crate::common::process::Start;
 use crate::common::recording_proxy::RecordingProxy;
 use crate::common::shell::has;
 use crate::common::wait::until;
-use crate::http_client::get;
-use crate::served::Served;
+use crate::http_client::{client, request};
+use crate::running::served;
+use crate::text::{assert_has, assert_lacks};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -19,22 +22,22 @@ const HOSTILE: &str = r#"d-"><script>document.title="executed"</script><img src=
 
 #[tokio::test]
 async fn the_page_does_not_exist_by_default() {
-    let served = Served::start(&[], &[]).await;
-    let response = get(&served.http, "/status").await;
+    let (_fake, controller) = served(&[], &[]).await;
+    let response = controller.get("/status").await;
     assert_eq!(response.status, 404, "{response:?}");
-    assert!(response.text.contains("--status-page"), "{response:?}");
+    assert_has(&response.text, &["--status-page"]);
 }
 
 #[tokio::test]
 async fn the_page_shows_a_stuck_attach_and_a_failed_call() {
-    let served = Served::start(&["--attach-delay=10m"], &["--status-page"]).await;
-    let (http, channel) = (&served.http, &served.channel);
+    let (_fake, controller) = served(&["--attach-delay=10m"], &["--status-page"]).await;
+    let channel = &controller.channel;
     publish(channel, "d-missing", NODES[0]).await.unwrap_err();
     publish(channel, "d-missing", NODES[0]).await.unwrap_err();
     let volume = create(channel, "pvc-1").await.unwrap();
     let attached = publish(channel, &volume, NODES[0]);
     let shown = until("the attach waits for the cloud", SOON, async || {
-        let page = get(http, "/status").await;
+        let page = controller.get("/status").await;
         assert_eq!(page.status, 200, "{page:?}");
         page.text.contains("<td>poll</td>").then_some(page.text)
     });
@@ -43,53 +46,42 @@ async fn the_page_shows_a_stuck_attach_and_a_failed_call() {
         ended = attached => panic!("the attach ended: {ended:?}"),
     };
     let encoded = volume.replace('-', "%2D");
-    for part in [
-        format!(
-            "<td>ControllerPublishVolume</td><td><a href=\"debug/volumes/{encoded}\">{volume}</a></td><td>{}</td>",
-            NODES[0]
-        ),
-        "<td>poll</td><td class=\"prose\">waiting for the cloud to finish an operation</td>".to_owned(),
-        "<td>attach</td><td class=\"number\">1</td>".to_owned(),
-        ">d-missing</a></td><td>NotFound</td>".to_owned(),
-        "<td class=\"number\">1</td></tr>".to_owned(),
-        "<td>AttachDisk</td>".to_owned(),
-        "<td>credentials</td><td>ok</td>".to_owned(),
-    ] {
-        assert!(page.contains(&part), "no {part:?}\n{page}");
-    }
-    for hidden in [KEY, SECRET] {
-        assert!(!page.contains(hidden), "{page}");
-    }
+    let link = format!("<a href=\"debug/volumes/{encoded}\">{volume}</a>");
+    let parts = [
+        &format!("<td>ControllerPublishVolume</td><td>{link}</td><td>{}</td>", NODES[0]),
+        "<td>poll</td><td class=\"prose\">waiting for the cloud to finish an operation</td>",
+        "<td>attach</td><td class=\"number\">1</td>",
+        ">d-missing</a></td><td>NotFound</td>",
+        "<td class=\"number\">1</td></tr>",
+        "<td>AttachDisk</td>",
+        "<td>credentials</td><td>ok</td>",
+    ];
+    assert_has(&page, &parts);
+    assert_lacks(&page, &[KEY, SECRET]);
     // The link of the page.
-    let history = get(http, &format!("/debug/volumes/{encoded}")).await;
+    let history = controller.get(&format!("/debug/volumes/{encoded}")).await;
     assert_eq!(history.status, 200, "{history:?}");
-    assert!(history.text.contains("AttachDisk"), "{history:?}");
+    assert_has(&history.text, &["AttachDisk"]);
 }
 
 #[tokio::test]
-async fn a_paused_page_does_not_reload() {
-    let served = Served::start(&[], &["--status-page"]).await;
+async fn the_page_forbids_scripts_is_read_only_and_does_not_reload_if_it_is_paused() {
+    let (_fake, controller) = served(&[], &["--status-page"]).await;
     for (path, reloads) in [("/status", true), ("/status?paused", false)] {
-        let page = get(&served.http, path).await;
+        let page = controller.get(path).await;
         assert_eq!(page.text.contains("http-equiv=\"refresh\""), reloads, "{page:?}");
     }
-}
-
-#[tokio::test]
-async fn the_page_forbids_scripts_and_is_read_only() {
-    let served = Served::start(&[], &["--status-page"]).await;
-    let url = format!("{}/status", served.http);
-    let client = reqwest::Client::builder().timeout(SOON).no_proxy().build();
-    let client = client.unwrap();
-    let response = client.get(&url).send().await.unwrap();
-    let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
-    let policy = header("content-security-policy");
-    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    let http = controller.http().await;
+    let response = client().get(format!("{http}/status")).send().await.unwrap();
+    let header = |name: &str| response.headers()[name].to_str().unwrap();
+    assert_has(
+        header("content-security-policy"),
+        &["default-src 'none'; style-src 'sha256-"],
+    );
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("x-content-type-options"), "nosniff");
-    let response = client.post(&url).send().await.unwrap();
-    assert_eq!(response.status().as_u16(), 405);
+    assert_eq!(request(Method::POST, &http, "/status").await.status, 405);
 }
 
 /// Whether Chromium is installed. Prints the reason if not; fails in CI.
@@ -100,20 +92,11 @@ async fn has_chromium(test: &str) -> bool {
 /// The document at the address, in a browser with these flags.
 async fn document(url: &str, flags: &[&str]) -> String {
     let profile = tempfile::tempdir().unwrap();
+    let switches = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
+                    --disable-background-networking --disable-component-update --disable-sync --dump-dom";
     let browser = Start::of("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            &format!("--user-data-dir={}", profile.path().display()),
-            "--dump-dom",
-        ])
+        .args(switches.split_whitespace())
+        .args([format!("--user-data-dir={}", profile.path().display())])
         .args(flags)
         .args([url])
         .env("HOME", profile.path());
@@ -127,9 +110,9 @@ async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
     if !has_chromium("a_browser_shows_hostile_names_as_text_and_loads_nothing_else").await {
         return;
     }
-    let served = Served::start(&[], &["--status-page"]).await;
-    let (http, channel) = (&served.http, &served.channel);
-    publish(channel, HOSTILE, NODES[0]).await.unwrap_err();
+    let (_fake, controller) = served(&[], &["--status-page"]).await;
+    let http = controller.http().await;
+    publish(&controller.channel, HOSTILE, NODES[0]).await.unwrap_err();
     let server: SocketAddr = http.trim_start_matches("http://").parse().unwrap();
     let proxy = RecordingProxy::to(server).await;
     let url = format!("{http}/status");
@@ -137,21 +120,18 @@ async fn a_browser_shows_hostile_names_as_text_and_loads_nothing_else() {
     let dom = document(&url, &["--proxy-bypass-list=<-loopback>", &server]).await;
 
     assert_eq!(dom.matches("<h2>").count(), 7, "{dom}");
-    for part in [
+    let parts = [
         "<title>diskplugin controller</title>",
         "<h2>Recent failures</h2>",
         "d-\"&gt;&lt;script&gt;document.title=\"executed\"&lt;/script&gt;&lt;img",
         "href=\"debug/volumes/d%2D%22%3E%3Cscript",
-    ] {
-        assert!(dom.contains(part), "no {part:?}\n{dom}");
-    }
-    for part in ["<script", "<img"] {
-        assert!(!dom.contains(part), "{part}\n{dom}");
-    }
+    ];
+    assert_has(&dom, &parts);
     // The browser contacts services of its vendor itself. The page names no other address.
-    for part in ["<link", "<iframe", "<object", "url(", "@import"] {
-        assert!(!dom.contains(part), "{part}\n{dom}");
-    }
+    assert_lacks(
+        &dom,
+        &["<script", "<img", "<link", "<iframe", "<object", "url(", "@import"],
+    );
     let sent = proxy.sent();
     let requested = targets(&sent);
     let (own, others): (Vec<&str>, Vec<&str>) = requested.into_iter().partition(|target| *target == url);
@@ -167,15 +147,11 @@ async fn the_page_is_never_wider_than_its_window() {
     if !has_chromium("the_page_is_never_wider_than_its_window").await {
         return;
     }
-    let served = Served::start(&[], &["--status-page"]).await;
-    for volume in [
-        "d-2zeg6qo6xx0001a1b2c3d".to_owned(),
-        "long".repeat(100),
-        HOSTILE.to_owned(),
-    ] {
-        publish(&served.channel, &volume, NODES[0]).await.unwrap_err();
+    let (_fake, controller) = served(&[], &["--status-page"]).await;
+    for volume in ["d-2zeg6qo6xx0001a1b2c3d", &"long".repeat(100), HOSTILE] {
+        publish(&controller.channel, volume, NODES[0]).await.unwrap_err();
     }
-    let page = get(&served.http, "/status?paused").await.text;
+    let page = controller.get("/status?paused").await.text;
     // A window of Chromium is at least 500 pixels wide, but not a frame.
     let frames = WIDTHS.map(|width| {
         let page = page.replace('&', "&amp;").replace('"', "&quot;");

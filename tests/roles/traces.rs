@@ -5,22 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use diskplugin::csi::proto::controller_client::ControllerClient;
-use nix::sys::signal::Signal;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
-use crate::common::csi::{socket, volume};
+use crate::common::csi::volume;
 use crate::common::fake::{Fake, KEY, SECRET};
-use crate::common::process::Process;
 use crate::common::wait::until;
+use crate::running::Running;
 
 const SOON: Duration = Duration::from_secs(60);
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -64,13 +61,12 @@ impl Collector {
 }
 
 /// A controller that exports its spans to a collector, each after this delay.
-async fn traced(fake: &Fake, dir: &TempDir, url: &str, delay: Duration) -> (Process, Channel) {
-    let socket = socket(dir);
-    let start = fake.controller(&socket).keys();
-    let start = start
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-        .env("OTEL_BSP_SCHEDULE_DELAY", delay.as_millis().to_string());
-    start.ready(&socket).await
+async fn traced(fake: &Fake, url: &str, delay: Duration) -> Running {
+    let controller = Running::of(|socket| {
+        let start = fake.controller(socket).keys().env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
+        start.env("OTEL_BSP_SCHEDULE_DELAY", delay.as_millis().to_string())
+    });
+    controller.await
 }
 
 fn hex(id: &[u8]) -> String {
@@ -88,14 +84,14 @@ fn attributes(span: &Span) -> HashMap<String, String> {
 
 #[tokio::test]
 async fn spans_of_a_call_continue_the_trace_of_the_caller() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let fake = Fake::start(&[]).await;
     let collector = Collector::default();
     let delay = Duration::from_millis(50);
-    let (controller, channel) = traced(&fake, &dir, &collector.serve().await, delay).await;
+    let controller = traced(&fake, &collector.serve().await, delay).await;
     let mut request = Request::new(volume("pvc-traced"));
     let parent = format!("00-{TRACE_ID}-{PARENT}-01");
     request.metadata_mut().insert("traceparent", parent.parse().unwrap());
-    let mut client = ControllerClient::new(channel);
+    let mut client = ControllerClient::new(controller.channel.clone());
     client.create_volume(request).await.unwrap();
 
     let rpc = collector.span("CreateVolume").await;
@@ -106,10 +102,6 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
     assert_eq!(own.get("volume.name").map(String::as_str), Some("pvc-traced"));
     assert!(own.get("disk.id").is_some_and(|id| id.starts_with("d-")), "{own:?}");
     let call = collector.span("CreateDisk").await;
-    assert_eq!(
-        (hex(&call.trace_id).as_str(), &call.parent_span_id),
-        (TRACE_ID, &rpc.span_id)
-    );
     let calls = fake.calls().await;
     let create = calls.iter().find(|call| call["action"] == "CreateDisk").unwrap();
     let id = attributes(&call).remove("cloud.request_id");
@@ -117,13 +109,14 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
         id.as_deref(),
         create["request_id"].as_str().or(create["requestId"].as_str())
     );
-    let poll = collector.span("poll").await;
-    assert_eq!(
-        (hex(&poll.trace_id).as_str(), &poll.parent_span_id),
-        (TRACE_ID, &rpc.span_id)
-    );
+    for span in [call, collector.span("poll").await] {
+        assert_eq!(
+            (hex(&span.trace_id).as_str(), span.parent_span_id),
+            (TRACE_ID, rpc.span_id.clone())
+        );
+    }
 
-    let log = controller.stderr();
+    let log = controller.process.stderr();
     assert!(log.contains(&format!("trace_id={TRACE_ID}")), "{log}");
     let spans = format!("{:?}", collector.0.lock().unwrap());
     assert!(!spans.contains(SECRET) && !spans.contains(KEY), "{spans}");
@@ -131,39 +124,23 @@ async fn spans_of_a_call_continue_the_trace_of_the_caller() {
 
 #[tokio::test]
 async fn an_unreachable_collector_does_not_delay_calls() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let fake = Fake::start(&[]).await;
     let delay = Duration::from_secs(5);
-    let (controller, channel) = traced(&fake, &dir, "http://127.0.0.1:9", delay).await;
-    let volume = crate::common::csi::create(&channel, "pvc-1").await;
+    let controller = traced(&fake, "http://127.0.0.1:9", delay).await;
+    let volume = crate::common::csi::create(&controller.channel, "pvc-1").await;
     assert!(volume.is_ok(), "{volume:?}");
-    controller.signal(Signal::SIGTERM);
-    let ended = controller.ended().await;
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    controller.stop().await;
 }
 
 #[tokio::test]
 async fn a_process_that_stops_exports_its_last_spans() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
+    let fake = Fake::start(&[]).await;
     let collector = Collector::default();
     // Only the end of the process exports within the time of the test.
     let delay = Duration::from_mins(10);
-    let (controller, channel) = traced(&fake, &dir, &collector.serve().await, delay).await;
-    let mut client = ControllerClient::new(channel);
+    let controller = traced(&fake, &collector.serve().await, delay).await;
+    let mut client = ControllerClient::new(controller.channel.clone());
     client.create_volume(volume("pvc-last")).await.unwrap();
-    controller.signal(Signal::SIGTERM);
-    let ended = controller.ended().await;
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    controller.stop().await;
     collector.span("CreateVolume").await;
-}
-
-#[tokio::test]
-async fn without_a_collector_log_lines_have_no_fields_of_traces() {
-    let (fake, dir) = (Fake::start(&[]).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let (controller, channel) = fake.controller(&socket).keys().ready(&socket).await;
-    crate::common::csi::create(&channel, "pvc-1").await.unwrap();
-    controller.signal(Signal::SIGTERM);
-    let log = controller.ended().await.stderr;
-    assert!(log.contains("CreateVolume done"), "{log}");
-    assert!(!log.contains("otel.") && !log.contains("trace_id"), "{log}");
 }

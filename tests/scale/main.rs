@@ -12,6 +12,8 @@ mod figures;
 mod fleet;
 #[path = "../../benches/scale/floor.rs"]
 mod floor;
+#[path = "../../benches/scale/growth.rs"]
+mod growth;
 #[path = "../../benches/scale/leader.rs"]
 mod leader;
 #[path = "../../benches/scale/memory.rs"]
@@ -51,7 +53,7 @@ fn is_right(figures: &Figures) {
 #[tokio::test(start_paused = true)]
 async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
     let _alone = ALONE.lock().await;
-    let (small, large) = (fleet::build(400).await.1, fleet::build(1600).await.1);
+    let (small, large) = (growth::run(400).await.1, growth::run(1600).await.1);
     for figures in [&small, &large] {
         is_right(figures);
         // One CreateDisk and one AttachDisk per volume.
@@ -72,7 +74,7 @@ async fn calls_grow_no_faster_than_volumes_and_describes_are_shared() {
 #[tokio::test(start_paused = true)]
 async fn volumes_move_at_once_and_outlive_the_leader_without_leaks_and_duplicates() {
     let _alone = ALONE.lock().await;
-    let (mut fleet, figures) = fleet::build(400).await;
+    let (mut fleet, figures) = growth::run(400).await;
     is_right(&figures);
     let moved = reschedule::run(&mut fleet, 200).await;
     is_right(&moved);
@@ -81,15 +83,15 @@ async fn volumes_move_at_once_and_outlive_the_leader_without_leaks_and_duplicate
     let taken_over = leader::run(&mut fleet, 200).await;
     is_right(&taken_over);
     // The leader was killed while volumes moved.
-    let told = taken_over.notes["volumes that had made a step by then"];
-    assert!((1.0..200.0).contains(&told), "{told}");
+    let completed = taken_over.notes["volumes with a completed step at the kill"];
+    assert!((1.0..200.0).contains(&completed), "{completed}");
     assert!(taken_over.calls_per_volume() <= 5.0, "{taken_over}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_zone_that_fails_costs_the_others_nothing_and_few_calls() {
     let _alone = ALONE.lock().await;
-    let (mut fleet, _) = fleet::build(400).await;
+    let (mut fleet, _) = growth::run(400).await;
     let outage = outage::run(&mut fleet, 100).await;
     is_right(&outage);
     // Orders that an instance refuses are repeated every eight seconds, whatever number of volumes wait for it.
@@ -118,7 +120,7 @@ async fn a_quota_is_hardly_exceeded_by_a_load_below_it_and_a_burst_above_it() {
 #[tokio::test(start_paused = true)]
 async fn the_comparison_finds_a_leak_a_lost_disk_and_a_disk_on_another_node() {
     let _alone = ALONE.lock().await;
-    let (mut fleet, figures) = fleet::build(60).await;
+    let (mut fleet, figures) = growth::run(60).await;
     is_right(&figures);
     let unknown = fleet.volumes.pop().unwrap();
     let leak = format!("{} is leaked", unknown.id);

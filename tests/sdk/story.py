@@ -1,4 +1,4 @@
-"""What both SDKs must get from the fake cloud. `self.sdk` is one of them, `self.cloud` the cloud."""
+"""The results that both SDKs must get from the fake cloud. `self.sdk` is one of them, `self.cloud` the cloud."""
 
 import json
 import urllib.request
@@ -228,7 +228,7 @@ class Story:
         self.check_throttling(refusal.original)
 
     def check_throttling(self, error):
-        """What the SDK makes of it beyond the code."""
+        """Checks the SDK's view of the error beyond its code."""
 
     def test_a_wrong_secret_and_an_unknown_key_are_distinguished(self):
         wrong = self.Sdk(self.cloud, secret="another")

@@ -49,7 +49,7 @@ class OldSdk(Story, unittest.TestCase):
         self.refused(400, "MissingSecurityToken", lambda: without.call("DescribeRegions"))
 
     def test_automatic_retries_create_one_disk(self):
-        # It signs each attempt anew and keeps the ClientToken. (Without one it makes two disks.)
+        # It signs each attempt and keeps the ClientToken. (Without one it creates two disks.)
         patient = self.Sdk(self.cloud, retries=True)
         order = self.order("by-itself")
         before = len(self.cloud.calls("CreateDisk"))

@@ -37,7 +37,7 @@ class Sdk:
         self.runtime = RuntimeOptions(
             autoretry=retries, max_attempts=3 if retries else 1, read_timeout=20000, connect_timeout=5000
         )
-        # What came over the wire, before the SDK drops what its models do not know.
+        # The response body: the SDK drops fields that its models do not have.
         self.body = None
         call_api = self.client.call_api
 

@@ -11,8 +11,7 @@ const PROMPT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later() {
-    let test = "a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -31,15 +30,15 @@ async fn a_disk_that_fails_during_staging_is_not_formatted_and_is_staged_later()
 }
 
 /// The disk fails while it is mounted: the volume health reports that, and the volume works again after the disk does.
-async fn fails_while_mounted(test: &str, fs_type: &str) {
-    let Some(guest) = Guest::fresh(test).await else {
+async fn fails_while_mounted(fs_type: &str) {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1failing0000000002", 320 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "before the failure").await;
     attached.set_fault(Fault::Errors).await;
     // Only the process that issued a failed write gets its error. The filesystem shuts down when it cannot write its
@@ -91,19 +90,17 @@ async fn fails_while_mounted(test: &str, fs_type: &str) {
 
 #[tokio::test]
 async fn ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
-    let test = "ext4_on_a_failing_disk_is_reported_and_repaired_by_staging_again";
-    fails_while_mounted(test, "ext4").await;
+    fails_while_mounted("ext4").await;
 }
 
 #[tokio::test]
 async fn xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again() {
-    let test = "xfs_on_a_failing_disk_is_reported_and_repaired_by_staging_again";
-    fails_while_mounted(test, "xfs").await;
+    fails_while_mounted("xfs").await;
 }
 
 #[tokio::test]
 async fn a_hung_disk_blocks_only_its_own_volume() {
-    let Some(guest) = Guest::fresh("a_hung_disk_blocks_only_its_own_volume").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -114,7 +111,7 @@ async fn a_hung_disk_blocks_only_its_own_volume() {
     let other = node.volume(&healthy.disk, filesystem("ext4"));
     stuck.mount().await;
     other.mount().await;
-    let file = format!("{}/file", stuck.target);
+    let file = stuck.file();
     guest.write(&file, "before the hang").await;
     guest.sh("udevadm settle").await;
     hung.set_fault(Fault::Hang).await;
@@ -132,11 +129,11 @@ async fn a_hung_disk_blocks_only_its_own_volume() {
         third.mount().await;
         other.stats_within(PROMPT).await.unwrap();
         assert_eq!(other.health_within(PROMPT).await.unwrap(), []);
-        let path = format!("{}/file", third.target);
+        let path = third.file();
         guest.write(&path, "while another disk hangs").await;
         third.unmount().await;
         assert_ne!(attached.detach().await.count("while another disk hangs"), 0);
-        guest.write(&format!("{}/file", other.target), "neighbour").await;
+        guest.write(&other.file(), "neighbour").await;
         other.unmount().await;
         assert_ne!(healthy.detach().await.count("neighbour"), 0);
     };

@@ -9,7 +9,7 @@ use crate::node::filesystem;
 
 #[tokio::test]
 async fn a_copy_of_a_mounted_btrfs_is_rejected_and_mounted_after_its_source_is_unstaged() {
-    let Some(guest) = Guest::fresh("a copy of a btrfs").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

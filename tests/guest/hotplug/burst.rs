@@ -31,7 +31,7 @@ async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> V
 
 #[tokio::test]
 async fn twenty_disks_attached_in_parallel_are_identified_correctly() {
-    let Some(guest) = Guest::fresh("twenty_disks_attached_in_parallel_are_identified_correctly").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -53,7 +53,7 @@ async fn twenty_disks_attached_in_parallel_are_identified_correctly() {
     });
     for volume in &volumes {
         let text = format!("this is the content of {}", volume.id);
-        guest.write(&format!("{}/file", volume.target), &text).await;
+        guest.write(&volume.file(), &text).await;
     }
     let names = guest
         .sh("for f in /sys/block/vd*/serial; do n=${f#/sys/block/}; echo ${n%/serial} $(cat $f); done")

@@ -8,15 +8,14 @@ use crate::node::filesystem;
 
 #[tokio::test]
 async fn an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stage() {
-    let test = "an_ext4_error_is_reported_stops_writes_and_is_repaired_by_the_next_stage";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1fserror0000000001", 64 * MIB).await;
     let mut volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "before the error").await;
     guest
         .sh("echo an error of the test > /sys/fs/ext4/vda/trigger_fs_error")

@@ -20,8 +20,7 @@ fn check(fs_type: &str) -> String {
 
 /// A volume that the driver formats can be mounted, expanded, and staged again, and is clean afterwards.
 async fn is_formatted_and_expanded(fs_type: &str) {
-    let test = format!("{fs_type}_is_formatted_and_expanded");
-    let Some(guest) = Guest::fresh(&test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     eprintln!("{}", guest.sh("uname -r").await);
@@ -29,7 +28,7 @@ async fn is_formatted_and_expanded(fs_type: &str) {
     let attached = guest.attach_new(Kind::Virtio, "bp1filesystem0000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "before the expansion").await;
     let (expanded, ()) = tokio::join!(volume.expand(2 * SIZE), attached.grow(2 * SIZE));
     assert_eq!(expanded.unwrap(), i64::try_from(2 * SIZE).unwrap());
@@ -63,8 +62,7 @@ async fn btrfs_is_formatted_and_expanded() {
 /// A filesystem with this feature, not created by the driver, is staged if the kernel supports it. Otherwise the error
 /// refers to the kernel log, and the disk is unchanged.
 async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
-    let test = format!("{fs_type}_with_{feature}");
-    let Some(guest) = Guest::fresh(&test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -80,7 +78,7 @@ async fn is_staged_or_rejected(fs_type: &str, mkfs: &str, feature: &str) {
     let volume = node.volume(&attached.disk, filesystem(fs_type));
     if is_supported.code == 0 {
         volume.mount().await;
-        let file = format!("{}/file", volume.target);
+        let file = volume.file();
         assert_eq!(guest.read(&file).await, "from elsewhere");
         volume.unmount().await;
         attached.detach().await;

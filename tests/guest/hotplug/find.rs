@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn staging_waits_for_a_disk_that_is_attached_late() {
-    let Some(guest) = Guest::fresh("staging_waits_for_a_disk_that_is_attached_late").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -35,9 +35,7 @@ async fn staging_waits_for_a_disk_that_is_attached_late() {
         let (staged, attached) = tokio::join!(volume.stage(), guest.attach(&disk));
         staged.unwrap();
         volume.publish().await.unwrap();
-        guest
-            .write(&format!("{}/file", volume.target), &format!("late {serial}"))
-            .await;
+        guest.write(&volume.file(), &format!("late {serial}")).await;
         volume.unmount().await;
         assert_ne!(attached.detach().await.count(&format!("late {serial}")), 0);
     }
@@ -45,7 +43,7 @@ async fn staging_waits_for_a_disk_that_is_attached_late() {
 
 #[tokio::test]
 async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
-    let Some(guest) = Guest::fresh("a_reused_device_name_does_not_resolve_to_the_wrong_disk").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -58,7 +56,7 @@ async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
         volume.mount().await;
         names.push(guest.sh(name).await);
         let text = format!("content of {serial}");
-        let file = format!("{}/file", volume.target);
+        let file = volume.file();
         assert_ne!(
             guest.try_sh(&format!("test -e {file}")).await.code,
             0,
@@ -82,8 +80,7 @@ async fn a_reused_device_name_does_not_resolve_to_the_wrong_disk() {
 
 #[tokio::test]
 async fn disks_with_the_same_serial_are_rejected_until_one_remains() {
-    let test = "disks_with_the_same_serial_are_rejected_until_one_remains";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -102,17 +99,14 @@ async fn disks_with_the_same_serial_are_rejected_until_one_remains() {
     let bytes = std::fs::read(&second.image).unwrap();
     assert!(bytes == vec![0; bytes.len()], "the disk was written to");
     volume.mount().await;
-    guest
-        .write(&format!("{}/file", volume.target), "the remaining disk")
-        .await;
+    guest.write(&volume.file(), "the remaining disk").await;
     volume.unmount().await;
     assert_ne!(first.detach().await.count("the remaining disk"), 0);
 }
 
 #[tokio::test]
 async fn a_disk_with_a_truncated_or_missing_serial_is_rejected_and_not_written_to() {
-    let test = "a_disk_with_a_truncated_or_missing_serial_is_rejected_and_not_written_to";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

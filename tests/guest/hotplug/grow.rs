@@ -33,8 +33,8 @@ pub(super) fn compare(target: &str) -> String {
 }
 
 /// Expands the volume twice during writes: the filesystem grows, and its content is unchanged.
-async fn expands_under_load(test: &str, fs_type: &str, sizes: [u64; 3]) {
-    let Some(guest) = Guest::fresh(test).await else {
+async fn expands_under_load(fs_type: &str, sizes: [u64; 3]) {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -106,21 +106,20 @@ async fn last_write(guest: &Guest) -> u32 {
 #[tokio::test]
 async fn ext4_expands_under_load() {
     let sizes = [64 * MIB, 128 * MIB, 512 * MIB];
-    expands_under_load("ext4_expands_under_load", "ext4", sizes).await;
+    expands_under_load("ext4", sizes).await;
 }
 
 /// QEMU's NVMe device does not support expansion while it is attached.
 #[tokio::test]
 async fn an_nvme_disk_that_grew_while_detached_is_expanded_by_staging() {
-    let test = "an_nvme_disk_that_grew_while_detached_is_expanded_by_staging";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Nvme, "bp1growing0000000003", 64 * MIB).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "before the expansion").await;
     volume.unmount().await;
     let disk = attached.detach().await;
@@ -137,18 +136,18 @@ async fn an_nvme_disk_that_grew_while_detached_is_expanded_by_staging() {
 #[tokio::test]
 async fn xfs_expands_under_load() {
     let sizes = [320 * MIB, 512 * MIB, 1024 * MIB];
-    expands_under_load("xfs_expands_under_load", "xfs", sizes).await;
+    expands_under_load("xfs", sizes).await;
 }
 
 #[tokio::test]
 async fn btrfs_expands_under_load() {
     let sizes = [256 * MIB, 384 * MIB, 768 * MIB];
-    expands_under_load("btrfs_expands_under_load", "btrfs", sizes).await;
+    expands_under_load("btrfs", sizes).await;
 }
 
 #[tokio::test]
 async fn a_raw_block_volume_expands_while_it_is_open() {
-    let Some(guest) = Guest::fresh("a_raw_block_volume_expands_while_it_is_open").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

@@ -52,8 +52,7 @@ async fn interrupt(guest: &Guest, node: &Node, attached: &Attached<'_>, fs_type:
 }
 
 async fn is_completed(fs_type: &str) {
-    let test = format!("an_interrupted_mkfs_{fs_type}_is_completed");
-    let Some(guest) = Guest::fresh(&test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -66,7 +65,7 @@ async fn is_completed(fs_type: &str) {
         guest.log().contains(REPEATED).then_some(())
     })
     .await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "after the repeated mkfs").await;
     volume.unmount().await;
     guest.has_no_mounts().await;
@@ -96,8 +95,7 @@ async fn an_interrupted_mkfs_of_btrfs_is_completed_by_the_next_stage() {
 /// Another node may have written to the disk in the meantime.
 #[tokio::test]
 async fn an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached() {
-    let test = "an_interrupted_mkfs_is_not_repeated_after_the_disk_was_detached";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

@@ -37,10 +37,11 @@ fn is_unidentified(result: Result<(), Status>) {
     assert!(error.message().contains("/dev/vda"), "{error}");
 }
 
-/// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be treated as absence.
+/// The controller detaches the disk after an unstage that succeeds, so an unknown serial must not be treated as
+/// absence.
 #[tokio::test]
 async fn a_disk_with_a_late_serial_is_not_treated_as_absent() {
-    let Some(guest) = Guest::fresh("a_disk_with_a_late_serial_is_not_treated_as_absent").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -49,7 +50,7 @@ async fn a_disk_with_a_late_serial_is_not_treated_as_absent() {
         .await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "on the disk").await;
     // Without its record, only the serial identifies the disk.
     let remove_record = "kill -9 $(cat /run/node.pid); rm -r /var/lib/diskplugin";

@@ -7,15 +7,15 @@ use crate::node::{block, filesystem, read_only};
 const SIZE: u64 = 64 * MIB;
 
 /// Mounts and unmounts the volume twice with repeated calls; the disk is detached in between.
-async fn content_survives(test: &str, kind: Kind) {
-    let Some(guest) = Guest::fresh(test).await else {
+async fn content_survives(kind: Kind) {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let disk = guest.disk(kind, "bp1lifeoftest0000001", SIZE);
     let volume = node.volume(&disk, filesystem("ext4"));
-    let file = format!("{}/file", volume.target);
-    let text = format!("content of {test}");
+    let file = volume.file();
+    let text = format!("content of {kind:?}");
     for round in 0..2 {
         let attached = guest.attach(&disk).await;
         volume.mount().await;
@@ -34,17 +34,17 @@ async fn content_survives(test: &str, kind: Kind) {
 
 #[tokio::test]
 async fn content_survives_on_a_virtio_disk() {
-    content_survives("content_survives_on_a_virtio_disk", Kind::Virtio).await;
+    content_survives(Kind::Virtio).await;
 }
 
 #[tokio::test]
 async fn content_survives_on_an_nvme_disk() {
-    content_survives("content_survives_on_an_nvme_disk", Kind::Nvme).await;
+    content_survives(Kind::Nvme).await;
 }
 
 #[tokio::test]
 async fn a_raw_block_volume_is_the_disk_itself() {
-    let Some(guest) = Guest::fresh("a_raw_block_volume_is_the_disk_itself").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -71,14 +71,14 @@ async fn a_raw_block_volume_is_the_disk_itself() {
 
 #[tokio::test]
 async fn a_read_only_volume_is_not_changed() {
-    let Some(guest) = Guest::fresh("a_read_only_volume_is_not_changed").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1readonly000000001", SIZE).await;
     let writer = node.volume(&attached.disk, filesystem("ext4"));
     writer.mount().await;
-    let file = format!("{}/file", writer.target);
+    let file = writer.file();
     guest.write(&file, "to be read").await;
     writer.unmount().await;
     let disk = attached.detach().await;
@@ -114,19 +114,19 @@ async fn a_read_only_volume_is_not_changed() {
 
 #[tokio::test]
 async fn a_killed_node_plugin_resumes_with_its_mounts() {
-    let Some(guest) = Guest::fresh("a_killed_node_plugin_resumes_with_its_mounts").await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
     let attached = guest.attach_new(Kind::Virtio, "bp1killed00000000001", SIZE).await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
-    guest.write(&format!("{}/file", volume.target), "before the kill").await;
+    guest.write(&volume.file(), "before the kill").await;
     guest.sh("kill -9 $(cat /run/node.pid)").await;
     let node = guest.node().await;
     let volume = node.volume(&attached.disk, filesystem("ext4"));
     volume.mount().await;
-    assert_eq!(guest.read(&format!("{}/file", volume.target)).await, "before the kill");
+    assert_eq!(guest.read(&volume.file()).await, "before the kill");
     volume.unmount().await;
     guest.has_no_mounts().await;
 }

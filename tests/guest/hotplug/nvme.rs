@@ -95,8 +95,7 @@ async fn filesystems_expand(guest: &Guest, parent: &str) {
 
 #[tokio::test]
 async fn an_nvme_disk_with_multipath_expands_under_load() {
-    let test = "an_nvme_disk_with_multipath_expands_under_load";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     filesystems_expand(&guest, "nvme-subsys0").await;
@@ -104,8 +103,7 @@ async fn an_nvme_disk_with_multipath_expands_under_load() {
 
 #[tokio::test]
 async fn an_nvme_disk_without_multipath_expands_under_load() {
-    let test = "an_nvme_disk_without_multipath_expands_under_load";
-    let Some(guest) = Guest::booted(test, "nvme_core.multipath=N").await else {
+    let Some(guest) = Guest::booted("nvme_core.multipath=N").await else {
         return;
     };
     filesystems_expand(&guest, "nvme0").await;

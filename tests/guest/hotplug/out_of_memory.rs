@@ -28,8 +28,7 @@ const OOM_KILLS: &str = "sed -n 's/^oom_kill //p' /sys/fs/cgroup/container/memor
 
 #[tokio::test]
 async fn a_tool_without_memory_is_terminated_and_not_the_node_plugin() {
-    let test = "a_tool_without_memory_is_terminated_and_not_the_node_plugin";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

@@ -7,8 +7,7 @@ use crate::machine::Guest;
 use crate::node::filesystem;
 
 async fn is_used_on_request(fs_type: &str) {
-    let test = format!("the_partition_with_{fs_type}_is_used_on_request");
-    let Some(guest) = Guest::fresh(&test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let size = 320 * MIB;
@@ -37,7 +36,7 @@ async fn is_used_on_request(fs_type: &str) {
 
     volume.context.insert("partition".to_owned(), "1".to_owned());
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     assert_eq!(guest.read(&file).await, "from elsewhere");
     guest.write(&format!("{file}.new"), "from the pod").await;
     // Writes during the expansion.

@@ -67,7 +67,7 @@ async fn content(guest: &Guest, volume: &Volume, fs_type: &str) -> String {
             let read = format!("head -c 4096 {} | tr -d '\\0'", volume.target);
             guest.sh(&read).await
         }
-        _ => guest.read(&format!("{}/file", volume.target)).await,
+        _ => guest.read(&volume.file()).await,
     }
 }
 
@@ -76,8 +76,8 @@ fn text(volume: &Volume) -> String {
 }
 
 /// Stages and publishes volumes, loses power and boots, with the disks attached in another order.
-async fn rebooted(test: &str) -> Option<Rebooted> {
-    let mut guest = Guest::fresh(test).await?;
+async fn rebooted() -> Option<Rebooted> {
+    let mut guest = Guest::fresh().await?;
     let node_disk = guest.disk(Kind::Virtio, "nodedisk", 128 * MIB);
     let disks: Vec<Disk> = KINDS
         .iter()
@@ -159,8 +159,7 @@ impl Rebooted {
 /// kubelet cleans up directories of pods that no longer exist.
 #[tokio::test]
 async fn after_a_power_loss_stale_volumes_are_unstaged_and_staged_again() {
-    let test = "after_a_power_loss_stale_volumes_are_unstaged_and_staged_again";
-    let Some(world) = rebooted(test).await else {
+    let Some(world) = rebooted().await else {
         return;
     };
     let node = world.guest.node().await;
@@ -178,8 +177,7 @@ async fn after_a_power_loss_stale_volumes_are_unstaged_and_staged_again() {
 /// The same pods start again.
 #[tokio::test]
 async fn after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths() {
-    let test = "after_a_power_loss_volumes_are_staged_and_published_at_their_old_paths";
-    let Some(world) = rebooted(test).await else {
+    let Some(world) = rebooted().await else {
         return;
     };
     let node = world.guest.node().await;

@@ -16,8 +16,8 @@ const LEVELS: [(&str, &str); 3] = [
 ];
 
 /// Boots a guest that enforces the policy of `policy.conf`.
-async fn enforcing(test: &str) -> Option<Guest> {
-    let guest = Guest::booted(test, "security=selinux enforcing=1").await?;
+async fn enforcing() -> Option<Guest> {
+    let guest = Guest::booted("security=selinux enforcing=1").await?;
     let categories: String = (0..1024).map(|n| format!("category c{n};\n")).collect();
     let policy = include_str!("policy.conf").replace("CATEGORIES\n", &categories);
     // The kernel reads a policy in one write. Linux 5.10 supports version 31.
@@ -69,8 +69,8 @@ fn in_container(level: &str, command: &str) -> String {
     )
 }
 
-async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
-    let Some(guest) = enforcing(test).await else {
+async fn labels_are_mounted(fs_type: &str, size: u64) {
+    let Some(guest) = enforcing().await else {
         return;
     };
     let mut node = guest.node().await;
@@ -111,7 +111,7 @@ async fn labels_are_mounted(test: &str, fs_type: &str, size: u64) {
 async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
     let volume = volume.at_level("s0:c26,c5");
     volume.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     let write = in_container("s0:c5,c26", &format!("echo text > {file}"));
     guest.sh(&write).await;
     let read = format!("cat {file}");
@@ -124,12 +124,10 @@ async fn a_container_needs_the_categories(guest: &Guest, volume: &Volume) {
 
 #[tokio::test]
 async fn selinux_labels_of_ext4_are_mounted() {
-    let test = "selinux_labels_of_ext4_are_mounted";
-    labels_are_mounted(test, "ext4", 64 * MIB).await;
+    labels_are_mounted("ext4", 64 * MIB).await;
 }
 
 #[tokio::test]
 async fn selinux_labels_of_xfs_are_mounted() {
-    let test = "selinux_labels_of_xfs_are_mounted";
-    labels_are_mounted(test, "xfs", 320 * MIB).await;
+    labels_are_mounted("xfs", 320 * MIB).await;
 }

@@ -12,8 +12,8 @@ use crate::node::{CALL_TIMEOUT, block, filesystem};
 
 /// The disk is removed while it is mounted and written to. The volume can be cleaned up, and after the disk is attached
 /// again it has all synced data.
-async fn is_removed_and_restored(test: &str, kind: Kind, fs_type: &str) {
-    let Some(guest) = Guest::fresh(test).await else {
+async fn is_removed_and_restored(kind: Kind, fs_type: &str) {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;
@@ -23,7 +23,7 @@ async fn is_removed_and_restored(test: &str, kind: Kind, fs_type: &str) {
     let remaining = node.volume(&other.disk, filesystem(fs_type));
     volume.mount().await;
     remaining.mount().await;
-    let file = format!("{}/file", volume.target);
+    let file = volume.file();
     guest.write(&file, "synced to the disk").await;
     // Not synced: still in the page cache when the disk is removed.
     guest.sh(&format!("echo lost > {}/lost", volume.target)).await;
@@ -60,7 +60,7 @@ async fn is_removed_and_restored(test: &str, kind: Kind, fs_type: &str) {
     volume.stats().await.unwrap();
     assert_eq!(volume.health().await.unwrap(), []);
     // The other volume is not affected.
-    let path = format!("{}/file", remaining.target);
+    let path = remaining.file();
     guest.write(&path, "other volume").await;
     remaining.unmount().await;
     assert_ne!(other.detach().await.count("other volume"), 0);
@@ -71,32 +71,27 @@ async fn is_removed_and_restored(test: &str, kind: Kind, fs_type: &str) {
 
 #[tokio::test]
 async fn ext4_on_a_removed_disk_is_cleaned_up_and_restored() {
-    let test = "ext4_on_a_removed_disk_is_cleaned_up_and_restored";
-    is_removed_and_restored(test, Kind::Virtio, "ext4").await;
+    is_removed_and_restored(Kind::Virtio, "ext4").await;
 }
 
 #[tokio::test]
 async fn ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored() {
-    let test = "ext4_on_a_removed_nvme_disk_is_cleaned_up_and_restored";
-    is_removed_and_restored(test, Kind::Nvme, "ext4").await;
+    is_removed_and_restored(Kind::Nvme, "ext4").await;
 }
 
 #[tokio::test]
 async fn xfs_on_a_removed_disk_is_cleaned_up_and_restored() {
-    let test = "xfs_on_a_removed_disk_is_cleaned_up_and_restored";
-    is_removed_and_restored(test, Kind::Virtio, "xfs").await;
+    is_removed_and_restored(Kind::Virtio, "xfs").await;
 }
 
 #[tokio::test]
 async fn btrfs_on_a_removed_disk_is_cleaned_up_and_restored() {
-    let test = "btrfs_on_a_removed_disk_is_cleaned_up_and_restored";
-    is_removed_and_restored(test, Kind::Virtio, "btrfs").await;
+    is_removed_and_restored(Kind::Virtio, "btrfs").await;
 }
 
 #[tokio::test]
 async fn a_raw_block_volume_on_a_removed_disk_is_cleaned_up_and_restored() {
-    let test = "a_raw_block_volume_on_a_removed_disk_is_cleaned_up_and_restored";
-    let Some(guest) = Guest::fresh(test).await else {
+    let Some(guest) = Guest::fresh().await else {
         return;
     };
     let node = guest.node().await;

@@ -1,5 +1,4 @@
-//! A small API server over HTTP: lists, watches, reads, updates, merge patches and creations, and what can go wrong
-//! with them.
+//! A fake API server over HTTP: lists, watches, reads, updates, merge patches and creations, and injected errors.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,23 +23,23 @@ use crate::kubernetes::store::{Refused, Store};
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// What the server has and does. It outlives restarts.
+/// The state of the server and its injected errors. It outlives restarts.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) store: Store,
     /// Each request, as `METHOD path`; of a watch `WATCH path`.
     pub(crate) calls: Vec<String>,
-    /// `METHOD path` beginnings that are forbidden.
+    /// Beginnings of `METHOD path` that are forbidden.
     pub(crate) forbidden: Vec<String>,
-    /// What somebody else does to the object at this place right before the next patch of it.
+    /// Patches that another client sends to these objects right before their next patch.
     pub(crate) overtaken: Vec<(String, Value)>,
     /// `VERB RESOURCE` that access reviews deny.
     pub(crate) denied_rights: Vec<String>,
     /// Users by bearer token, and the paths that each may get.
     pub(crate) users: BTreeMap<String, (String, Vec<String>)>,
-    /// Texts at these places, such as logs.
+    /// Texts at these paths, such as logs.
     pub(crate) texts: BTreeMap<String, String>,
-    /// Most objects of a page.
+    /// Maximum number of objects in a page.
     pub(crate) page: Option<usize>,
     events: u64,
 }
@@ -51,7 +50,7 @@ struct Shared {
     changed: watch::Sender<()>,
 }
 
-/// The server. It can go away and come back at the same address.
+/// The server. It can stop and start again at the same address.
 #[derive(Debug)]
 pub(crate) struct Api {
     shared: Arc<Shared>,
@@ -60,7 +59,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Serves on a port that was free.
+    /// Serves on a free port.
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut api = Self {
@@ -79,28 +78,23 @@ impl Api {
         format!("http://{}", self.address)
     }
 
-    /// Looks at what there is.
-    pub(crate) fn see<T>(&self, look: impl FnOnce(&World) -> T) -> T {
-        look(&self.world())
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&World) -> T) -> T {
+        read(&self.world())
     }
 
-    /// Changes what there is, and lets who watches see it.
+    /// Changes the state, and notifies all watches.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
         let outcome = change(&mut self.world());
         self.shared.changed.send_replace(());
         outcome
     }
 
-    /// How many requests began so.
+    /// The number of requests with this beginning.
     pub(crate) fn count(&self, beginning: &str) -> usize {
-        let counted = |world: &World| {
-            let calls = world.calls.iter();
-            calls.filter(|call| call.starts_with(beginning)).count()
-        };
-        self.see(counted)
+        self.read(|world| world.calls.iter().filter(|call| call.starts_with(beginning)).count())
     }
 
-    /// Goes away: no connection stays, and none is taken.
+    /// Stops: all connections are closed, and no new one is accepted.
     pub(crate) fn stop(&mut self) {
         if let Some((stop, thread)) = self.running.take() {
             stop.cancel();
@@ -108,7 +102,7 @@ impl Api {
         }
     }
 
-    pub(crate) fn again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.serve(TcpListener::bind(self.address).unwrap());
     }
 
@@ -125,7 +119,7 @@ impl Api {
                 .enable_all()
                 .build()
                 .unwrap();
-            // Connections go with the runtime.
+            // The end of the runtime closes the connections.
             runtime.block_on(until.run_until_cancelled(accept(listener, shared)));
         });
         self.running = Some((stop, thread));
@@ -144,15 +138,15 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let (stream, _) = listener.accept().await.unwrap();
         let shared = Arc::clone(&shared);
         Tasks::default().spawn(async move {
-            let answer = service_fn(move |request| answer(Arc::clone(&shared), request));
+            let service = service_fn(move |request| respond(Arc::clone(&shared), request));
             let connection = hyper::server::conn::http1::Builder::new();
-            // The client sees how it ends.
-            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
+            // The client reports errors.
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -178,31 +172,21 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     }
     let mut world = shared.world.lock().unwrap();
     let given: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let answer = reply(&mut world, &head.method, &path, &query, given);
+    let response = reply(&mut world, &head.method, &path, &query, given);
     drop(world);
     shared.changed.send_replace(());
-    Ok(answer)
+    Ok(response)
 }
 
+/// The resources that the driver lists.
+const COLLECTIONS: &str = "
+    pods csidrivers volumesnapshotclasses nodes csinodes configmaps events persistentvolumes persistentvolumeclaims
+    volumeattachments volumesnapshotcontents volumegroupsnapshotcontents deployments daemonsets storageclasses
+";
+
 fn reply(world: &mut World, method: &Method, path: &str, query: &str, given: Value) -> Response<Body> {
-    const COLLECTIONS: [&str; 15] = [
-        "pods",
-        "csidrivers",
-        "volumesnapshotclasses",
-        "nodes",
-        "csinodes",
-        "configmaps",
-        "events",
-        "persistentvolumes",
-        "persistentvolumeclaims",
-        "volumeattachments",
-        "volumesnapshotcontents",
-        "volumegroupsnapshotcontents",
-        "deployments",
-        "daemonsets",
-        "storageclasses",
-    ];
-    let is_list = COLLECTIONS.iter().any(|name| path.ends_with(&format!("/{name}")));
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_list = COLLECTIONS.split_whitespace().any(|collection| collection == name);
     if let Some(text) = world.texts.get(path) {
         return Response::new(Full::new(Bytes::from(text.clone())).boxed());
     }
@@ -246,8 +230,7 @@ fn reply(world: &mut World, method: &Method, path: &str, query: &str, given: Val
             let user = review["spec"]["user"].as_str().unwrap();
             let page = review["spec"]["nonResourceAttributes"]["path"].as_str();
             let mut users = world.users.values();
-            let allowed =
-                users.any(|(name, pages)| name == user && pages.iter().any(|allowed| Some(allowed.as_str()) == page));
+            let allowed = users.any(|(name, pages)| name == user && pages.iter().any(|own| Some(own.as_str()) == page));
             review["status"] = json!({"allowed": allowed});
             full(201, &review)
         }
@@ -260,24 +243,24 @@ fn reply(world: &mut World, method: &Method, path: &str, query: &str, given: Val
             }
             full(201, &world.store.put(&place, given))
         }
-        Method::PUT => match world.store.replace(path, given) {
-            Ok(object) => full(200, &object),
-            Err(Refused::Missing) => status(404, "NotFound", path),
-            Err(Refused::Conflict) => status(409, "Conflict", "the object has been modified"),
-        },
+        Method::PUT => written(path, world.store.replace(path, given)),
         Method::PATCH => {
             let overtaken = world.overtaken.iter().position(|(place, _)| place == path);
             if let Some(index) = overtaken {
                 let (place, patch) = world.overtaken.remove(index);
                 world.store.patch(&place, &patch).unwrap();
             }
-            match world.store.patch(path, &given) {
-                Ok(object) => full(200, &object),
-                Err(Refused::Missing) => status(404, "NotFound", path),
-                Err(Refused::Conflict) => status(409, "Conflict", "the object has been modified"),
-            }
+            written(path, world.store.patch(path, &given))
         }
         _ => status(405, "MethodNotAllowed", path),
+    }
+}
+
+fn written(path: &str, outcome: Result<Value, Refused>) -> Response<Body> {
+    match outcome {
+        Ok(object) => full(200, &object),
+        Err(Refused::Missing) => status(404, "NotFound", path),
+        Err(Refused::Conflict) => status(409, "Conflict", "the object has been modified"),
     }
 }
 
@@ -297,7 +280,7 @@ fn number(query: &str, name: &str) -> Option<usize> {
     text.parse().ok()
 }
 
-/// A watch: what happened after that version, then what happens, for as long as the client reads.
+/// A watch: the events after that version, then new ones while the client reads.
 fn follow(shared: Arc<Shared>, path: String, mut from: u64) -> Response<Body> {
     let (lines, body) = mpsc::channel(16);
     let mut changed = shared.changed.subscribe();
@@ -322,9 +305,8 @@ fn follow(shared: Arc<Shared>, path: String, mut from: u64) -> Response<Body> {
 
 fn full(code: u16, value: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(value.to_string())).boxed();
-    let answer = Response::builder().status(code);
-    let answer = answer.header("content-type", "application/json");
-    answer.body(body).unwrap()
+    let response = Response::builder().status(code);
+    response.header("content-type", "application/json").body(body).unwrap()
 }
 
 fn status(code: u16, reason: &str, message: &str) -> Response<Body> {

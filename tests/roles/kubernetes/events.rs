@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -10,7 +10,8 @@ use tonic::{Code, Status};
 use diskplugin::csi::proto::controller_client::ControllerClient;
 
 use crate::common::csi::{publish, volume};
-use crate::kubernetes::kit::{Kit, logged};
+use crate::kubernetes::kit::{DRIVER, Kit, logged};
+use crate::text::assert_has;
 
 const UID: &str = "0d6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9d2b";
 const OTHER: &str = "7a6e3b1c-5f5c-4c39-9a3e-1f0e4a3f9d2b";
@@ -44,13 +45,8 @@ async fn sold_out(channel: &Channel) {
     }
 }
 
-async fn one_event(kit: &Kit) -> Value {
-    kit.until("there is an event", |_| kit.events().into_iter().next())
-        .await
-}
-
 #[tokio::test]
-async fn a_claim_learns_once_that_disks_are_sold_out() {
+async fn a_claim_gets_one_event_if_disks_are_out_of_stock() {
     let kit = Kit::new(&["--out-of-stock=*/cloud_essd"]).await;
     let (_controller, channel) = kit.ready(&["--events"]).await;
     sold_out(&channel).await;
@@ -58,31 +54,31 @@ async fn a_claim_learns_once_that_disks_are_sold_out() {
         let refused = claim(&channel, "data", UID).await.unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted);
     }
-    let event = one_event(&kit).await;
+    let event = kit.until("there is an event", |kit| kit.events().pop()).await;
     assert_eq!(event["reason"], "DiskOutOfStock");
     assert_eq!(event["type"], "Warning");
-    assert_eq!(event["reportingController"], "diskplugin.csi.example");
+    assert_eq!(event["reportingController"], DRIVER);
     let note = event["note"].as_str().unwrap();
-    for part in ["cn-beijing-b", "cloud_essd", "add categories to `type`"] {
-        assert!(note.contains(part), "{note}");
+    assert_has(note, &["cn-beijing-b", "cloud_essd", "add categories to `type`"]);
+    let regarding = &event["regarding"];
+    let expected = [
+        ("kind", "PersistentVolumeClaim"),
+        ("namespace", "team"),
+        ("name", "data"),
+        ("uid", UID),
+    ];
+    for (field, value) in expected {
+        assert_eq!(regarding[field], value, "{event}");
     }
-    let claim_of = &event["regarding"];
-    assert_eq!(claim_of["kind"], "PersistentVolumeClaim");
-    assert_eq!(
-        (&claim_of["namespace"], &claim_of["name"]),
-        (&json!("team"), &json!("data"))
-    );
-    assert_eq!(claim_of["uid"], UID);
-    // Another claim is other news.
+    // Another claim gets its own event.
     claim(&channel, "logs", OTHER).await.unwrap_err();
-    kit.until("the other one is told too", |_| (kit.events().len() == 2).then_some(()))
-        .await;
+    kit.wait("there are two events", |kit| kit.events().len() == 2).await;
     assert_eq!(kit.api.count("POST"), 2);
     assert_eq!(kit.api.count("PATCH"), 0);
 }
 
 #[tokio::test]
-async fn a_claim_learns_who_holds_its_disk_and_a_node_that_it_is_full() {
+async fn a_claim_gets_an_event_about_the_node_of_its_disk_and_a_node_about_its_limit() {
     let kit = Kit::new(&["--disk-quantity=2"]).await;
     kit.node("first", None, Some("i-one"));
     kit.node("second", None, Some("i-two"));
@@ -93,37 +89,31 @@ async fn a_claim_learns_who_holds_its_disk_and_a_node_that_it_is_full() {
         let refused = publish(&channel, &data, "i-two").await.unwrap_err();
         assert_eq!(refused.code(), Code::FailedPrecondition);
     }
-    let event = one_event(&kit).await;
+    let event = kit.until("there is an event", |kit| kit.events().pop()).await;
     assert_eq!(event["reason"], "DiskInUseElsewhere");
     assert_eq!(event["regarding"]["name"], "data");
     assert_eq!(event["regarding"]["uid"], UID);
     assert_eq!(event["related"]["name"], "first");
-    let note = event["note"].as_str().unwrap();
-    assert!(note.contains("node first (i-one) holds it"), "{note}");
+    assert_has(event["note"].as_str().unwrap(), &["node first (i-one) holds it"]);
 
     let logs = claim(&channel, "logs", OTHER).await.unwrap();
     let refused = publish(&channel, &logs, "i-one").await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
-    let event = kit
-        .until("the node is told of", |_| {
-            let mut events = kit.events().into_iter();
-            events.find(|event| event["reason"] == "NodeAttachLimitExceeded")
-        })
-        .await;
-    let node = &event["regarding"];
-    assert_eq!(
-        (&node["kind"], &node["name"], &node["uid"]),
-        (&json!("Node"), &json!("first"), &json!("first"))
-    );
+    let is_of_limit = |event: &Value| event["reason"] == "NodeAttachLimitExceeded";
+    let find = |kit: &Kit| kit.events().into_iter().find(is_of_limit);
+    let event = kit.until("the node has an event", find).await;
+    for (field, value) in [("kind", "Node"), ("name", "first"), ("uid", "first")] {
+        assert_eq!(event["regarding"][field], value, "{event}");
+    }
     assert_eq!(event["related"]["name"], "logs");
     assert_eq!(event["metadata"]["namespace"], Value::Null);
     assert_eq!(kit.events().len(), 2);
 }
 
 #[tokio::test]
-async fn events_that_cannot_be_written_change_no_answer() {
+async fn events_that_cannot_be_written_change_no_response() {
     let kit = Kit::new(&["--out-of-stock=*/cloud_essd"]).await;
-    kit.api.change(|world| world.forbidden.push("POST".to_owned()));
+    kit.forbid(&["POST"]);
     let (controller, channel) = kit.ready(&["--events"]).await;
     sold_out(&channel).await;
     logged(&controller, "cannot write an event").await;

@@ -1,203 +1,192 @@
-//! What instance types take, from the cloud into the ConfigMap.
+//! Limits of instance types, which the controller reads from the cloud and publishes in the ConfigMap.
 
 use diskplugin::model::instance_types::InstanceTypes;
 use serde_json::{Value, json};
+use tonic::transport::Channel;
 
 use crate::common::csi::create;
-use crate::common::process::diskplugin;
-use crate::kubernetes::api::Api;
+use crate::common::process::Process;
 use crate::kubernetes::kit::{CONFIG_MAP, Kit, NODES, logged};
+use crate::text::assert_lacks;
 
 const FLAG: &str = "--instance-types-config-map=types";
 
-/// What the ConfigMap says, where it says something.
-fn said(api: &Api) -> Option<InstanceTypes> {
-    let object = api.see(|world| world.store.get(CONFIG_MAP).cloned())?;
-    let text = object.pointer("/data/instance-types.json")?.as_str()?;
-    Some(InstanceTypes::parse(text).unwrap())
+/// Two servers, the ConfigMap, and Nodes of these types.
+async fn kit_with_nodes(types: &[&str]) -> Kit {
+    let kit = Kit::new(&[]).await;
+    kit.config_map();
+    for (number, name) in types.iter().enumerate() {
+        kit.node(&format!("n{number}"), Some(name), None);
+    }
+    kit
 }
 
-/// The names of the types that it tells of, once there are so many.
+async fn publisher(kit: &Kit) -> (Process, Channel) {
+    kit.ready(&[FLAG]).await
+}
+
+/// The text in the ConfigMap.
+fn content(kit: &Kit) -> Option<String> {
+    let text = kit.get(CONFIG_MAP)?["data"]["instance-types.json"].take();
+    text.as_str().map(str::to_owned)
+}
+
+fn published(kit: &Kit) -> Option<InstanceTypes> {
+    Some(InstanceTypes::parse(&content(kit)?).unwrap())
+}
+
+/// Waits until this number of types is published; returns their names.
 async fn names(kit: &Kit, count: usize) -> Vec<String> {
-    kit.until(&format!("{count} types are published"), |api| {
-        let types = said(api)?;
+    kit.until(&format!("{count} types are published"), |kit| {
+        let types = published(kit)?;
         (types.0.len() >= count).then(|| types.0.into_keys().collect())
     })
     .await
 }
 
+async fn queries(kit: &Kit) -> u64 {
+    kit.fake.count("DescribeInstanceTypes").await
+}
+
 #[tokio::test]
-async fn the_types_of_all_nodes_are_published_once_whoever_says_what_they_are() {
-    let kit = Kit::new(&[]).await;
-    kit.config_map();
-    // One says it, of one only the cloud knows, one is not of this cloud.
+async fn the_types_of_all_nodes_are_published_once() {
+    let kit = kit_with_nodes(&[]).await;
+    // One Node has the label, the type of another one is known to the cloud only, the third is not of this cloud.
     kit.node("labelled", Some("ecs.g7se.16xlarge"), None);
-    kit.node("silent", None, Some("i-one"));
+    kit.node("unlabelled", None, Some("i-one"));
     kit.node("virtual", Some("eci"), None);
-    let (_controller, _) = kit.ready(&[FLAG]).await;
+    let (_controller, _) = publisher(&kit).await;
     assert_eq!(names(&kit, 2).await, ["ecs.g6.large", "ecs.g7se.16xlarge"]);
-    let types = said(&kit.api).unwrap();
+    let types = published(&kit).unwrap();
     assert_eq!(types.0["ecs.g7se.16xlarge"].disk_quantity, 56);
     assert!(!types.0["ecs.g6.large"].categories.is_empty());
-    // What the chart put there stays.
-    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned()).unwrap();
-    assert_eq!(object["metadata"]["labels"]["app"], "chart");
+    // The labels of the chart remain.
+    assert_eq!(kit.get(CONFIG_MAP).unwrap()["metadata"]["labels"]["app"], "chart");
 
-    // A node of a type that is known costs nothing; one of a new type is told of at once.
-    let (patches, asked) = (kit.api.count("PATCH"), kit.fake.count("DescribeInstanceTypes").await);
+    // A Node of a known type causes no call, one of a new type one query and one patch.
+    let (patches, before) = (kit.api.count("PATCH"), queries(&kit).await);
     kit.node("third", Some("ecs.g6.large"), None);
     kit.node("fourth", Some("ecs.g8i.large"), None);
     assert_eq!(names(&kit, 3).await.len(), 3);
     assert_eq!(kit.api.count("PATCH"), patches + 1);
-    assert_eq!(kit.fake.count("DescribeInstanceTypes").await, asked + 1);
+    assert_eq!(queries(&kit).await, before + 1);
 }
 
 #[tokio::test]
-async fn a_second_controller_asks_the_cloud_for_nothing_that_is_published() {
-    let kit = Kit::new(&[]).await;
-    kit.config_map();
-    kit.node("a", Some("ecs.g6.large"), None);
-    let (first, _) = kit.ready(&[FLAG]).await;
+async fn a_second_controller_does_not_query_published_types() {
+    let kit = kit_with_nodes(&["ecs.g6.large"]).await;
+    let (first, _) = publisher(&kit).await;
     names(&kit, 1).await;
     drop(first);
-    let asked = kit.fake.count("DescribeInstanceTypes").await;
-    let reads = kit.api.count(&format!("GET {CONFIG_MAP}"));
-    let (_second, _) = kit.ready(&[FLAG]).await;
-    kit.until("it has looked", |api| {
-        (api.count(&format!("GET {CONFIG_MAP}")) > reads).then_some(())
-    })
-    .await;
+    let get = format!("GET {CONFIG_MAP}");
+    let (before, reads) = (queries(&kit).await, kit.api.count(&get));
+    let (_second, _) = publisher(&kit).await;
+    kit.wait("it has read the ConfigMap", |kit| kit.api.count(&get) > reads)
+        .await;
     kit.node("b", Some("ecs.g7.large"), None);
     names(&kit, 2).await;
-    assert_eq!(kit.fake.count("DescribeInstanceTypes").await, asked + 1);
+    assert_eq!(queries(&kit).await, before + 1);
 }
 
 #[tokio::test]
-async fn what_another_replica_wrote_meanwhile_stays() {
-    let kit = Kit::new(&[]).await;
-    kit.config_map();
+async fn types_that_another_replica_published_in_the_meantime_remain() {
+    let kit = kit_with_nodes(&["ecs.g6.large"]).await;
     let other = r#"{"instanceTypes": {"ecs.other": {"diskQuantity": 5}}}"#;
     let patch = json!({"data": {"instance-types.json": other}});
     kit.api
         .change(|world| world.overtaken.push((CONFIG_MAP.to_owned(), patch)));
-    kit.node("a", Some("ecs.g6.large"), None);
-    let (_controller, _) = kit.ready(&[FLAG]).await;
+    let (_controller, _) = publisher(&kit).await;
     assert_eq!(names(&kit, 2).await, ["ecs.g6.large", "ecs.other"]);
     assert_eq!(kit.api.count(&format!("PATCH {CONFIG_MAP}")), 2);
 }
 
 #[tokio::test]
-async fn the_api_server_may_be_away_at_the_start_and_later_and_calls_are_answered() {
-    let mut kit = Kit::new(&[]).await;
-    kit.config_map();
-    kit.node("a", Some("ecs.g6.large"), None);
+async fn calls_succeed_while_the_api_server_is_unavailable() {
+    let mut kit = kit_with_nodes(&["ecs.g6.large"]).await;
     kit.api.stop();
     let flags = [FLAG, "--events", "--startup-taint=x/y", "--http-address=127.0.0.1:0"];
     let (controller, channel) = kit.ready(&flags).await;
     create(&channel, "pvc-1").await.unwrap();
     logged(&controller, "using the last known state").await;
-    kit.api.again();
+    kit.api.restart();
     names(&kit, 1).await;
 
     kit.api.stop();
     create(&channel, "pvc-2").await.unwrap();
     kit.node("b", Some("ecs.g7.large"), None);
-    kit.api.again();
+    kit.api.restart();
     names(&kit, 2).await;
-    // Once for each kind and absence, however often it was tried.
-    let told = controller.stderr().matches("using the last known state").count();
-    assert!((2..=4).contains(&told), "{}", controller.stderr());
+    // One line for each kind of object and outage, despite all retries.
+    let log = controller.stderr();
+    let lines = log.matches("using the last known state").count();
+    assert!((2..=4).contains(&lines), "{log}");
     logged(&controller, "they can be watched again").await;
 }
 
 #[tokio::test]
-async fn what_is_missing_or_forbidden_is_said_with_what_to_do_and_is_made_up_for() {
+async fn a_missing_config_map_is_logged_with_advice_and_written_later() {
     let kit = Kit::new(&[]).await;
     kit.node("a", Some("ecs.g6.large"), None);
-    let forbidden = format!("PATCH {CONFIG_MAP}");
-    kit.api.change(|world| world.forbidden.push(forbidden));
-    let (controller, channel) = kit.ready(&[FLAG]).await;
-    logged(
-        &controller,
-        "ConfigMap storage/types: it does not exist; run `helm upgrade`, which creates it",
-    )
-    .await;
+    kit.forbid(&[&format!("PATCH {CONFIG_MAP}")]);
+    let (controller, channel) = publisher(&kit).await;
+    let advice = "ConfigMap storage/types: it does not exist; run `helm upgrade`, which creates it";
+    logged(&controller, advice).await;
     kit.config_map();
-    let refused = "PATCH /api/v1/namespaces/storage/configmaps/types. Grant it";
-    kit.until("it is tried", |api| (api.count("PATCH") > 0).then_some(()))
-        .await;
-    kit.api.change(|world| world.forbidden.clear());
+    kit.wait("it is patched", |kit| kit.api.count("PATCH") > 0).await;
+    kit.forbid(&[]);
     names(&kit, 1).await;
     create(&channel, "pvc-1").await.unwrap();
-    // The first failure was told; the second of the same trouble was not.
-    assert!(!controller.stderr().contains(refused), "{}", controller.stderr());
+    // A second error of the same step is not logged.
+    let refused = "PATCH /api/v1/namespaces/storage/configmaps/types. Grant it";
+    assert_lacks(&controller.stderr(), &[refused]);
     logged(&controller, "are published again").await;
 }
 
 #[tokio::test]
-async fn who_may_not_watch_is_told_what_to_grant() {
+async fn a_missing_permission_to_watch_is_logged_with_advice() {
     let kit = Kit::new(&[]).await;
-    kit.api.change(|world| world.forbidden.push(format!("GET {NODES}")));
-    let (controller, _) = kit.ready(&[FLAG]).await;
+    kit.forbid(&[&format!("GET {NODES}")]);
+    let (controller, _) = publisher(&kit).await;
     logged(&controller, "grant the ServiceAccount list and watch of them").await;
     logged(&controller, "system:serviceaccount:ns:it").await;
 }
 
 #[tokio::test]
-async fn without_an_api_server_nothing_is_asked_for_and_asking_is_a_wrong_setting() {
+async fn without_these_features_the_api_server_is_not_called() {
     let kit = Kit::new(&[]).await;
     let (_controller, channel) = kit.ready(&[]).await;
     create(&channel, "pvc-1").await.unwrap();
-    assert_eq!(kit.api.see(|world| world.calls.len()), 0);
-
-    let args = ["controller", "--region=r", "--zone=z", "--cluster-id=c", "--events"];
-    let ended = diskplugin(args)
-        .env("ACCESS_KEY_ID", "a")
-        .env("ACCESS_KEY_SECRET", "b")
-        .ended()
-        .await;
-    assert_eq!(ended.code, Some(64), "{}", ended.stderr);
-    for part in ["--events: requires the API server", "set --kubeconfig"] {
-        assert!(ended.stderr.contains(part), "{}", ended.stderr);
-    }
+    assert_eq!(kit.api.count(""), 0);
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_left_with_advice_until_somebody_takes_it_out() {
-    let kit = Kit::new(&[]).await;
-    for (text, told) in [
+async fn invalid_content_is_logged_with_advice_and_remains_until_it_is_removed() {
+    let kit = kit_with_nodes(&["ecs.g6.large"]).await;
+    for (text, reason) in [
         ("{\"types\": {}}", "instanceTypes is missing"),
         ("instanceTypes: {}", "invalid JSON"),
     ] {
-        let foreign: Value = json!({"data": {"instance-types.json": text}});
-        kit.api.change(|world| world.store.put(CONFIG_MAP, foreign));
-        kit.node("a", Some("ecs.g6.large"), None);
-        let (controller, _) = kit.ready(&[FLAG]).await;
-        logged(&controller, told).await;
+        kit.put(CONFIG_MAP, json!({"data": {"instance-types.json": text}}));
+        let (controller, _) = publisher(&kit).await;
+        logged(&controller, reason).await;
         logged(&controller, "remove instance-types.json").await;
         assert_eq!(kit.api.count("PATCH"), 0);
-        let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
-        assert_eq!(object.unwrap()["data"]["instance-types.json"], text);
+        assert_eq!(content(&kit).as_deref(), Some(text));
     }
     kit.config_map();
-    let (_controller, _) = kit.ready(&[FLAG]).await;
+    let (_controller, _) = publisher(&kit).await;
     names(&kit, 1).await;
 }
 
 #[tokio::test]
-async fn what_a_later_version_wrote_is_added_to_and_kept() {
-    let kit = Kit::new(&[]).await;
+async fn content_of_a_later_version_is_extended_and_kept() {
+    let kit = kit_with_nodes(&["ecs.g6.large"]).await;
     let later = r#"{"format": 2, "instanceTypes": {
         "ecs.other": {"diskQuantity": 5, "slots": 4, "categories": ["cloud_next"]}}}"#;
-    let object = json!({"data": {"instance-types.json": later}});
-    kit.api.change(|world| world.store.put(CONFIG_MAP, object));
-    kit.node("a", Some("ecs.g6.large"), None);
-    let (controller, _) = kit.ready(&[FLAG]).await;
+    kit.put(CONFIG_MAP, json!({"data": {"instance-types.json": later}}));
+    let (controller, _) = publisher(&kit).await;
     assert!(names(&kit, 2).await.contains(&"ecs.g6.large".to_owned()));
-    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
-    let object = object.unwrap();
-    let text = object["data"]["instance-types.json"].as_str().unwrap();
-    let written: Value = serde_json::from_str(text).unwrap();
+    let written: Value = serde_json::from_str(&content(&kit).unwrap()).unwrap();
     assert_eq!(written["format"], 2);
     let row = &written["instanceTypes"]["ecs.other"];
     assert_eq!(row["slots"], 4);
@@ -207,51 +196,45 @@ async fn what_a_later_version_wrote_is_added_to_and_kept() {
 }
 
 #[tokio::test]
-async fn a_time_of_the_future_is_healed() {
-    let kit = Kit::new(&[]).await;
+async fn a_query_time_in_the_future_is_replaced() {
+    let kit = kit_with_nodes(&["ecs.g6.large"]).await;
     let key = "diskplugin.csi.example/queried-at";
-    let asked = json!({"metadata": {"annotations": {key: "2999-01-01T00:00:00Z"}}});
-    kit.api.change(|world| world.store.put(CONFIG_MAP, asked));
-    kit.node("a", Some("ecs.g6.large"), None);
-    let (_controller, _) = kit.ready(&[FLAG]).await;
+    kit.put(
+        CONFIG_MAP,
+        json!({"metadata": {"annotations": {key: "2999-01-01T00:00:00Z"}}}),
+    );
+    let (_controller, _) = publisher(&kit).await;
     names(&kit, 1).await;
-    let object = kit.api.see(|world| world.store.get(CONFIG_MAP).cloned());
-    let object = object.unwrap();
-    let asked = object["metadata"]["annotations"][key].as_str().unwrap();
-    assert!(asked.starts_with("20"), "{asked}");
+    let time = kit.get(CONFIG_MAP).unwrap()["metadata"]["annotations"][key].take();
+    assert!(time.as_str().unwrap().starts_with("20"), "{time}");
 }
 
-fn refusal(action: &str, times: u32) -> Value {
-    json!({"action": action, "times": times, "kind": {"code": {"status": 403, "code": "Forbidden.RAM"}}})
+async fn refuse(kit: &Kit, action: &str, times: u32) {
+    let kind = json!({"code": {"status": 403, "code": "Forbidden.RAM"}});
+    let fault = json!({"action": action, "times": times, "kind": kind});
+    kit.fake.configure(json!({"faults": [fault]})).await;
 }
 
 #[tokio::test]
-async fn instances_that_cannot_be_asked_for_keep_no_type_from_being_published() {
-    let kit = Kit::new(&[]).await;
-    let faults = [refusal("DescribeInstances", 1000)];
-    kit.fake.configure(json!({"faults": faults})).await;
-    kit.config_map();
-    kit.node("silent", None, Some("i-one"));
-    let (controller, _) = kit.ready(&[FLAG]).await;
+async fn a_failed_query_of_instances_does_not_prevent_the_publication_of_other_types() {
+    let kit = kit_with_nodes(&[]).await;
+    refuse(&kit, "DescribeInstances", 1000).await;
+    kit.node("unlabelled", None, Some("i-one"));
+    let (controller, _) = publisher(&kit).await;
     logged(&controller, "are not published, retrying").await;
     kit.node("labelled", Some("ecs.g6.large"), None);
     assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
 }
 
 #[tokio::test]
-async fn a_group_of_types_that_fails_keeps_no_other_from_being_published() {
-    let kit = Kit::new(&[]).await;
-    let faults = [refusal("DescribeInstanceTypes", 1)];
-    kit.fake.configure(json!({"faults": faults})).await;
-    kit.config_map();
-    // They are asked for in tens, by the alphabet: all but the last are in the first group.
-    for number in 0..10 {
-        let name = format!("ecs.a{number}.large");
-        kit.node(&format!("n{number}"), Some(&name), None);
-    }
-    kit.node("last", Some("ecs.g6.large"), None);
-    let (controller, _) = kit.ready(&[FLAG]).await;
+async fn a_failed_query_of_types_does_not_prevent_the_publication_of_others() {
+    // They are queried in tens, in alphabetical order: all but the last one are in the first query.
+    let mut types: Vec<_> = (0..10).map(|number| format!("ecs.a{number}.large")).collect();
+    types.push("ecs.g6.large".to_owned());
+    let kit = kit_with_nodes(&types.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    refuse(&kit, "DescribeInstanceTypes", 1).await;
+    let (controller, _) = publisher(&kit).await;
     assert_eq!(names(&kit, 1).await, ["ecs.g6.large"]);
-    assert_eq!(kit.fake.count("DescribeInstanceTypes").await, 2);
+    assert_eq!(queries(&kit).await, 2);
     logged(&controller, "are not published, retrying").await;
 }

@@ -1,4 +1,4 @@
-//! A controller between the fake cloud and the small API server.
+//! A controller between the fake cloud and the fake API server.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::common::process::{Process, Start};
 use crate::common::wait::until;
 use crate::kubernetes::api::Api;
 
-/// Longer than anything takes on a busy machine.
+/// Timeout of any step on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) const DRIVER: &str = "diskplugin.csi.example";
@@ -22,7 +22,7 @@ pub(crate) const CSI_NODES: &str = "/apis/storage.k8s.io/v1/csinodes";
 pub(crate) const CONFIG_MAP: &str = "/api/v1/namespaces/storage/configmaps/types";
 pub(crate) const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces";
 
-/// A controller, and all that it talks to.
+/// The servers that a controller calls.
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) api: Api,
@@ -53,7 +53,7 @@ impl Kit {
         start.args([kubeconfig]).args(flags)
     }
 
-    /// An API server that responds.
+    /// The same, when it is ready.
     pub(crate) async fn ready(&self, flags: &[&str]) -> (Process, Channel) {
         self.start(flags).ready(&socket(&self.dir)).await
     }
@@ -64,54 +64,65 @@ impl Kit {
         if let Some(instance_type) = instance_type {
             node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = json!(instance_type);
         }
-        self.api.change(|world| {
-            world.store.put(&format!("{NODES}/{name}"), node);
-        });
+        self.put(&format!("{NODES}/{name}"), node);
         if let Some(id) = id {
             self.register(name, DRIVER, id, Some(9));
         }
     }
 
-    /// kubelet says that a driver is there, on the Node that the fake API server has.
+    /// Registers a driver on the current Node, as kubelet does.
     pub(crate) fn register(&self, name: &str, driver: &str, id: &str, count: Option<u32>) {
-        let place = format!("{NODES}/{name}");
-        let node = self.api.see(|world| world.store.get(&place).cloned());
+        let node = self.get(&format!("{NODES}/{name}"));
         let uid = node.and_then(|node| Some(node["metadata"]["uid"].as_str()?.to_owned()));
         self.register_of(name, uid.as_deref(), driver, id, count);
     }
 
-    /// The same, of a Node with this uid.
+    /// The same, on the Node with this UID.
     pub(crate) fn register_of(&self, name: &str, uid: Option<&str>, driver: &str, id: &str, count: Option<u32>) {
         let mut row = json!({"name": driver, "nodeID": id, "topologyKeys": []});
         if let Some(count) = count {
             row["allocatable"] = json!({"count": count});
         }
-        let place = format!("{CSI_NODES}/{name}");
-        let owners: Vec<Value> = uid
-            .map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
-            .into_iter()
-            .collect();
+        let owner = uid.map(|uid| json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}));
+        let owners = Vec::from_iter(owner);
         let object = json!({"metadata": {"ownerReferences": owners}, "spec": {"drivers": [row]}});
-        self.api.change(|world| world.store.put(&place, object));
+        self.put(&format!("{CSI_NODES}/{name}"), object);
     }
 
-    /// The ConfigMap as the chart makes it.
+    /// Creates the ConfigMap as the chart does.
     pub(crate) fn config_map(&self) {
-        let empty = json!({"metadata": {"labels": {"app": "chart"}}});
-        self.api.change(|world| world.store.put(CONFIG_MAP, empty));
+        self.put(CONFIG_MAP, json!({"metadata": {"labels": {"app": "chart"}}}));
     }
 
-    /// Waits until there is something to see in the API server.
-    pub(crate) async fn until<T>(&self, what: &str, look: impl Fn(&Api) -> Option<T> + Send + Sync) -> T {
-        until(what, SOON, async || look(&self.api)).await
+    pub(crate) fn put(&self, path: &str, object: Value) {
+        self.api.change(|world| world.store.put(path, object));
     }
 
-    /// All events, each an object.
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        self.api.read(|world| world.store.get(path).cloned())
+    }
+
+    /// Forbids the calls with these beginnings, such as `GET /api/v1/pods`, and no others.
+    pub(crate) fn forbid(&self, calls: &[&str]) {
+        let calls = calls.iter().map(|call| (*call).to_owned()).collect();
+        self.api.change(|world| world.forbidden = calls);
+    }
+
+    /// Waits until the function returns a value.
+    pub(crate) async fn until<T>(&self, what: &str, find: impl Fn(&Self) -> Option<T> + Send + Sync) -> T {
+        until(what, SOON, async || find(self)).await
+    }
+
+    pub(crate) async fn wait(&self, what: &str, is_true: impl Fn(&Self) -> bool + Send + Sync) {
+        self.until(what, |kit| is_true(kit).then_some(())).await;
+    }
+
+    /// All events.
     pub(crate) fn events(&self) -> Vec<Value> {
         let namespaces = ["default", "team"];
         let lists = namespaces.iter().map(|namespace| {
-            let place = format!("{EVENTS}/{namespace}/events");
-            self.api.see(|world| world.store.list(&place).1)
+            let path = format!("{EVENTS}/{namespace}/events");
+            self.api.read(|world| world.store.list(&path).1)
         });
         lists.flatten().collect()
     }
@@ -123,7 +134,8 @@ pub(crate) async fn logged(process: &Process, text: &str) {
     until(&what, SOON, async || process.stderr().contains(text).then_some(())).await;
 }
 
-fn config(url: &str) -> String {
+/// A kubeconfig for this server.
+pub(crate) fn config(url: &str) -> String {
     json!({
         "apiVersion": "v1",
         "kind": "Config",

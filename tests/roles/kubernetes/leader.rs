@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use tonic::Code;
 use tonic::transport::Channel;
@@ -19,8 +18,10 @@ use diskplugin::csi::proto::identity_client::IdentityClient;
 use crate::common::csi::{create, list, try_connect};
 use crate::common::process::{Process, Start};
 use crate::common::wait::until;
-use crate::kubernetes::http_access::{address, client, get};
+use crate::http_client::{address, get};
 use crate::kubernetes::kit::{Kit, SOON, logged};
+use crate::running::HTTP;
+use crate::text::{assert_failed, assert_has};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/storage/leases/diskplugin-csi-example-controller";
 
@@ -31,7 +32,7 @@ const TIMES: [&str; 3] = [
     "--leader-election-retry-period=300ms",
 ];
 
-/// One of several replicas, with its own socket.
+/// A replica with its own socket.
 struct Replica {
     name: &'static str,
     socket: PathBuf,
@@ -47,17 +48,27 @@ impl Replica {
 
     fn command(&self, kit: &Kit, flags: &[&str]) -> Start {
         let kubeconfig = format!("--kubeconfig={}", kit.kubeconfig().display());
-        kit.fake
-            .controller(&self.socket)
-            .keys()
-            .env("POD_NAME", self.name)
-            .args(["--leader-election", "--http-address=127.0.0.1:0", &kubeconfig])
+        let start = kit.fake.controller(&self.socket).keys().env("POD_NAME", self.name);
+        start
+            .args(["--leader-election", HTTP, &kubeconfig])
             .args(TIMES)
             .args(flags)
     }
 
     fn start(&self, kit: &Kit) -> Process {
         self.command(kit, &[]).spawn()
+    }
+
+    /// Starts it, and waits until it serves.
+    async fn lead(&self, kit: &Kit) -> (Process, Channel) {
+        self.command(kit, &[]).ready(&self.socket).await
+    }
+
+    /// Starts it, and waits until it is a standby.
+    async fn stand_by(&self, kit: &Kit, flags: &[&str]) -> Process {
+        let process = self.command(kit, flags).spawn();
+        logged(&process, "another replica is the leader").await;
+        process
     }
 
     /// The time until its socket serves.
@@ -67,13 +78,12 @@ impl Replica {
     }
 }
 
-fn holder(kit: &Kit) -> Option<String> {
-    let lease = kit.api.see(|world| world.store.get(LEASE).cloned())?;
-    Some(lease["spec"]["holderIdentity"].as_str()?.to_owned())
+fn pair(kit: &Kit) -> (Replica, Replica) {
+    (Replica::new(kit, "a"), Replica::new(kit, "b"))
 }
 
-async fn standby(process: &Process) {
-    logged(process, "another replica is the leader").await;
+fn holder(kit: &Kit) -> Option<String> {
+    Some(kit.get(LEASE)?["spec"]["holderIdentity"].as_str()?.to_owned())
 }
 
 /// Observes that at most one of the sockets accepts connections.
@@ -116,13 +126,11 @@ impl SocketWatch {
 #[tokio::test]
 async fn a_standby_takes_over_from_a_stopped_and_from_a_killed_leader() {
     let kit = Kit::new(&[]).await;
-    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let (a, b) = pair(&kit);
     let watch = SocketWatch::start(&[&a, &b]);
-    let mut first = a.start(&kit);
-    let (channel, _) = a.serves(&mut first).await;
+    let (first, channel) = a.lead(&kit).await;
     create(&channel, "one").await.unwrap();
-    let mut second = b.start(&kit);
-    standby(&second).await;
+    let mut second = b.stand_by(&kit, &[]).await;
     assert!(!b.socket.exists());
     assert_eq!(holder(&kit).as_deref(), Some("a"));
 
@@ -134,8 +142,7 @@ async fn a_standby_takes_over_from_a_stopped_and_from_a_killed_leader() {
     assert!(!a.socket.exists());
     assert_eq!(list(&channel).await.unwrap(), 1);
 
-    let mut third = a.start(&kit);
-    standby(&third).await;
+    let mut third = a.stand_by(&kit, &[]).await;
     second.signal(Signal::SIGKILL);
     let (channel, killed) = a.serves(&mut third).await;
     assert!(killed < Duration::from_secs(15), "{killed:?}");
@@ -145,18 +152,16 @@ async fn a_standby_takes_over_from_a_stopped_and_from_a_killed_leader() {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_renew_exits_and_another_one_serves_when_the_api_server_returns() {
+async fn a_leader_that_cannot_renew_exits_and_another_one_serves_when_the_api_server_recovers() {
     let mut kit = Kit::new(&[]).await;
-    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
+    let (a, b) = pair(&kit);
     let watch = SocketWatch::start(&[&a, &b]);
-    let mut first = a.start(&kit);
-    let (channel, _) = a.serves(&mut first).await;
-    let mut second = b.start(&kit);
-    standby(&second).await;
+    let (mut first, channel) = a.lead(&kit).await;
+    let mut second = b.stand_by(&kit, &[]).await;
     // Shorter than the renew deadline.
     kit.api.stop();
     logged(&first, "cannot update the Lease").await;
-    kit.api.again();
+    kit.api.restart();
     until("the Lease is renewed again", SOON, async || {
         assert!(!first.is_over(), "{}", first.stderr());
         let stderr = first.stderr();
@@ -167,13 +172,12 @@ async fn a_leader_that_cannot_renew_exits_and_another_one_serves_when_the_api_se
     // Longer.
     kit.api.stop();
     let ended = first.ended().await;
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("no longer the leader"), "{}", ended.stderr);
+    assert_failed(&ended, 1, &["no longer the leader"]);
     assert!(!a.socket.exists());
     let mut restarted = a.start(&kit);
     logged(&restarted, "standby: cannot read the Lease").await;
     assert!(!a.socket.exists() && !b.socket.exists());
-    kit.api.again();
+    kit.api.restart();
     until("one of them serves", SOON, async || {
         assert!(!second.is_over() && !restarted.is_over());
         let (one, other) = (try_connect(&a.socket).await, try_connect(&b.socket).await);
@@ -189,7 +193,7 @@ async fn two_replicas_that_start_together_have_one_leader() {
     let replicas = ["a", "b", "c"].map(|name| Replica::new(&kit, name));
     let watch = SocketWatch::start(&replicas.each_ref());
     let processes = replicas.each_ref().map(|one| one.start(&kit));
-    until("each has its part", SOON, async || {
+    until("there are a leader and two standbys", SOON, async || {
         let logs = processes.each_ref().map(Process::stderr);
         let count = |text: &str| logs.iter().filter(|log| log.contains(text)).count();
         let leaders = count("this replica is the leader");
@@ -201,54 +205,46 @@ async fn two_replicas_that_start_together_have_one_leader() {
 }
 
 #[tokio::test]
-async fn a_standby_is_healthy_and_ready_and_says_who_the_leader_is() {
+async fn a_standby_is_healthy_and_ready_and_reports_the_leader() {
     let kit = Kit::new(&[]).await;
-    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
-    let mut leader = a.start(&kit);
-    a.serves(&mut leader).await;
-    let waiting = b.start(&kit);
-    standby(&waiting).await;
-    let client = client().build().unwrap();
+    let (a, b) = pair(&kit);
+    let (leader, _) = a.lead(&kit).await;
+    let waiting = b.stand_by(&kit, &[]).await;
     for (process, part, gauge) in [
         (&leader, "this replica is the leader", "diskplugin_leader 1"),
         (&waiting, "standby: a is the leader", "diskplugin_leader 0"),
     ] {
-        let url = format!("http://{}", address(process).await);
-        let page = async |path: &str| get(&client, &format!("{url}{path}"), None).await;
-        assert_eq!(page("/healthz").await.0, StatusCode::OK);
-        let (code, text) = page("/readyz").await;
-        assert_eq!(code, StatusCode::OK, "{text}");
-        let checks: Value = serde_json::from_str(&text).unwrap();
-        let checks = checks["checks"].as_array().unwrap();
-        let check = checks.iter().find(|check| check["name"] == "leader");
+        let http = address(process).await;
+        assert_eq!(get(&http, "/healthz").await.status, 200);
+        let ready = get(&http, "/readyz").await;
+        assert_eq!(ready.status, 200, "{ready:?}");
+        let checks = ready.json();
+        let mut checks = checks["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["name"] == "leader");
         assert_eq!(check.unwrap()["message"], part);
-        let (_, metrics) = page("/metrics").await;
-        assert!(metrics.lines().any(|line| line == gauge), "{metrics}");
+        assert_has(&get(&http, "/metrics").await.text, &[&format!("\n{gauge}\n")]);
     }
-    // A right that is missing is reported, and the replica is not ready.
-    kit.api.change(|world| world.forbidden.push(format!("GET {LEASE}")));
+    // A missing permission is reported, and the replica is not ready.
+    kit.forbid(&[&format!("GET {LEASE}")]);
     logged(&waiting, "standby: cannot read the Lease").await;
-    let url = format!("http://{}/readyz", address(&waiting).await);
-    let (code, text) = get(&client, &url, None).await;
-    assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(text.contains("Grant it"), "{text}");
+    let ready = get(&address(&waiting).await, "/readyz").await;
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert_has(&ready.text, &["Grant it"]);
 }
 
 #[tokio::test]
 async fn a_standby_with_a_socket_is_not_ready_and_serves_on_the_same_connection_when_it_leads() {
     let kit = Kit::new(&[]).await;
-    let (a, b) = (Replica::new(&kit, "a"), Replica::new(&kit, "b"));
-    let mut leader = a.start(&kit);
-    a.serves(&mut leader).await;
-    let mut waiting = b.command(&kit, &["--standby-socket"]).spawn();
-    standby(&waiting).await;
+    let (a, b) = pair(&kit);
+    let (leader, _) = a.lead(&kit).await;
+    let mut waiting = b.stand_by(&kit, &["--standby-socket"]).await;
     let channel = until("it has a socket", SOON, async || try_connect(&b.socket).await).await;
     let mut identity = IdentityClient::new(channel.clone());
     let probe = identity.probe(ProbeRequest {}).await.unwrap();
     assert_eq!(probe.into_inner().ready, Some(false));
     let refused = create(&channel, "one").await.unwrap_err();
     assert_eq!(refused.code(), Code::Unavailable);
-    assert!(refused.message().contains("standby"), "{refused}");
+    assert_has(refused.message(), &["standby"]);
     leader.signal(Signal::SIGTERM);
     until("the same connection is served", SOON, async || {
         assert!(!waiting.is_over(), "{}", waiting.stderr());
@@ -264,18 +260,16 @@ async fn a_standby_with_a_socket_is_not_ready_and_serves_on_the_same_connection_
 }
 
 #[tokio::test]
-async fn a_standby_removes_the_socket_of_a_killed_process_and_stops_at_once() {
+async fn a_standby_removes_the_socket_of_a_killed_process_and_stops_immediately() {
     let kit = Kit::new(&[]).await;
     let a = Replica::new(&kit, "a");
-    let mut leader = a.start(&kit);
-    a.serves(&mut leader).await;
+    let (leader, _) = a.lead(&kit).await;
     leader.signal(Signal::SIGKILL);
     leader.ended().await;
     assert!(a.socket.exists());
     let other = json!({"spec": {"holderIdentity": "other", "leaseDurationSeconds": 600}});
-    kit.api.change(|world| world.store.put(LEASE, other));
-    let waiting = a.start(&kit);
-    standby(&waiting).await;
+    kit.put(LEASE, other);
+    let waiting = a.stand_by(&kit, &[]).await;
     assert!(!a.socket.exists());
     waiting.signal(Signal::SIGTERM);
     assert_eq!(waiting.ended().await.code, Some(0));
@@ -285,17 +279,7 @@ async fn a_standby_removes_the_socket_of_a_killed_process_and_stops_at_once() {
 #[tokio::test]
 async fn times_that_would_allow_two_leaders_are_invalid() {
     let kit = Kit::new(&[]).await;
-    let a = Replica::new(&kit, "a");
-    let command = kit.fake.controller(&a.socket).keys().env("POD_NAME", "a");
-    let kubeconfig = format!("--kubeconfig={}", kit.kubeconfig().display());
-    let ended = command
-        .args(["--leader-election", "--leader-election-renew-deadline=15s", &kubeconfig])
-        .ended()
-        .await;
-    assert_eq!(ended.code, Some(64));
-    assert!(
-        ended.stderr.contains("two replicas could be active"),
-        "{}",
-        ended.stderr
-    );
+    let command = kit.start(&["--leader-election", "--leader-election-renew-deadline=15s"]);
+    let command = command.env("POD_NAME", "a");
+    assert_failed(&command.ended().await, 64, &["two replicas could be active"]);
 }

@@ -1,4 +1,4 @@
-//! The controller beside a small API server of Kubernetes: what it writes there, and how it does without.
+//! The driver and its commands with a fake API server: their reads and writes, and its errors.
 
 mod api;
 mod bundle;
@@ -6,7 +6,7 @@ mod doctor;
 mod events;
 mod facts;
 mod http_access;
-mod kit;
+pub(crate) mod kit;
 mod leader;
 mod orphans;
 mod pre_stop_hook;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::common::process::{Ended, Process, Start, diskplugin};
+use crate::common::process::{Process, Start, diskplugin};
 use crate::kubernetes::kit::{DRIVER, Kit, NODES, logged};
+use crate::text::{assert_failed, assert_has, assert_lacks, assert_succeeded};
 
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 const WAITS: &str = "waiting until no volume is attached to the node";
@@ -16,16 +17,14 @@ fn hook(kit: &Kit, timeout: &str) -> Start {
 
 fn node(kit: &Kit, spec: &Value, status: &Value) {
     let node = json!({"metadata": {}, "spec": spec, "status": status});
-    kit.api
-        .change(|world| world.store.put(&format!("{NODES}/worker-1"), node));
+    kit.put(&format!("{NODES}/worker-1"), node);
 }
 
 fn attach(kit: &Kit, name: &str, driver: &str, node: &str) {
     let attachment = json!({"metadata": {}, "spec": {
         "attacher": driver, "nodeName": node, "source": {"persistentVolumeName": name},
     }});
-    kit.api
-        .change(|world| world.store.put(&format!("{ATTACHMENTS}/{name}"), attachment));
+    kit.put(&format!("{ATTACHMENTS}/{name}"), attachment);
 }
 
 fn detach(kit: &Kit, name: &str) {
@@ -33,10 +32,9 @@ fn detach(kit: &Kit, name: &str) {
         .change(|world| world.store.remove(&format!("{ATTACHMENTS}/{name}")));
 }
 
-/// It ended with the code 0 and logged this.
-fn assert_ended(ended: &Ended, text: &str) {
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains(text), "no {text:?}: {}", ended.stderr);
+/// Asserts that the hook ends with code 0 and this text in its log.
+async fn assert_ends(start: Start, text: &str) {
+    assert_failed(&start.ended().await, 0, &[text]);
 }
 
 #[tokio::test]
@@ -46,7 +44,7 @@ async fn it_does_not_wait_on_a_node_that_is_not_drained() {
     let others = json!({"taints": [{"key": "dedicated", "effect": "NoSchedule"}]});
     let ready = json!({"conditions": [{"type": "Ready", "status": "True", "message": "kubelet is ready"}]});
     node(&kit, &others, &ready);
-    assert_ended(&hook(&kit, "1h").ended().await, "the node is not drained");
+    assert_ends(hook(&kit, "1h"), "the node is not drained").await;
     assert_eq!(kit.api.count(&format!("GET {ATTACHMENTS}")), 0);
 }
 
@@ -82,24 +80,19 @@ async fn it_waits_on_a_drained_node_for_the_volumes_of_the_driver_on_this_node()
     }
     for ((mut kit, mut process), case) in started.into_iter().zip(&cases) {
         logged(&process, WAITS).await;
-        kit.until("it watches", |api| {
-            (api.count(&format!("WATCH {ATTACHMENTS}")) > 0).then_some(())
-        })
-        .await;
+        let watches = |kit: &Kit| kit.api.count(&format!("WATCH {ATTACHMENTS}"));
+        kit.wait("it watches", |kit| watches(kit) > 0).await;
         detach(&kit, "one");
         detach(&kit, "elsewhere");
         // The watch survives a restart of the API server.
         kit.api.stop();
-        kit.api.again();
-        kit.until("it watches again", |api| {
-            (api.count(&format!("WATCH {ATTACHMENTS}")) > 1).then_some(())
-        })
-        .await;
+        kit.api.restart();
+        kit.wait("it watches again", |kit| watches(kit) > 1).await;
         assert!(!process.is_over(), "{case:?}: {}", process.stderr());
         detach(&kit, "two");
         let ended = process.ended().await;
-        assert_ended(&ended, "no volume is attached to the node");
-        assert!(!ended.stderr.contains("the pod stops"), "{ended:?}");
+        assert_failed(&ended, 0, &["no volume is attached to the node"]);
+        assert_lacks(&ended.stderr, &["the pod stops"]);
     }
 }
 
@@ -108,8 +101,7 @@ async fn a_drained_node_without_volumes_of_the_driver_does_not_wait() {
     let kit = Kit::new(&[]).await;
     attach(&kit, "other", "other.csi.example", "worker-1");
     node(&kit, &json!({"unschedulable": true}), &json!({}));
-    let ended = hook(&kit, "1h").ended().await;
-    assert_ended(&ended, "no volume is attached to the node");
+    assert_ends(hook(&kit, "1h"), "no volume is attached to the node").await;
 }
 
 #[tokio::test]
@@ -117,8 +109,7 @@ async fn it_ends_at_its_deadline() {
     let kit = Kit::new(&[]).await;
     attach(&kit, "one", DRIVER, "worker-1");
     node(&kit, &json!({"unschedulable": true}), &json!({}));
-    let ended = hook(&kit, "1s").ended().await;
-    assert_ended(&ended, "volumes are still attached after 1s: the pod stops");
+    assert_ends(hook(&kit, "1s"), "volumes are still attached after 1s: the pod stops").await;
 }
 
 #[tokio::test]
@@ -131,20 +122,18 @@ async fn failures_do_not_delay_the_end_of_the_pod() {
         (NODES, "read the Node worker-1"),
         (ATTACHMENTS, "list VolumeAttachments"),
     ] {
-        kit.api
-            .change(|world| world.forbidden = vec![format!("GET {forbidden}")]);
-        let ended = hook(&kit, "1h").ended().await;
-        assert_ended(&ended, &format!("{stops}{step}"));
-        assert_ended(&ended, "docs/reference/kubernetes-rights.md");
+        kit.forbid(&[&format!("GET {forbidden}")]);
+        let parts = [&format!("{stops}{step}"), "docs/reference/kubernetes-rights.md"];
+        assert_failed(&hook(&kit, "1h").ended().await, 0, &parts);
     }
-    // kubelet discards the output: the lines belong into the log of the container.
+    // kubelet discards the output, so that the lines are written to the log of the container.
     kit.api.stop();
     let log = kit.dir.path().join("log");
     std::fs::write(&log, "before\n").unwrap();
     let flag = format!("--log-file={}", log.display());
     let ended = hook(&kit, "1h").args([flag]).ended().await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    assert_succeeded(&ended);
     let text = std::fs::read_to_string(log).unwrap();
     assert!(text.starts_with("before\n"), "{text}");
-    assert!(text.contains(&format!("{stops}read the Node worker-1")), "{text}");
+    assert_has(&text, &[&format!("{stops}read the Node worker-1")]);
 }

@@ -2,130 +2,121 @@
 
 use serde_json::{Value, json};
 
-use crate::kubernetes::api::Api;
-use crate::kubernetes::kit::{Kit, NODES, TAINT, logged};
+use crate::kubernetes::kit::{DRIVER, Kit, NODES, TAINT, logged};
 
-/// A Node that has just joined, with a taint of somebody else's too.
+/// A Node that has just joined, which also has a taint of another owner.
 fn join(kit: &Kit, name: &str) {
     let taints = json!([
         {"key": "other", "effect": "NoSchedule"},
         {"key": TAINT, "effect": "NoExecute"},
         {"key": TAINT, "effect": "NoSchedule"},
     ]);
-    let node =
-        json!({"metadata": {"uid": format!("uid-{name}")}, "spec": {"taints": taints, "podCIDR": "10.0.0.0/24"}});
-    kit.api
-        .change(|world| world.store.put(&format!("{NODES}/{name}"), node));
+    let spec = json!({"taints": taints, "podCIDR": "10.0.0.0/24"});
+    let node = json!({"metadata": {"uid": format!("uid-{name}")}, "spec": spec});
+    kit.put(&format!("{NODES}/{name}"), node);
 }
 
-fn taints(api: &Api, name: &str) -> Vec<String> {
-    let node = api.see(|world| world.store.get(&format!("{NODES}/{name}")).cloned());
-    let taints = node.unwrap()["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    let keys = taints
-        .iter()
-        .map(|taint: &Value| taint["key"].as_str().unwrap().to_owned());
+fn taints(kit: &Kit, name: &str) -> Vec<String> {
+    let node = kit.get(&format!("{NODES}/{name}")).unwrap();
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let keys = taints.map(|taint: &Value| taint["key"].as_str().unwrap().to_owned());
     keys.collect()
 }
 
+async fn wait_until_removed(kit: &Kit, name: &str) {
+    let what = format!("the taint of {name} is removed");
+    kit.wait(&what, |kit| taints(kit, name) == ["other"]).await;
+}
+
+/// The flag of the controller.
+fn flag() -> String {
+    format!("--startup-taint={TAINT}")
+}
+
 #[tokio::test]
-async fn it_goes_when_the_driver_is_registered_and_nothing_else_goes() {
+async fn only_this_taint_is_removed_when_the_driver_is_registered() {
     let kit = Kit::new(&[]).await;
-    let flag = format!("--startup-taint={TAINT}");
     join(&kit, "a");
     join(&kit, "b");
-    // Another driver is no reason.
     kit.register("b", "other.csi.example", "i-two", None);
-    let (controller, _) = kit.ready(&[&flag]).await;
-    kit.register("a", "diskplugin.csi.example", "i-one", None);
-    kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
-        .await;
+    let (controller, _) = kit.ready(&[&flag()]).await;
+    kit.register("a", DRIVER, "i-one", None);
+    wait_until_removed(&kit, "a").await;
     logged(&controller, "removed the startup taint").await;
-    let cidr = kit.api.see(|world| world.store.get(&format!("{NODES}/a")).cloned());
-    assert_eq!(cidr.unwrap()["spec"]["podCIDR"], "10.0.0.0/24");
-    assert_eq!(taints(&kit.api, "b").len(), 3);
-    // A node that is done is let be.
+    let node = kit.get(&format!("{NODES}/a")).unwrap();
+    assert_eq!(node["spec"]["podCIDR"], "10.0.0.0/24");
+    assert_eq!(taints(&kit, "b").len(), 3);
     assert_eq!(kit.api.count("PATCH"), 1);
 }
 
 #[tokio::test]
-async fn a_taint_that_comes_meanwhile_stays() {
+async fn a_taint_that_is_added_in_the_meantime_remains() {
     let kit = Kit::new(&[]).await;
     join(&kit, "a");
-    let came = json!({"spec": {"taints": [
+    let added = json!({"spec": {"taints": [
         {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
         {"key": TAINT, "effect": "NoExecute"},
     ]}});
     kit.api
-        .change(|world| world.overtaken.push((format!("{NODES}/a"), came)));
-    kit.register("a", "diskplugin.csi.example", "i-one", None);
-    let (_controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
-    let wanted = ["node.kubernetes.io/unreachable"];
-    kit.until("the taint is gone", |api| (taints(api, "a") == wanted).then_some(()))
+        .change(|world| world.overtaken.push((format!("{NODES}/a"), added)));
+    kit.register("a", DRIVER, "i-one", None);
+    let (_controller, _) = kit.ready(&[&flag()]).await;
+    let expected = ["node.kubernetes.io/unreachable"];
+    kit.wait("the taint is removed", |kit| taints(kit, "a") == expected)
         .await;
 }
 
 #[tokio::test]
-async fn a_node_that_came_again_keeps_it_until_the_driver_is_registered_on_it() {
+async fn a_recreated_node_keeps_it_until_the_driver_is_registered_on_it() {
     let kit = Kit::new(&[]).await;
-    let driver = "diskplugin.csi.example";
-    join(&kit, "a");
-    join(&kit, "b");
-    join(&kit, "c");
-    // Of c is left what was said of the former one. a comes again while its taint is being taken off.
-    kit.register_of("c", Some("former"), driver, "i-one", None);
+    for name in ["a", "b", "c"] {
+        join(&kit, name);
+    }
+    // The CSINode of c is that of its predecessor. a is recreated while its taint is being removed.
+    kit.register_of("c", Some("former"), DRIVER, "i-one", None);
     let again = json!({"metadata": {"uid": "again"}});
     kit.api
         .change(|world| world.overtaken.push((format!("{NODES}/a"), again)));
-    kit.register("a", driver, "i-one", None);
-    let (_controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
-    kit.until("that of a was tried", |api| {
-        (api.count(&format!("PATCH {NODES}/a")) == 1).then_some(())
-    })
-    .await;
-    // The nodes are seen to one after the other.
-    kit.register("b", driver, "i-two", None);
-    kit.until("that of b is gone", |api| (taints(api, "b") == ["other"]).then_some(()))
-        .await;
-    assert_eq!(taints(&kit.api, "a").len(), 3);
-    assert_eq!(taints(&kit.api, "c").len(), 3);
+    kit.register("a", DRIVER, "i-one", None);
+    let (_controller, _) = kit.ready(&[&flag()]).await;
+    let patch = format!("PATCH {NODES}/a");
+    kit.wait("a is patched", |kit| kit.api.count(&patch) == 1).await;
+    // The controller handles one node after the other.
+    kit.register("b", DRIVER, "i-two", None);
+    wait_until_removed(&kit, "b").await;
+    assert_eq!([taints(&kit, "a").len(), taints(&kit, "c").len()], [3, 3]);
     assert_eq!(kit.api.count("PATCH"), 2);
-    kit.register("a", driver, "i-one", None);
-    kit.register("c", driver, "i-one", None);
-    kit.until("those of a and c are gone", |api| {
-        let gone = taints(api, "a").len() + taints(api, "c").len() == 2;
-        gone.then_some(())
-    })
-    .await;
+    for name in ["a", "c"] {
+        kit.register(name, DRIVER, "i-one", None);
+        wait_until_removed(&kit, name).await;
+    }
 }
 
 #[tokio::test]
-async fn where_limits_are_published_a_node_first_tells_its_own() {
+async fn if_limits_are_published_the_node_must_report_its_limit_first() {
     let kit = Kit::new(&[]).await;
     kit.config_map();
     join(&kit, "a");
     join(&kit, "b");
-    kit.register("a", "diskplugin.csi.example", "i-one", None);
-    kit.register("b", "diskplugin.csi.example", "i-two", Some(16));
-    let flags = [&format!("--startup-taint={TAINT}"), "--instance-types-config-map=types"];
+    kit.register("a", DRIVER, "i-one", None);
+    kit.register("b", DRIVER, "i-two", Some(16));
+    let flags = [&flag(), "--instance-types-config-map=types"];
     let (_controller, _) = kit.ready(&flags).await;
-    kit.until("that of b is gone", |api| (taints(api, "b") == ["other"]).then_some(()))
-        .await;
-    assert_eq!(taints(&kit.api, "a").len(), 3);
-    kit.register("a", "diskplugin.csi.example", "i-one", Some(16));
-    kit.until("that of a is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
-        .await;
+    wait_until_removed(&kit, "b").await;
+    assert_eq!(taints(&kit, "a").len(), 3);
+    kit.register("a", DRIVER, "i-one", Some(16));
+    wait_until_removed(&kit, "a").await;
 }
 
 #[tokio::test]
-async fn who_may_not_is_told_what_to_grant_and_makes_up_for_it() {
+async fn a_missing_permission_is_logged_with_advice_and_the_removal_is_retried() {
     let kit = Kit::new(&[]).await;
     join(&kit, "a");
-    kit.register("a", "diskplugin.csi.example", "i-one", None);
-    kit.api.change(|world| world.forbidden.push("PATCH".to_owned()));
-    let (controller, _) = kit.ready(&[&format!("--startup-taint={TAINT}")]).await;
+    kit.register("a", DRIVER, "i-one", None);
+    kit.forbid(&["PATCH"]);
+    let (controller, _) = kit.ready(&[&flag()]).await;
     logged(&controller, "cannot remove the taint").await;
     logged(&controller, "Grant it").await;
-    kit.api.change(|world| world.forbidden.clear());
-    kit.until("the taint is gone", |api| (taints(api, "a") == ["other"]).then_some(()))
-        .await;
+    kit.forbid(&[]);
+    wait_until_removed(&kit, "a").await;
 }

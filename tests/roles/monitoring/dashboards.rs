@@ -82,7 +82,7 @@ fn every_panel_has_a_unit_a_description_and_its_own_place() {
     }
 }
 
-/// A dashboard without a variable for what its queries filter by would show nothing.
+/// A dashboard whose queries filter by a missing variable would show nothing.
 #[test]
 fn every_variable_of_a_query_is_defined_and_every_defined_one_is_used() {
     for board in dashboards() {

@@ -44,13 +44,21 @@ pub(crate) fn text<'a>(body: &'a Value, key: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no string {key} in {body}"))
 }
 
-/// The files of a folder with this ending, sorted.
-pub(crate) fn files_in(folder: &str, ending: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|found| found == ending))
-        .collect();
+/// The files below a folder with this ending, sorted.
+pub(crate) fn files_below(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let (mut folders, mut paths) = (vec![root().join(folder)], Vec::new());
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let (inner, files): (Vec<_>, Vec<_>) = entries
+            .map(|entry| entry.unwrap().path())
+            .partition(|path| path.is_dir());
+        folders.extend(inner);
+        paths.extend(
+            files
+                .into_iter()
+                .filter(|path| path.extension().is_some_and(|found| found == ending)),
+        );
+    }
     paths.sort();
     assert!(!paths.is_empty(), "{folder} has no {ending}");
     paths
@@ -76,7 +84,7 @@ pub(crate) fn alerts() -> Vec<Alert> {
 }
 
 pub(crate) fn dashboards() -> Vec<Dashboard> {
-    let paths = files_in("deploy/helm/diskplugin/files/dashboards", "json").into_iter();
+    let paths = files_below("deploy/helm/diskplugin/files/dashboards", "json").into_iter();
     paths
         .map(|path| Dashboard {
             name: path.file_stem().unwrap().to_str().unwrap().to_owned(),

@@ -3,7 +3,7 @@
 
 mod dashboards;
 mod driver;
-mod files;
+pub(crate) mod files;
 mod names;
 mod prometheus;
 mod promql;

@@ -23,7 +23,7 @@ fn alerts_and_panels_use_only_metrics_and_labels_of_the_catalog() {
     }));
 }
 
-/// A metric that nobody sees is not needed.
+/// A metric without a panel is not needed.
 #[test]
 fn every_metric_is_in_a_dashboard() {
     let mut seen = BTreeSet::new();

@@ -25,7 +25,7 @@ pub(crate) fn samples() -> BTreeMap<String, BTreeSet<&'static str>> {
     samples
 }
 
-/// What a query contains that the driver does not have.
+/// The names in a query that the driver does not have.
 pub(crate) fn problems(query: &str) -> Vec<String> {
     let known = samples();
     let used = used(query);

@@ -1,14 +1,16 @@
 //! The rules in Prometheus' own tool.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::common::process::{Ended, Start};
+use crate::common::process::Start;
 use crate::common::shell::has;
-use crate::monitoring::files::{alerts, dashboards, files_in, read, rules_path};
+use crate::monitoring::files::{alerts, dashboards, files_below, read, rules_path};
 use crate::monitoring::report;
 use crate::monitoring::scrape::without_variables;
+use crate::text::assert_has;
 
 /// Whether the programs of Debian's package `prometheus` are installed. Prints the reason if not; fails in CI.
 pub(crate) async fn is_installed(test: &str) -> bool {
@@ -16,8 +18,20 @@ pub(crate) async fn is_installed(test: &str) -> bool {
     has(test, "command -v prometheus promtool", missing).await
 }
 
-async fn promtool(args: &[&str]) -> Ended {
-    Start::of("promtool").args(args).ended().await
+/// Runs promtool on files, which must succeed, and returns its output.
+async fn promtool(args: &[&str], files: &[PathBuf]) -> String {
+    let files = files.iter().map(|file| file.display().to_string());
+    let ended = Start::of("promtool").args(args).args(files).ended().await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    ended.stdout
+}
+
+/// The same on a file with this content.
+async fn promtool_on(args: &[&str], content: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file.yaml");
+    std::fs::write(&file, content).unwrap();
+    promtool(args, &[file]).await;
 }
 
 #[tokio::test]
@@ -25,11 +39,8 @@ async fn promtool_accepts_the_rules() {
     if !is_installed("the check of the rules").await {
         return;
     }
-    let path = rules_path();
-    let ended = promtool(&["check", "rules", "--lint-fatal", path.to_str().unwrap()]).await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let expected = format!("{} rules found", alerts().len());
-    assert!(ended.stdout.contains(&expected), "{}", ended.stdout);
+    let output = promtool(&["check", "rules", "--lint-fatal"], &[rules_path()]).await;
+    assert_has(&output, &[&format!("{} rules found", alerts().len())]);
 }
 
 #[tokio::test]
@@ -37,11 +48,7 @@ async fn every_alert_fires_when_it_should_and_none_in_a_healthy_cluster() {
     if !is_installed("the unit tests of the alerts").await {
         return;
     }
-    let files = files_in("tests/roles/monitoring/rules", "yaml");
-    let mut args = vec!["test", "rules"];
-    args.extend(files.iter().map(|path| path.to_str().unwrap()));
-    let ended = promtool(&args).await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    promtool(&["test", "rules"], &files_below("tests/roles/monitoring/rules", "yaml")).await;
 }
 
 #[tokio::test]
@@ -56,11 +63,7 @@ async fn promtool_accepts_the_relabeling_of_the_guide() {
     let (job, discovery) = shown.split_once("    kubernetes_sd_configs:").unwrap();
     let (_, relabeling) = discovery.split_once("    relabel_configs:").unwrap();
     let configuration = format!("scrape_configs:\n{job}    relabel_configs:{relabeling}");
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("prometheus.yaml");
-    std::fs::write(&file, configuration).unwrap();
-    let ended = promtool(&["check", "config", file.to_str().unwrap()]).await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    promtool_on(&["check", "config"], &configuration).await;
 }
 
 /// Each release has two replicas that list the disks at different times: only the newer listing counts. One release has
@@ -116,32 +119,21 @@ async fn panels_add_releases_and_use_the_newest_listing_of_each() {
         "evaluation_interval": "1m",
         "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": cases}],
     });
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("panels.yaml");
-    std::fs::write(&file, content.to_string()).unwrap();
-    let ended = promtool(&["test", "rules", file.to_str().unwrap()]).await;
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    promtool_on(&["test", "rules"], &content.to_string()).await;
 }
 
 /// Needs no tool.
 #[test]
 fn every_alert_has_a_unit_test_in_which_it_fires() {
     let mut fired = BTreeSet::new();
-    for path in files_in("tests/roles/monitoring/rules", "yaml") {
+    for path in files_below("tests/roles/monitoring/rules", "yaml") {
         let file: Value = serde_saphyr::from_str(&read(path)).unwrap();
-        for test in file["tests"].as_array().unwrap() {
-            for case in test["alert_rule_test"].as_array().into_iter().flatten() {
-                let alerts = case["exp_alerts"].as_array().unwrap();
-                if !alerts.is_empty() {
-                    fired.insert(case["alertname"].as_str().unwrap().to_owned());
-                }
-            }
-        }
+        let tests = file["tests"].as_array().unwrap().iter();
+        let cases = tests.flat_map(|test| test["alert_rule_test"].as_array().into_iter().flatten());
+        let fires = cases.filter(|case| !case["exp_alerts"].as_array().unwrap().is_empty());
+        fired.extend(fires.map(|case| case["alertname"].as_str().unwrap().to_owned()));
     }
     let alerts = alerts().into_iter().map(|alert| alert.name);
-    report(
-        alerts
-            .filter(|name| !fired.contains(name))
-            .map(|name| format!("tests/roles/monitoring/rules: {name} fires in no test")),
-    );
+    let silent = alerts.filter(|name| !fired.contains(name));
+    report(silent.map(|name| format!("tests/roles/monitoring/rules: {name} fires in no test")));
 }

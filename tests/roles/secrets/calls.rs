@@ -11,14 +11,14 @@ use diskplugin::csi::proto::{
     CreateSnapshotRequest, CreateVolumeRequest, DeleteVolumeRequest, NodeExpandVolumeRequest, NodePublishVolumeRequest,
     NodeStageVolumeRequest, ValidateVolumeCapabilitiesRequest,
 };
-use nix::sys::signal::Signal;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
-use crate::common::csi::{capability, endpoint, socket, volume};
+use crate::common::csi::{capability, endpoint, volume};
 use crate::common::fake::{Fake, NODES, ZONE};
-use crate::common::process::{Process, Start, diskplugin};
+use crate::common::process::{Start, diskplugin};
 use crate::common::recording_proxy::RecordingProxy;
+use crate::running::Running;
 use crate::secrets::hidden::{Hidden, ODD, PLAIN, signatures};
 
 /// Long enough for a successful call.
@@ -29,9 +29,9 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 pub(crate) struct Errors(pub(crate) String);
 
 impl Errors {
-    fn note<T: Default>(&mut self, answer: Result<Response<T>, Status>) -> T {
-        match answer {
-            Ok(answer) => answer.into_inner(),
+    fn note<T: Default>(&mut self, response: Result<Response<T>, Status>) -> T {
+        match response {
+            Ok(response) => response.into_inner(),
             Err(status) => {
                 let details = String::from_utf8_lossy(status.details());
                 self.0 += &format!("{status}\n{status:?}\n{}\n{details}\n", status.message());
@@ -41,14 +41,15 @@ impl Errors {
     }
 }
 
+fn within<T>(deadline: Duration, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.set_timeout(deadline);
+    request
+}
+
 /// Makes every call that has `secrets`, successful and failing ones.
 pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Duration) -> Errors {
     let secrets = || std::collections::HashMap::from([("key".to_owned(), hidden.marker.to_owned())]);
-    fn within<T>(deadline: Duration, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        request.set_timeout(deadline);
-        request
-    }
     let capability = Some(capability());
     let mut errors = Errors::default();
     let mut controller = ControllerClient::new(channel.clone());
@@ -82,11 +83,8 @@ pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Dur
         secrets: secrets(),
         ..ValidateVolumeCapabilitiesRequest::default()
     };
-    errors.note(
-        controller
-            .validate_volume_capabilities(within(deadline, validate))
-            .await,
-    );
+    let validate = within(deadline, validate);
+    errors.note(controller.validate_volume_capabilities(validate).await);
     let snapshot = CreateSnapshotRequest {
         source_volume_id: id.clone(),
         name: "snapshot-1".to_owned(),
@@ -130,11 +128,8 @@ pub(crate) async fn make_calls(channel: &Channel, hidden: &Hidden, deadline: Dur
         node_id: NODES[0].to_owned(),
         secrets: secrets(),
     };
-    errors.note(
-        controller
-            .controller_unpublish_volume(within(deadline, unpublish))
-            .await,
-    );
+    let unpublish = within(deadline, unpublish);
+    errors.note(controller.controller_unpublish_volume(unpublish).await);
     let delete = DeleteVolumeRequest {
         volume_id: id,
         secrets: secrets(),
@@ -161,10 +156,8 @@ pub(crate) fn verbose(url: &str, socket: &Path, hidden: &Hidden, flags: &[&str])
 }
 
 /// Stops the process and returns its complete output.
-pub(crate) async fn output_of(process: Process) -> String {
-    process.signal(Signal::SIGTERM);
-    let ended = process.ended().await;
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+pub(crate) async fn output_of(driver: Running) -> String {
+    let ended = driver.stop().await;
     assert!(
         ended.stderr.contains("TRACE"),
         "the log is not verbose: {}",
@@ -175,23 +168,20 @@ pub(crate) async fn output_of(process: Process) -> String {
 
 async fn against_the_fake(hidden: &Hidden, secret: &str, flags: &[&str]) -> String {
     let keys = [
-        &format!("--access-key-id={}", hidden.key),
-        &format!("--access-key-secret={secret}"),
+        &*format!("--access-key-id={}", hidden.key),
+        &*format!("--access-key-secret={secret}"),
     ];
-    let fake = Fake::start_verbose(&keys.map(String::as_str)).await;
+    let fake = Fake::start_verbose(&keys).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (RecordingProxy::to(server).await, tempfile::tempdir().unwrap());
-    let socket = socket(&dir);
-    let start = verbose(&tee.url, &socket, hidden, flags);
-    let (driver, channel) = start.ready(&socket).await;
-    let errors = make_calls(&channel, hidden, DEADLINE).await;
+    let proxy = RecordingProxy::to(server).await;
+    let driver = Running::of(|socket| verbose(&proxy.url, socket, hidden, flags)).await;
+    let errors = make_calls(&driver.channel, hidden, DEADLINE).await;
     let output = output_of(driver).await;
-    let sent = tee.sent();
+    let sent = proxy.sent();
     assert!(signatures(&sent).len() > 3, "too few signatures: {sent}");
-    hidden.absent_from(&errors.0, &sent);
-    hidden.absent_from(&output, &sent);
-    hidden.absent_from(&fake.process.stdout(), &sent);
-    hidden.absent_from(&fake.process.stderr(), &sent);
+    for text in [&errors.0, &output, &fake.process.stdout(), &fake.process.stderr()] {
+        hidden.absent_from(text, &sent);
+    }
     errors.0
 }
 

@@ -59,11 +59,13 @@ pub(crate) fn signatures(sent: &str) -> Vec<String> {
 
 /// Verbatim, percent-encoded once and twice, and escaped as in JSON or Debug.
 fn forms(text: &str) -> Vec<String> {
-    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let unescaped = |text: &str| text.replace("%2D", "-").replace("%5F", "_");
+    let encode = |text: &str| {
+        let encoded = utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        encoded.replace("%2D", "-").replace("%5F", "_")
+    };
     let json = serde_json::to_string(text).unwrap();
-    let once = unescaped(&encode(text));
-    let twice = encode(&once).replace("%2D", "-").replace("%5F", "_");
+    let once = encode(text);
+    let twice = encode(&once);
     let debug = format!("{text:?}");
     vec![
         json.trim_matches('"').to_owned(),

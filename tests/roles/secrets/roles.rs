@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::common::csi::socket;
-use crate::common::fake::{Fake, NODES};
+use crate::common::fake::{Fake, KEY, NODES};
 use crate::common::oidc::{ROLE, write_token};
 use crate::common::process::Start;
 use crate::common::recording_proxy::RecordingProxy;
+use crate::running::Running;
 use crate::secrets::calls::{make_calls, output_of, verbose};
 use crate::secrets::hidden::{Hidden, ODD, signatures};
+use crate::text::assert_has;
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 
@@ -49,14 +50,15 @@ async fn with_role(
 ) -> String {
     let fake = Fake::start_verbose(&[r#"--config={"sts": {"lifetime": "3s"}}"#]).await;
     let server: SocketAddr = fake.url.trim_start_matches("http://").parse().unwrap();
-    let (tee, dir) = (RecordingProxy::to(server).await, tempfile::tempdir().unwrap());
-    let (socket, file) = (socket(&dir), dir.path().join("token"));
+    let (proxy, dir) = (RecordingProxy::to(server).await, tempfile::tempdir().unwrap());
+    let file = dir.path().join("token");
     let token = write_token(&file, 600);
-    let start = verbose(&tee.url, &socket, &ODD, flags)
-        .env("ACCESS_KEY_ID", crate::common::fake::KEY)
-        .env("ACCESS_KEY_SECRET", crate::common::fake::SECRET);
-    let start = role(start, &file, &tee.url).args([format!("--sts-endpoint={}", tee.url)]);
-    let (driver, channel) = start.ready(&socket).await;
+    let driver = Running::of(|socket| {
+        let start = verbose(&proxy.url, socket, &ODD, flags).keys();
+        role(start, &file, &proxy.url).args([format!("--sts-endpoint={}", proxy.url)])
+    });
+    let driver = driver.await;
+    let channel = driver.channel.clone();
     let mut errors = make_calls(&channel, &ODD, DEADLINE).await.0;
     fake.configure(json!({"sts": {"error": refusal}})).await;
     // Until its credentials have expired.
@@ -65,14 +67,10 @@ async fn with_role(
     fake.configure(json!({"sts": {"unreachable": true}})).await;
     errors += &make_calls(&channel, &ODD, DEADLINE).await.0;
     let output = output_of(driver).await;
-    let sent = tee.sent();
+    let sent = proxy.sent();
     assert!(signatures(&sent).len() > 3, "too few signatures: {sent}");
-    for text in [
-        &errors,
-        &output,
-        &fake.process.stdout().replace(crate::common::fake::KEY, ""),
-        &fake.process.stderr(),
-    ] {
+    let stdout = fake.process.stdout().replace(KEY, "");
+    for text in [&errors, &output, &stdout, &fake.process.stderr()] {
         assert_no_secret_in(text, &token, &sent);
     }
     errors
@@ -81,13 +79,9 @@ async fn with_role(
 #[tokio::test]
 async fn the_oidc_token_and_its_credentials_are_not_printed() {
     let refusal = json!({"status": 401, "code": "AuthenticationFail.OIDCToken.Expired"});
-    let errors = with_role(
-        |start, file, _| start.service_account(file).args(["--credentials=oidc"]),
-        &["--log-format=json"],
-        refusal,
-    );
-    let errors = errors.await;
-    assert!(errors.contains("OIDCToken.Expired"), "{errors}");
+    let role = |start: Start, file: &Path, _: &str| start.service_account(file).args(["--credentials=oidc"]);
+    let errors = with_role(role, &["--log-format=json"], refusal).await;
+    assert_has(&errors, &["OIDCToken.Expired"]);
 }
 
 #[tokio::test]
@@ -109,7 +103,7 @@ async fn credentials_of_assumed_and_instance_roles_are_not_printed() {
         refusal(),
     );
     let (assumed, _) = tokio::join!(assumed, instance);
-    assert!(assumed.contains("NoPermission"), "{assumed}");
+    assert_has(&assumed, &["NoPermission"]);
 }
 
 #[test]

@@ -1,17 +1,12 @@
-//! What `--delete` deletes, and what it requires.
+//! `--delete`: the resources that it deletes, and the flags that it requires.
 
 use crate::kubernetes::orphans::fixture::{FOUND, Fixture, NOTHING};
+use crate::text::{assert_failed, assert_has};
 
 #[tokio::test]
 async fn only_leaked_resources_of_the_cluster_are_deleted() {
     let fixture = Fixture::new().await;
-    let (used, lost, young, attached, released) = (
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-    );
+    let [used, lost, young, attached, released] = fixture.disks().await;
     let foreign = fixture.disk(Some("c-other")).await;
     let snapshot = fixture.snapshot(&used).await;
     fixture.volume("used", &used, "Bound");
@@ -25,9 +20,9 @@ async fn only_leaked_resources_of_the_cluster_are_deleted() {
         (&foreign, "0s", "it belongs to cluster ID c-other"),
         (&"d-gone".to_owned(), "0s", "it does not exist"),
     ] {
-        let (code, result, said) = fixture.delete(id, older_than).await;
-        assert_eq!((code, result.as_str()), (FOUND, "refused"), "{id}: {said}");
-        assert!(said.contains(reason), "{said}");
+        let (code, result, found) = fixture.delete(id, older_than).await;
+        assert_eq!((code, result.as_str()), (FOUND, "refused"), "{id}: {found}");
+        assert_has(&found, &[reason]);
         assert!(id == "d-gone" || fixture.exists(id).await, "{id}");
     }
     assert_eq!(fixture.kit.fake.count("DeleteDisk").await, 0);
@@ -43,7 +38,7 @@ async fn only_leaked_resources_of_the_cluster_are_deleted() {
 #[tokio::test]
 async fn deletion_needs_an_age_a_confirmation_and_ids() {
     let fixture = Fixture::new().await;
-    let (used, lost) = (fixture.disk(Some("c-test")).await, fixture.disk(Some("c-test")).await);
+    let [used, lost] = fixture.disks().await;
     fixture.volume("used", &used, "Bound");
     for (flags, named) in [
         (vec!["--delete", lost.as_str(), "--yes"], "--older-than"),
@@ -52,8 +47,8 @@ async fn deletion_needs_an_age_a_confirmation_and_ids() {
         (vec!["--delete", "i-one", "--older-than=0s", "--yes"], "\"i-one\""),
     ] {
         let ended = fixture.run(&flags).await;
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(64), ""), "{flags:?}");
-        assert!(ended.stderr.contains(named), "{flags:?}: {}", ended.stderr);
+        assert_failed(&ended, 64, &[named]);
+        assert_eq!(ended.stdout, "", "{flags:?}");
     }
     assert!(fixture.exists(&lost).await);
 }

@@ -13,16 +13,16 @@ use crate::common::ecs;
 use crate::common::fake::SECRET;
 use crate::common::process::{Ended, diskplugin};
 use crate::kubernetes::kit::{DRIVER, Kit};
+use crate::text::assert_lacks;
 
 pub(crate) const PVS: &str = "/api/v1/persistentvolumes";
 pub(crate) const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 pub(crate) const CONTENTS: &str = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents";
 pub(crate) const GROUPS: &str = "/apis";
-const SNAPSHOT_RESOURCES: &str = "/apis/snapshot.storage.k8s.io/v1";
 /// Exit codes.
 pub(crate) const FOUND: Option<i32> = Some(1);
 pub(crate) const NOTHING: Option<i32> = Some(0);
-pub(crate) const UNAVAILABLE: Option<i32> = Some(69);
+pub(crate) const UNAVAILABLE: i32 = 69;
 
 /// A fake cloud with an account, and an API server with the CRD of snapshots.
 pub(crate) struct Fixture {
@@ -34,24 +34,22 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn new() -> Self {
         let kit = Kit::new(&[]).await;
-        let version = json!({"groupVersion": "snapshot.storage.k8s.io/v1", "version": "v1"});
-        let group = json!({
-            "name": "snapshot.storage.k8s.io", "versions": [version], "preferredVersion": version,
-        });
         let resource = json!({
             "name": "volumesnapshotcontents", "singularName": "", "namespaced": false,
             "kind": "VolumeSnapshotContent", "verbs": ["list"],
         });
-        kit.api.change(|world| {
-            world.store.put(GROUPS, json!({"groups": [group]}));
-            let resources = json!({"groupVersion": "snapshot.storage.k8s.io/v1", "resources": [resource]});
-            world.store.put(SNAPSHOT_RESOURCES, resources);
-        });
-        Self {
+        for (version, resources) in [("v1", vec![resource]), ("v2", Vec::new())] {
+            let group = format!("snapshot.storage.k8s.io/{version}");
+            let list = json!({"groupVersion": group, "resources": resources});
+            kit.put(&format!("/apis/{group}"), list);
+        }
+        let fixture = Self {
             ecs: ecs::client(&kit.fake),
             kit,
             next: AtomicU32::new(0),
-        }
+        };
+        fixture.serve_versions(&["v1"]);
+        fixture
     }
 
     /// Serves these versions of the group of snapshots, the preferred one first; only v1 has contents.
@@ -62,14 +60,21 @@ impl Fixture {
         let group = json!({
             "name": "snapshot.storage.k8s.io", "versions": versions, "preferredVersion": versions[0],
         });
-        self.put(GROUPS, json!({"groups": [group]}));
-        let resources = json!({"groupVersion": "snapshot.storage.k8s.io/v2", "resources": []});
-        self.put("/apis/snapshot.storage.k8s.io/v2", resources);
+        self.kit.put(GROUPS, json!({"groups": [group]}));
     }
 
     fn token(&self) -> ClientToken {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         ClientToken::derive("test", [number.to_string().as_str()])
+    }
+
+    /// Disks of this cluster.
+    pub(crate) async fn disks<const COUNT: usize>(&self) -> [String; COUNT] {
+        let mut disks = [const { String::new() }; COUNT];
+        for disk in &mut disks {
+            *disk = self.disk(Some("c-test")).await;
+        }
+        disks
     }
 
     /// A disk with the tag of this cluster ID.
@@ -102,10 +107,6 @@ impl Fixture {
         self.ecs.attach_disk(soon(), &request).await.unwrap();
     }
 
-    fn put(&self, place: &str, object: Value) {
-        self.kit.api.change(|world| world.store.put(place, object));
-    }
-
     pub(crate) fn volume(&self, name: &str, handle: &str, phase: &str) {
         let object = json!({
             "metadata": {},
@@ -116,7 +117,7 @@ impl Fixture {
             },
             "status": {"phase": phase},
         });
-        self.put(&format!("{PVS}/{name}"), object);
+        self.kit.put(&format!("{PVS}/{name}"), object);
     }
 
     pub(crate) fn content(&self, name: &str, handle: &str) {
@@ -124,7 +125,7 @@ impl Fixture {
             "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent", "metadata": {},
             "spec": {"driver": DRIVER, "volumeSnapshotRef": {}}, "status": {"snapshotHandle": handle},
         });
-        self.put(&format!("{CONTENTS}/{name}"), object);
+        self.kit.put(&format!("{CONTENTS}/{name}"), object);
     }
 
     pub(crate) fn attachment(&self, volume: &str, node: &str) {
@@ -132,7 +133,7 @@ impl Fixture {
             "metadata": {},
             "spec": {"attacher": DRIVER, "nodeName": node, "source": {"persistentVolumeName": volume}},
         });
-        self.put(&format!("{ATTACHMENTS}/{volume}"), object);
+        self.kit.put(&format!("{ATTACHMENTS}/{volume}"), object);
     }
 
     pub(crate) async fn run(&self, flags: &[&str]) -> Ended {
@@ -143,10 +144,7 @@ impl Fixture {
             .args(flags)
             .ended()
             .await;
-        for secret in [SECRET, "no-secret"] {
-            let printed = format!("{}{}", ended.stdout, ended.stderr);
-            assert!(!printed.contains(secret), "{printed}");
-        }
+        assert_lacks(&format!("{}{}", ended.stdout, ended.stderr), &[SECRET, "no-secret"]);
         ended
     }
 

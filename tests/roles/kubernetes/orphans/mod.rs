@@ -1,4 +1,4 @@
-//! `diskplugin orphans`: each class, what is never reported, and the guards of `--delete`.
+//! `diskplugin orphans`: each class, resources that are never reported, and the guards of `--delete`.
 
 mod deletion;
 mod fixture;

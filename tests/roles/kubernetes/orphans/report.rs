@@ -1,22 +1,25 @@
-//! What is reported in each class, what is never reported, and when the report is an error.
+//! The resources of each class, those that are never reported, and errors.
 
 use serde_json::json;
 
 use crate::kubernetes::orphans::fixture::{ATTACHMENTS, CONTENTS, FOUND, Fixture, GROUPS, NOTHING, PVS, UNAVAILABLE};
+use crate::text::{assert_failed, assert_has, assert_lacks};
+
+/// Asserts that a run prints no report, but an error with these parts.
+async fn assert_unavailable(fixture: &Fixture, parts: &[&str]) {
+    let ended = fixture.run(&["--min-age=0s"]).await;
+    assert_failed(&ended, UNAVAILABLE, parts);
+    assert_eq!(ended.stdout, "");
+}
 
 fn row(class: &str, id: &str) -> (String, String) {
     (class.to_owned(), id.to_owned())
 }
 
 #[tokio::test]
-async fn each_class_is_reported_and_what_is_used_is_not() {
+async fn each_class_is_reported_and_used_resources_are_not() {
     let fixture = Fixture::new().await;
-    let (used, lost, released, attached) = (
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-        fixture.disk(Some("c-test")).await,
-    );
+    let [used, lost, released, attached] = fixture.disks().await;
     let (foreign, untagged) = (fixture.disk(Some("c-other")).await, fixture.disk(None).await);
     let (kept, leaked) = (fixture.snapshot(&used).await, fixture.snapshot(&used).await);
     fixture.volume("used", &used, "Bound");
@@ -51,10 +54,8 @@ async fn each_class_is_reported_and_what_is_used_is_not() {
 
     let table = fixture.run(&["--min-age=0s", "--class=released,leaked"]).await;
     assert_eq!(table.code, FOUND);
-    for part in [&lost, "team/claim-released", "20 GiB", "cn-beijing-b"] {
-        assert!(table.stdout.contains(part), "{part}: {}", table.stdout);
-    }
-    assert!(!table.stdout.contains("foreign"), "{}", table.stdout);
+    assert_has(&table.stdout, &[&lost, "team/claim-released", "20 GiB", "cn-beijing-b"]);
+    assert_lacks(&table.stdout, &["foreign"]);
 }
 
 #[tokio::test]
@@ -66,11 +67,7 @@ async fn resources_in_use_and_young_ones_are_no_orphans() {
     fixture.disk(Some("c-test")).await;
     let ended = fixture.run(&[]).await;
     assert_eq!(ended.code, NOTHING, "{ended:?}");
-    assert!(
-        ended.stdout.contains("1 unreferenced resources are younger"),
-        "{}",
-        ended.stdout
-    );
+    assert_has(&ended.stdout, &["1 unreferenced resources are younger"]);
 }
 
 #[tokio::test]
@@ -92,21 +89,14 @@ async fn failed_list_of_kubernetes_is_an_error_and_no_disk_is_reported() {
     fixture.disk(Some("c-test")).await;
     fixture.volume("used", &used, "Bound");
     fixture.snapshot(&used).await;
-    for place in [PVS, ATTACHMENTS, CONTENTS, "/apis/storage.k8s.io/v1/csinodes", GROUPS] {
-        let forbidden = format!("GET {place}");
-        fixture.kit.api.change(|world| world.forbidden = vec![forbidden]);
-        let ended = fixture.run(&["--min-age=0s"]).await;
-        assert_eq!(ended.code, UNAVAILABLE, "{place}: {ended:?}");
-        assert_eq!(ended.stdout, "", "{place}");
-        for text in ["cannot list", "Grant the user of the kubeconfig this right"] {
-            assert!(ended.stderr.contains(text), "{place}: {}", ended.stderr);
-        }
+    for path in [PVS, ATTACHMENTS, CONTENTS, "/apis/storage.k8s.io/v1/csinodes", GROUPS] {
+        fixture.kit.forbid(&[&format!("GET {path}")]);
+        let advice = "Grant the user of the kubeconfig this right";
+        assert_unavailable(&fixture, &["cannot list", advice]).await;
     }
     // If the CRD is not installed, contents cannot exist.
-    fixture.kit.api.change(|world| {
-        world.forbidden.clear();
-        world.store.put(GROUPS, json!({"groups": []}));
-    });
+    fixture.kit.forbid(&[]);
+    fixture.kit.put(GROUPS, json!({"groups": []}));
     assert_eq!(fixture.findings().await.len(), 2);
 }
 
@@ -121,10 +111,8 @@ async fn contents_of_any_version_protect_and_a_group_without_them_is_an_error() 
     fixture.serve_versions(&["v2", "v1"]);
     assert_eq!(fixture.findings().await, []);
     fixture.serve_versions(&["v2"]);
-    let ended = fixture.run(&["--min-age=0s"]).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
     let reason = "has the group snapshot.storage.k8s.io without them. Install or upgrade all CRDs of snapshots";
-    assert!(ended.stderr.contains(reason), "{}", ended.stderr);
+    assert_unavailable(&fixture, &[reason]).await;
 }
 
 #[tokio::test]
@@ -133,18 +121,12 @@ async fn empty_list_of_the_cloud_is_an_error() {
     let used = fixture.disk(Some("c-test")).await;
     fixture.volume("used", &used, "Bound");
     fixture.kit.fake.configure(json!({"denied": ["DescribeDisks"]})).await;
-    let ended = fixture.run(&["--min-age=0s"]).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
-    assert!(ended.stderr.contains("ecs:DescribeDisks"), "{}", ended.stderr);
-    fixture
-        .kit
-        .fake
-        .configure(json!({"denied": ["DescribeSnapshots"]}))
-        .await;
+    assert_unavailable(&fixture, &["ecs:DescribeDisks"]).await;
+    let denied = json!({"denied": ["DescribeSnapshots"]});
+    fixture.kit.fake.configure(denied).await;
     let (code, document) = fixture.report(&[]).await;
     assert_eq!(code, NOTHING);
-    let note = document["notes"][0].as_str().unwrap();
-    assert!(note.contains("ecs:DescribeSnapshots"), "{note}");
+    assert_has(document["notes"][0].as_str().unwrap(), &["ecs:DescribeSnapshots"]);
 }
 
 #[tokio::test]
@@ -152,13 +134,7 @@ async fn api_server_of_another_cluster_is_an_error() {
     let fixture = Fixture::new().await;
     let (disk, other) = (fixture.disk(Some("c-test")).await, fixture.disk(Some("c-other")).await);
     fixture.volume("other", &other, "Bound");
-    let ended = fixture.run(&["--min-age=0s"]).await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (UNAVAILABLE, ""));
-    assert!(
-        ended.stderr.contains("the kubeconfig is of another cluster"),
-        "{}",
-        ended.stderr
-    );
+    assert_unavailable(&fixture, &["the kubeconfig is of another cluster"]).await;
     let (_, document) = fixture.report(&["--allow-unreferenced"]).await;
     assert_eq!(document["items"][0]["id"], disk.as_str());
 }
