@@ -13,6 +13,10 @@ CLUSTER := tests/cluster/bin/kube
 OLDEST := tests/cluster/bin/kube-oldest
 SUITE := tests/cluster/bin/upstream.test
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Suites of machines and Kubernetes, and suites that mostly wait for timers, tools and devices.
+MACHINES := cluster guest e2e
+WAITING := node node_kill node_model roles
+SUITES := $(notdir $(patsubst %/main.rs,%,$(wildcard tests/*/main.rs crates/*/tests/*/main.rs)))
 ARCH ?= $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 
 help: ## Show this list
@@ -66,13 +70,13 @@ lint: ## Check the format, lints, licences and vulnerabilities of dependencies, 
 	scripts/deny
 
 test: ## Run the tests on this machine; those that need root are skipped without it
-	$(call lanes,test,host)
+	$(call lanes,test,host waiting)
 
 test-all: ## Run all tests: also in guests and Kubernetes, the demo, the chart, SDKs, csi-sanity, the image
-	$(call lanes,test-all,host machines rest)
+	$(call lanes,test-all,host waiting machines rest)
 
 ci: ## Run lint and test-all
-	$(call lanes,test-all,lint host machines rest)
+	$(call lanes,test-all,lint host waiting machines rest)
 
 # Lanes run in parallel. The whole output is searched for secrets, also after a failure.
 define lanes
@@ -93,7 +97,7 @@ programs: $(filter lint,$(MAKECMDGOALS))
 
 # --show-output, because a skipped test prints its reason.
 host: programs tools
-	cargo test --locked -- --show-output --skip hotplug:: --skip on_a_cluster::
+	cargo test --locked --lib $(patsubst %,--test %,$(filter-out $(MACHINES) $(WAITING),$(SUITES))) -- --show-output
 
 rest: host
 	$(TARGET)/debug/diskplugin demo
@@ -104,12 +108,19 @@ rest: host
 	tests/sanity/run
 	tests/image/run
 
-# These mostly wait. Their output is printed at their end, so that it does not mix with that of the other lane.
-machines: programs tools
-	@echo 'tests/cluster, tests/guest and tests/e2e run in parallel with the following; their output is in target/machines.log'
+# The output of the following lanes is printed at their end, so that it does not mix with that of `host`.
+# Roles wait for timers: with a thread for each processor, they take four times as long.
+waiting: programs tools
+	@echo 'the tests of $(WAITING) run in parallel with the following; their output is in target/waiting.log'
+	@code=0; { cargo test --locked --test roles -- --show-output --test-threads 8 && \
+	cargo test --locked $(patsubst %,--test %,$(filter-out roles,$(WAITING))) -- --show-output; } >target/waiting.log 2>&1 || code=$$?; \
+	cat target/waiting.log; exit $$code
+
+machines: waiting
+	@echo 'the tests of $(MACHINES) run in parallel with the following; their output is in target/machines.log'
 	@code=0; { { [[ -n $${DRIVER_IMAGE:-} ]] || tests/e2e/image archive; } && \
 	cargo test --locked --test cluster -- --show-output && \
-	cargo test --locked --test guest -- --show-output hotplug:: && \
+	cargo test --locked --test guest -- --show-output && \
 	cargo test --locked --test e2e; } >target/machines.log 2>&1 || code=$$?; \
 	cat target/machines.log; exit $$code
 

@@ -12,7 +12,6 @@ mod failure_table;
 mod failures;
 mod flags;
 mod guides;
-mod lanes;
 mod metrics;
 mod named;
 mod page;

@@ -71,10 +71,17 @@ fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
             &[&format!("{clippy} --all-targets --no-default-features -- -D warnings")],
         ),
         ("lint", &[&format!("{clippy} --test e2e -- -D warnings")]),
-        ("test", &["$(call lanes,test,host)"]),
-        ("test-all", &["$(call lanes,test-all,host machines rest)"]),
-        ("ci", &["$(call lanes,test-all,lint host machines rest)"]),
-        ("host", &["cargo test --locked -- --show-output"]),
+        ("test", &["$(call lanes,test,host waiting)"]),
+        ("test-all", &["$(call lanes,test-all,host waiting machines rest)"]),
+        ("ci", &["$(call lanes,test-all,lint host waiting machines rest)"]),
+        (
+            "host",
+            &["cargo test --locked --lib $(patsubst %,--test %,$(filter-out $(MACHINES) $(WAITING),$(SUITES)))"],
+        ),
+        (
+            "waiting",
+            &["--test roles", "$(patsubst %,--test %,$(filter-out roles,$(WAITING)))"],
+        ),
         (
             "rest",
             &["debug/diskplugin demo", "debug/examples/wiremock", "tests/helm/run"],
@@ -86,6 +93,10 @@ fn lines_that_are_executed_elsewhere_are_in_the_pages_and_in_the_makefile() {
             assert!(recipe(target).contains(command), "make {target} does not run {command}");
         }
     }
+    assert!(
+        makefile.contains("\nMACHINES := cluster guest e2e\n"),
+        "the recipe of machines names them"
+    );
     assert!(makefile.contains("scripts/no-secrets target/test.log && exit $$code\n"));
     assert!(read(".ci/run").contains("make ci"));
 }

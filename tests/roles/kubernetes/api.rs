@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
@@ -59,9 +60,12 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Serves on a free port.
+    /// Serves on a free port of a loopback address of its own: parallel tests do not take the port between two starts.
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        static STARTED: AtomicU8 = AtomicU8::new(1);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let address = Ipv4Addr::new(127, high, low, STARTED.fetch_add(1, Ordering::Relaxed).max(1));
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let mut api = Self {
             shared: Arc::new(Shared {
                 world: Mutex::default(),

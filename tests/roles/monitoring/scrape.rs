@@ -70,22 +70,23 @@ async fn check_targets(prometheus: &Prometheus) {
 
 /// Types and meanings arrive as the catalog has them.
 async fn check_metadata(prometheus: &Prometheus) {
-    let metadata = prometheus.get("metadata", &[]).await.unwrap();
-    let metadata = metadata.as_object().unwrap();
-    let mut missing = BTreeSet::new();
+    // Without samples, for the reasons of WITHOUT_DATA.
+    let expected = "credentials_remaining_seconds leader orphans orphans_capacity_bytes volume_unhealthy";
+    let expected: BTreeSet<_> = expected.split(' ').map(|name| format!("diskplugin_{name}")).collect();
+    let metadata = until("all other metrics are scraped", SOON, async || {
+        let metadata = prometheus.get("metadata", &[]).await.unwrap();
+        let names = METRICS.iter().map(|metric| metric.full_name());
+        let missing: BTreeSet<_> = names.filter(|name| metadata.get(name).is_none()).collect();
+        println!("without metadata: {missing:?}");
+        (missing == expected).then_some(metadata)
+    })
+    .await;
     report(METRICS.iter().filter_map(|metric| {
         let name = metric.full_name();
-        let Some(found) = metadata.get(&name) else {
-            missing.insert(name);
-            return None;
-        };
+        let found = metadata.get(&name)?;
         let same = found[0]["type"] == metric.kind() && found[0]["help"].as_str()?.starts_with(metric.help);
         (!same).then(|| format!("{name}: {found}"))
     }));
-    // Without samples, for the reasons of WITHOUT_DATA.
-    let expected = "credentials_remaining_seconds leader orphans orphans_capacity_bytes volume_unhealthy";
-    let expected: Vec<_> = expected.split(' ').map(|name| format!("diskplugin_{name}")).collect();
-    assert!(missing.iter().eq(expected.iter()), "{missing:?}");
 }
 
 async fn check_alerts(prometheus: &Prometheus) {
