@@ -77,7 +77,7 @@ pub(crate) enum RetryPolicy {
     MaxAttempts(u32),
     /// After this number of consecutive failures with this error name.
     MaxFailuresWith(u32, &'static str),
-    /// After this number of consecutive failures that are not caused by a kill.
+    /// After this number of failures that are not caused by a kill.
     MaxFailures(u32),
 }
 
@@ -145,7 +145,7 @@ impl Kubelet {
                 RetryPolicy::MaxFailures(max) => {
                     let is_transient =
                         [INTERRUPTED, UNAVAILABLE, "OPERATION_PENDING", "SHUTTING_DOWN"].contains(&name.as_str());
-                    failures = if is_transient { 0 } else { failures + 1 };
+                    failures += u32::from(!is_transient);
                     failures >= max
                 }
             };

@@ -21,9 +21,8 @@ use crate::kill::invariants::FilesystemUuids;
 use crate::kill::kubelet::{Kubelet, NodeCall, Outcome, RetryPolicy};
 use crate::mounts::mounts;
 
-/// Consecutive failures after which a call counts as failing permanently. Until then, a tool of a killed plugin may use
-/// the disk.
-const MAX_FAILURES: u32 = 25;
+/// Failures after which a call counts as failing permanently. Until then, a tool of a killed plugin may use the disk.
+const MAX_FAILURES: u32 = 100;
 
 const FOREIGN_DATA: &str = "FOREIGN_DATA";
 const FORMAT_INTERRUPTED: &str = "format interrupted";
