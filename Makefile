@@ -112,8 +112,8 @@ rest: host
 # Roles wait for timers: with a thread for each processor, they take four times as long.
 waiting: programs tools
 	@echo 'the tests of $(WAITING) run in parallel with the following; their output is in target/waiting.log'
-	@code=0; { cargo test --locked --test roles -- --show-output --test-threads 8 && \
-	cargo test --locked $(patsubst %,--test %,$(filter-out roles,$(WAITING))) -- --show-output; } >target/waiting.log 2>&1 || code=$$?; \
+	@code=0; { cargo test --locked --test roles -- --show-output --test-threads 8 || code=$$?; \
+	cargo test --locked $(patsubst %,--test %,$(filter-out roles,$(WAITING))) -- --show-output || code=$$?; } >target/waiting.log 2>&1; \
 	cat target/waiting.log; exit $$code
 
 machines: waiting

@@ -47,6 +47,9 @@ fn every_example_has_a_test_and_the_driver_accepts_its_classes() {
     }
     for class in example("storageclass") {
         assert_eq!(class["allowVolumeExpansion"], true, "{class}");
+        let one_of = |field, allowed: [&str; 2]| assert!(allowed.map(Some).contains(&at(&class, field)), "{class}");
+        one_of("/reclaimPolicy", ["Delete", "Retain"]);
+        one_of("/volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]);
     }
 }
 

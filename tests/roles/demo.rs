@@ -239,10 +239,10 @@ async fn assert_stopped(home: &TestDir, demo: Process) {
     assert_has(&ended.stdout, &["\nStopped: ", NOTHING_LEFT]);
 }
 
-/// Pseudo-random instants, one in each equal part of the time that the delays of the demo's cloud take.
+/// Pseudo-random instants, one in each equal part of the time that the delays of the demo's cloud take: 7 s.
 fn instants(count: u64) -> Vec<Duration> {
     let mut state: u64 = 0x5EED;
-    let part = 8_000 / count;
+    let part = 6_700 / count;
     let draw = |index| {
         // Knuth's MMIX generator.
         state = state

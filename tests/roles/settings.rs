@@ -33,7 +33,7 @@ controller CLUSTER --assume-role-arn=x | acs:ram::UID:role/NAME
 controller CLUSTER --role-duration=1m | 15m to 12h
 controller CLUSTER --assume-role-external-id=x | --assume-role-arn
 ACCESS_KEY_ID=a ACCESS_KEY_SECRET=b controller CLUSTER --events | --events: requires the API server | set --kubeconfig
-doctor --scope=cloud --region=r NO_METADATA --rate-limits=CreateDisk=1,CreateDisk=2 | has several limits of CreateDisk
+doctor --scope=cloud --region=r NO_METADATA --rate-limits=CreateDisk=1,CreateDisk=2 | --rate-limits has several limits of CreateDisk
 timeline default/data --url=http://127.0.0.1:9 |
 timeline d-1 --url=127.0.0.1:9 | allowed: http://HOST:PORT
 "#;

@@ -74,10 +74,8 @@ async fn the_page_forbids_scripts_is_read_only_and_does_not_reload_if_it_is_paus
     let http = controller.http().await;
     let response = client().get(format!("{http}/status")).send().await.unwrap();
     let header = |name: &str| response.headers()[name].to_str().unwrap();
-    assert_has(
-        header("content-security-policy"),
-        &["default-src 'none'; style-src 'sha256-"],
-    );
+    let policy = header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("x-content-type-options"), "nosniff");

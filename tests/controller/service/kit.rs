@@ -302,9 +302,14 @@ fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
 
 /// Asserts the code, and that the message contains all parts.
 #[track_caller]
-pub(crate) fn assert_error<T: std::fmt::Debug>(answer: Answer<T>, code: Code, parts: &[&str]) {
-    let status = answer.unwrap_err();
+/// The message must contain all parts, and start with the first one if that is the name of a failure (`NAME: `).
+pub(crate) fn assert_error<T: std::fmt::Debug>(response: Answer<T>, code: Code, parts: &[&str]) {
+    let status = response.unwrap_err();
     assert_eq!(status.code(), code, "{status}");
+    let is_name = |part: &&&str| part.ends_with(": ") && !part.contains(char::is_lowercase);
+    if let Some(name) = parts.first().filter(is_name) {
+        assert!(status.message().starts_with(name), "{name}: {}", status.message());
+    }
     for part in parts {
         assert!(status.message().contains(part), "{part}: {}", status.message());
     }

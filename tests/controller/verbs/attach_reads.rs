@@ -22,17 +22,19 @@ async fn stale_reads_delay_an_attachment_without_changing_its_result() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_read_of_an_earlier_attachment_or_detachment_does_not_complete_a_new_one() {
-    for seed in seeds(60) {
-        let delays = ["--attach-delay=1500ms", "--detach-delay=4s", &seed];
-        let setup = Setup::new(&[&JUMPING[..], &delays].concat());
-        let disk = setup.disk("pvc-1").await;
-        for pause in [3, 0] {
+    for detach_delay in ["--detach-delay=0s", "--detach-delay=4s"] {
+        for seed in seeds(60) {
+            let delays = ["--attach-delay=1500ms", detach_delay, &seed];
+            let setup = Setup::new(&[&JUMPING[..], &delays].concat());
+            let disk = setup.disk("pvc-1").await;
+            for pause in [3, 3, 0] {
+                setup.attach(&disk, &node_one()).await;
+                sleep(pause).await;
+                setup.detach(&disk, &node_one()).await;
+            }
+            setup.fault("AttachDisk", &json!("reset-after"));
             setup.attach(&disk, &node_one()).await;
-            sleep(pause).await;
-            setup.detach(&disk, &node_one()).await;
         }
-        setup.fault("AttachDisk", &json!("reset-after"));
-        setup.attach(&disk, &node_one()).await;
     }
 }
 

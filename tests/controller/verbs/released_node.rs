@@ -42,6 +42,17 @@ async fn the_advice_does_not_name_an_instance_that_does_not_exist() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_detach_that_does_not_end_after_the_node_was_released_has_the_same_advice() {
+    let setup = Setup::new(&["--detach-delay=1h"]);
+    let disk = setup.attached("pvc-1").await;
+    sleep(30).await;
+    assert!(setup.cloud.remove_instance(node_one()));
+    reject_node(&setup);
+    let error = setup.try_detach(minutes(2), &disk, &node_one()).await.unwrap_err();
+    assert_eq!(error.failure(), Failure::NodeReleased, "{}", text(&error));
+}
+
+#[tokio::test(start_paused = true)]
 async fn detach_succeeds_if_node_and_disk_were_released_together() {
     let setup = Setup::new(&[]);
     let disk = setup.attached("pvc-1").await;

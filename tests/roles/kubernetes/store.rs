@@ -49,7 +49,7 @@ impl Store {
         Ok(self.put(path, object))
     }
 
-    /// Repaths an object if it has the version of the new one.
+    /// Replaces an object if it has the version of the new one.
     pub(crate) fn replace(&mut self, path: &str, object: Value) -> Result<Value, Refused> {
         let known = self.get(path).ok_or(Refused::Missing)?;
         if known["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] {

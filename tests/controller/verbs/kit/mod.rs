@@ -287,12 +287,13 @@ impl Setup {
         self.disks.attacher.attach(deadline, disk, node).await
     }
 
-    /// The row and the current state must show the attachment.
+    /// The row and the current state must show the attachment, without another one unless the disk is multi-attach.
     pub(crate) async fn attach(&self, disk: &DiskId, node: &InstanceId) -> Disk {
         let row = expect("attach", self.try_attach(minutes(1), disk, node).await);
         let attachments = self.attachments(disk);
         let expected = (node.to_string(), "Attached".to_owned());
         assert!(attachments.contains(&expected), "{node}: {attachments:?}");
+        assert!(attachments.len() == 1 || row.multi_attach, "{node}: {attachments:?}");
         assert!(row.is_in_use_on(node), "{row}");
         row
     }
