@@ -83,7 +83,7 @@ fn main() -> anyhow::Result<()> {
 /// Builds a program as it is published, and copies it, because the next build replaces it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "cargo is no tool of the host, and has no timeout"
+    reason = "the benchmark builds the driver and needs no timeout"
 )]
 async fn build(name: &str, flags: &[&str], copy: &Path) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));

@@ -97,7 +97,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
     }
     let find = |name: &String| {
         let row = ROWS.iter().find(|row| row.name == name);
-        row.with_context(|| format!("there is no row {name}; --list prints all"))
+        row.with_context(|| format!("unknown row {name}; --list prints the names"))
     };
     names.iter().map(find).collect()
 }

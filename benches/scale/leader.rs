@@ -57,7 +57,7 @@ pub(crate) async fn run(fleet: &mut Fleet, volumes: usize) -> Figures {
         second.spawn(execute(plan.clone(), fleet.sidecars(), progress.clone()));
     }
     second.join_all().await;
-    // A repeated call may find its work done: there is no floor.
+    // A repeated call can find its operation complete, so its duration has no lower bound.
     let floor = |_: &str| Percentiles::default();
     let mut figures = measurement.end(&fleet.stage, &fleet.times, floor);
     for volume in &mut fleet.volumes {

@@ -176,7 +176,7 @@ impl IoWatch {
         self.observe(call, device, None, run).await
     }
 
-    /// Removes the observations of a volume that is no longer on this node.
+    /// Removes the observations of an unstaged volume.
     pub(super) fn forget(&self, volume: &DiskId) {
         self.unresponsive().remove(volume);
     }

@@ -107,7 +107,7 @@ pub(crate) fn class_problems(object: &Value) -> Vec<String> {
         .flatten();
     let parameters = parameters.map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
     let Some(parameters) = parameters.collect::<Option<HashMap<_, _>>>() else {
-        problems.push(format!("{name:?}: a parameter is no string"));
+        problems.push(format!("{name:?}: a parameter is not a string"));
         return problems;
     };
     let rejection = match kind {

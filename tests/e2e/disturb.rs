@@ -46,7 +46,7 @@ pub(crate) async fn upgraded(scene: &Scene<'_>) {
     scene.start("before", &["data"]).await;
     scene.sh("before", WRITE).await;
     let pod = node_pod(scene).await;
-    // In parallel: a pod requires a volume while there is no node plugin.
+    // In parallel: a pod that uses a volume is created while the node plugin is not installed.
     scene.want("other", "disk").await;
     scene.make("pods", &Scene::shell("during", &["other"])).await;
     install::upgrade(scene.cluster, &["--set-string", "node.podAnnotations.upgraded=yes"]).await;

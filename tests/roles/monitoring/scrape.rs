@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// Panels without data, and why.
 const WITHOUT_DATA: [&str; 5] = [
-    // Without an API server there is no election, and unused disks are not counted.
+    // Leader election and the count of unused disks require an API server.
     "controller: Leader",
     "controller: Unused disks and snapshots",
     "controller: Size of unused disks and snapshots",

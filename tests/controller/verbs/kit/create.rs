@@ -45,3 +45,20 @@ pub(crate) async fn create_until_row(setup: &Setup, call: impl Future<Output = R
         _ = call => panic!("create returned"),
     }
 }
+
+/// Repeats a call as the sidecars do: after a growing pause, unless the error is final.
+pub(crate) async fn with_retries<T, F>(call: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match call().await {
+            Err(error) if !is_final(&error) && pause <= Duration::from_secs(512) => {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            outcome => return outcome,
+        }
+    }
+}

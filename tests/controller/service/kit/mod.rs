@@ -1,4 +1,6 @@
-//! A fake cloud with a Controller service, and valid requests for tests to modify.
+//! A fake cloud with a Controller service.
+
+mod request;
 
 // The imports of every test.
 pub(crate) use std::collections::{BTreeSet, HashMap};
@@ -26,7 +28,6 @@ pub(crate) use tonic::{Code, Request, Status};
 
 use diskplugin::base::{Deadline, SystemClock, Tasks};
 use diskplugin::csi::controller::DriverLocation;
-use diskplugin::csi::proto::volume_capability::{AccessMode, BlockVolume, MountVolume};
 use diskplugin::disk::DiskServices;
 use ecs::credential::Credentials;
 use ecs::sign::Scheme;
@@ -35,6 +36,10 @@ use tonic::Response;
 use wiremock::MockServer;
 
 pub(crate) use crate::common::memory_cloud::client;
+pub(crate) use request::{
+    block, capability, from_snapshot, mount, new_volume, of_class, parameters, publication, range, restored, sized,
+    topology,
+};
 
 /// The default node of publish requests.
 pub(crate) const NODE: &str = "i-one";
@@ -300,9 +305,9 @@ fn done<T>(answer: Result<Response<T>, Status>) -> Answer<()> {
     answer.map(|_| ())
 }
 
-/// Asserts the code, and that the message contains all parts.
+/// Asserts the code and the message: it contains all parts, and starts with the first one if that is the name of a
+/// failure (`NAME: `).
 #[track_caller]
-/// The message must contain all parts, and start with the first one if that is the name of a failure (`NAME: `).
 pub(crate) fn assert_error<T: std::fmt::Debug>(response: Answer<T>, code: Code, parts: &[&str]) {
     let status = response.unwrap_err();
     assert_eq!(status.code(), code, "{status}");
@@ -330,102 +335,6 @@ pub(crate) fn code<T: std::fmt::Debug>(answer: Answer<T>) -> Code {
 
 pub(crate) fn soon() -> Deadline {
     Deadline::after(Duration::from_secs(60))
-}
-
-/// A range in bytes from GiB; 0 is unset.
-pub(crate) fn range(required: i64, limit: i64) -> proto::CapacityRange {
-    proto::CapacityRange {
-        required_bytes: required << 30,
-        limit_bytes: limit << 30,
-    }
-}
-
-pub(crate) fn capability(mode: Mode, access: Option<AccessType>) -> VolumeCapability {
-    VolumeCapability {
-        access_mode: Some(AccessMode { mode: mode.into() }),
-        access_type: access,
-    }
-}
-
-pub(crate) fn mount() -> VolumeCapability {
-    let access = AccessType::Mount(MountVolume::default());
-    capability(Mode::SingleNodeWriter, Some(access))
-}
-
-pub(crate) fn block() -> VolumeCapability {
-    let access = AccessType::Block(BlockVolume::default());
-    capability(Mode::SingleNodeWriter, Some(access))
-}
-
-/// 20 GiB of any category in stock, in the driver's zone.
-pub(crate) fn new_volume(name: &str) -> CreateVolumeRequest {
-    CreateVolumeRequest {
-        name: name.to_owned(),
-        capacity_range: Some(range(20, 0)),
-        volume_capabilities: vec![mount()],
-        parameters: parameters(&[("type", "cloud_essd")]),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn sized(name: &str, required: i64, limit: i64) -> CreateVolumeRequest {
-    CreateVolumeRequest {
-        capacity_range: Some(range(required, limit)),
-        ..new_volume(name)
-    }
-}
-
-pub(crate) fn of_class(name: &str, class: &[(&str, &str)]) -> CreateVolumeRequest {
-    CreateVolumeRequest {
-        parameters: parameters(class),
-        ..new_volume(name)
-    }
-}
-
-pub(crate) fn restored(name: &str, snapshot: &str) -> CreateVolumeRequest {
-    CreateVolumeRequest {
-        volume_content_source: Some(from_snapshot(snapshot)),
-        ..new_volume(name)
-    }
-}
-
-pub(crate) fn publication(volume: &str, node: &str) -> ControllerPublishVolumeRequest {
-    ControllerPublishVolumeRequest {
-        volume_id: volume.to_owned(),
-        node_id: node.to_owned(),
-        volume_capability: Some(mount()),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn from_snapshot(snapshot: &str) -> proto::VolumeContentSource {
-    use proto::volume_content_source::{SnapshotSource, Type};
-    let snapshot_id = snapshot.to_owned();
-    proto::VolumeContentSource {
-        r#type: Some(Type::Snapshot(SnapshotSource { snapshot_id })),
-    }
-}
-
-pub(crate) fn parameters(pairs: &[(&str, &str)]) -> HashMap<String, String> {
-    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    pairs.iter().map(own).collect()
-}
-
-/// A topology of zones by the last letter of their names.
-pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement {
-    let zones = |letters: &str| -> Vec<Topology> {
-        let zone = |letter: char| {
-            let zone = format!("cn-beijing-{letter}");
-            Topology {
-                segments: parameters(&[("topology.kubernetes.io/zone", &zone)]),
-            }
-        };
-        letters.chars().map(zone).collect()
-    };
-    TopologyRequirement {
-        requisite: zones(requisite),
-        preferred: zones(preferred),
-    }
 }
 
 /// The nodes to which the volume is attached in the cloud.

@@ -1,0 +1,101 @@
+//! Valid requests for tests to modify.
+
+use diskplugin::csi::proto::volume_capability::{AccessMode, BlockVolume, MountVolume};
+
+use super::*;
+
+/// A range in bytes from GiB; 0 is unset.
+pub(crate) fn range(required: i64, limit: i64) -> proto::CapacityRange {
+    proto::CapacityRange {
+        required_bytes: required << 30,
+        limit_bytes: limit << 30,
+    }
+}
+
+pub(crate) fn capability(mode: Mode, access: Option<AccessType>) -> VolumeCapability {
+    VolumeCapability {
+        access_mode: Some(AccessMode { mode: mode.into() }),
+        access_type: access,
+    }
+}
+
+pub(crate) fn mount() -> VolumeCapability {
+    let access = AccessType::Mount(MountVolume::default());
+    capability(Mode::SingleNodeWriter, Some(access))
+}
+
+pub(crate) fn block() -> VolumeCapability {
+    let access = AccessType::Block(BlockVolume::default());
+    capability(Mode::SingleNodeWriter, Some(access))
+}
+
+/// 20 GiB of any category in stock, in the driver's zone.
+pub(crate) fn new_volume(name: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        name: name.to_owned(),
+        capacity_range: Some(range(20, 0)),
+        volume_capabilities: vec![mount()],
+        parameters: parameters(&[("type", "cloud_essd")]),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn sized(name: &str, required: i64, limit: i64) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        capacity_range: Some(range(required, limit)),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn of_class(name: &str, class: &[(&str, &str)]) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        parameters: parameters(class),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn restored(name: &str, snapshot: &str) -> CreateVolumeRequest {
+    CreateVolumeRequest {
+        volume_content_source: Some(from_snapshot(snapshot)),
+        ..new_volume(name)
+    }
+}
+
+pub(crate) fn publication(volume: &str, node: &str) -> ControllerPublishVolumeRequest {
+    ControllerPublishVolumeRequest {
+        volume_id: volume.to_owned(),
+        node_id: node.to_owned(),
+        volume_capability: Some(mount()),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn from_snapshot(snapshot: &str) -> proto::VolumeContentSource {
+    use proto::volume_content_source::{SnapshotSource, Type};
+    let snapshot_id = snapshot.to_owned();
+    proto::VolumeContentSource {
+        r#type: Some(Type::Snapshot(SnapshotSource { snapshot_id })),
+    }
+}
+
+pub(crate) fn parameters(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+    let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    pairs.iter().map(own).collect()
+}
+
+/// A topology of zones by the last letter of their names.
+pub(crate) fn topology(requisite: &str, preferred: &str) -> TopologyRequirement {
+    let zones = |letters: &str| -> Vec<Topology> {
+        let zone = |letter: char| {
+            let zone = format!("cn-beijing-{letter}");
+            Topology {
+                segments: parameters(&[("topology.kubernetes.io/zone", &zone)]),
+            }
+        };
+        letters.chars().map(zone).collect()
+    };
+    TopologyRequirement {
+        requisite: zones(requisite),
+        preferred: zones(preferred),
+    }
+}
