@@ -1,15 +1,19 @@
-//! `scripts/no-secrets` finds secrets in the output of a test run.
+//! The scripts that read the output of a test run: `scripts/no-secrets` finds secrets, `scripts/failures` failures.
 
 use crate::common::fake::{KEY, SECRET};
 use crate::common::process::{Ended, Start};
 use crate::text::{assert_failed, assert_lacks};
 
 async fn scan(log: &str) -> Ended {
+    run("no-secrets", log).await
+}
+
+async fn run(script: &str, log: &str) -> Ended {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("log");
     std::fs::write(&file, log).unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/no-secrets");
-    Start::of(script).args([file.to_str().unwrap()]).ended().await
+    let script = format!("{}/scripts/{script}", env!("CARGO_MANIFEST_DIR"));
+    Start::of(&script).args([file.to_str().unwrap()]).ended().await
 }
 
 #[tokio::test]
@@ -39,4 +43,18 @@ async fn text_about_signatures_is_accepted_and_an_empty_log_is_an_error() {
     let ended = scan(words).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(scan("").await.code, Some(1));
+}
+
+#[tokio::test]
+async fn failures_of_all_lanes_are_printed_without_the_output_of_other_tests() {
+    let log = "     Running tests/good/main.rs\ntest calm ... ok\nsuccesses:\nnoise\ntest result: ok. 1 passed\n\
+               \x20    Running tests/bad/main.rs\ntest a ... FAILED\nsuccesses:\nnoise\n\
+               failures:\n\n---- a stdout ----\nreason\0\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed\n\
+               noise\nmake[1]: *** [Makefile:9: waiting] Error 101\nERROR: test_b (test_c.D.test_b)\nnoise\n";
+    let ended = run("failures", log).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let expected = "     Running tests/bad/main.rs\nfailures:\n\n---- a stdout ----\nreason\n\nfailures:\n    a\n\n\
+                    failed:\nERROR: test_b (test_c.D.test_b)\nmake[1]: *** [Makefile:9: waiting] Error 101\n\
+                    test a ... FAILED\n";
+    assert_eq!(ended.stdout, expected);
 }
