@@ -57,7 +57,7 @@ impl Fake {
             .expect("the endpoint was printed")
             .to_owned();
         let http = reqwest::Client::builder()
-            .timeout(Duration::from_secs(10))
+            .timeout(Duration::from_secs(60))
             .no_proxy()
             .build()
             .expect("a client without settings");

@@ -116,7 +116,7 @@ async fn can_make_devices() -> bool {
     let probe = "test $(id -u) = 0 && f=$(mktemp) && truncate -s 1M $f && d=$(flock /dev losetup -f --show $f) \
          && losetup -d $d && rm $f";
     let command = Command::new("sh").args(["-ec", probe]);
-    let deadline = Deadline::after(Duration::from_secs(20));
+    let deadline = Deadline::after(Duration::from_secs(60));
     let output = ProcessExec.run(&command, deadline).await.unwrap();
     let reason = format!("root and loop devices are needed: {}", output.stderr);
     output.code == Some(0) || skip("the demo in README.md", &reason)

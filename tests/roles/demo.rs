@@ -222,7 +222,7 @@ fn assert_completed(ended: &Ended, steps: &[&str]) {
 async fn interrupted(at: Duration, signal: Signal) {
     let home = TestDir::new();
     let mut demo = home.diskplugin(&["demo"]).spawn();
-    let over = until("the demo runs on", 2 * at, async || demo.is_over().then_some(()));
+    let over = until("the demo ends", at + SOON, async || demo.is_over().then_some(()));
     assert!(timeout(at, over).await.is_err(), "it ended before {at:?}");
     println!("{signal} at {at:?}");
     demo.signal(signal);

@@ -13,7 +13,7 @@ use crate::common::wait::until;
 use crate::running::Running;
 use crate::text::{assert_failed, assert_has};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Waits until the cloud creates the disk, and sends SIGTERM.
 pub(crate) async fn terminate_during_create(fake: &Fake, controller: &Running) {
@@ -73,7 +73,7 @@ async fn a_call_is_aborted_after_the_drain_timeout() {
     let (created, start) = tokio::join!(create(&controller.channel, "pvc-1"), meanwhile);
     created.unwrap_err();
     let ended = controller.process.ended().await;
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
     assert_failed(&ended, 1, &["calls were still running 500ms"]);
     assert!(!controller.socket.exists());
 }

@@ -13,7 +13,7 @@ use crate::secrets::calls::{make_calls, output_of, verbose};
 use crate::secrets::hidden::{Hidden, ODD, PLAIN, signatures};
 
 /// Long enough for a response, too short for retries.
-const DEADLINE: Duration = Duration::from_millis(250);
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// A response of the cloud that repeats parts of the request: its URL, encoded and decoded, and its headers.
 type Reply = fn(url: &str, echo: &str) -> ResponseTemplate;

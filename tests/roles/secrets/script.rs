@@ -49,7 +49,7 @@ async fn text_about_signatures_is_accepted_and_an_empty_log_is_an_error() {
 async fn failures_of_all_lanes_are_printed_without_the_output_of_other_tests() {
     let log = "     Running tests/good/main.rs\ntest calm ... ok\nsuccesses:\nnoise\ntest result: ok. 1 passed\n\
                \x20    Running tests/bad/main.rs\ntest a ... FAILED\nsuccesses:\nnoise\n\
-               failures:\n\n---- a stdout ----\nreason\0\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed\n\
+               failures:\n\n---- a stdout ----\nreason\0\n   3: main\n             at ./main.rs:3:4\n\nfailures:\n    a\n\ntest result: FAILED. 0 passed\n\
                noise\nmake[1]: *** [Makefile:9: waiting] Error 101\nERROR: test_b (test_c.D.test_b)\nnoise\n";
     let ended = run("failures", log).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

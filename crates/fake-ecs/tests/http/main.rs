@@ -148,7 +148,7 @@ impl TestCloud {
         let exec = Arc::new(SystemCommands);
         let cloud = Cloud::start(&options, clock, exec, listener).await.unwrap();
         let client = reqwest::Client::builder()
-            .timeout(Duration::from_secs(10))
+            .timeout(Duration::from_secs(60))
             .build()
             .unwrap();
         Self { cloud, client }
@@ -268,5 +268,5 @@ async fn the_port_is_closed_after_shutdown() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), closed).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), closed).await.unwrap();
 }

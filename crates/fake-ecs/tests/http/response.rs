@@ -184,7 +184,7 @@ async fn a_response_can_be_slow_and_a_call_can_take_effect_late() {
             }
         };
         // Shorter than the delay of the response below.
-        let ample = Duration::from_secs(10);
+        let ample = Duration::from_secs(50);
         tokio::time::timeout(ample, made).await.unwrap();
         disks()
     };
@@ -215,7 +215,7 @@ async fn a_hung_call_takes_effect_and_its_connection_stays_open() {
 
 #[tokio::test]
 async fn each_action_has_its_latency_and_is_served_meanwhile() {
-    let test = TestCloud::new(&["--latency=DescribeRegions=2s"]).await;
+    let test = TestCloud::new(&["--latency=DescribeRegions=4s"]).await;
     let start = tokio::time::Instant::now();
     let responses = tokio::join!(
         test.v1("DescribeRegions", &[]),
@@ -224,9 +224,9 @@ async fn each_action_has_its_latency_and_is_served_meanwhile() {
     );
     assert_eq!((responses.0.0, responses.1.0), (200, 200));
     let elapsed = start.elapsed();
-    assert!(elapsed >= Duration::from_secs(2), "{elapsed:?}");
+    assert!(elapsed >= Duration::from_secs(4), "{elapsed:?}");
     assert!(
-        elapsed < Duration::from_millis(3_900),
+        elapsed < Duration::from_secs(8),
         "the calls were serialized: {elapsed:?}"
     );
 }
