@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use async_trait::async_trait;
 use diskplugin::base::Deadline;
-use diskplugin::linux::{Command, Exec, ExecError, Host, Linux, MountDevice, Output, ProcessExec, Records, Roots};
+use diskplugin::linux::{Command, Exec, ExecError, Host, Linux, MountRequest, Output, ProcessExec, Records, Roots};
 use diskplugin::model::{DriverName, Filesystem, MountFlags, Tuning};
-use diskplugin::node::{Access, NodeServices, NodeSettings, StageRequest, UnstageRequest, Volume};
+use diskplugin::node::{Access, NodeServices, NodeSettings, PathRequest, StageRequest, Volume};
 use tokio::time::Instant;
 
 const SIZE: u64 = 20 << 30;
@@ -130,22 +130,21 @@ async fn round(dir: &Path, figures: &mut Figures) -> anyhow::Result<()> {
     node.stager.stage(request, quick()).await?;
     let total = start.elapsed();
     let mkfs = *exec.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let request = UnstageRequest {
+    let request = PathRequest {
         volume,
-        staging: staging_path.parse()?,
+        path: staging_path.parse()?,
     };
-    node.unstager.unstage(request, quick()).await?;
+    node.unmounter.unstage(request, quick()).await?;
     std::fs::create_dir(&staging)?;
     sh(&format!("mkfs.ext4 -q -m 0 -E nodiscard {}", device.path.display())).await?;
-    let again = MountDevice {
-        device,
+    let again = MountRequest {
         target: staging.clone(),
         filesystem: Filesystem::Ext4,
         flags: MountFlags::default(),
         read_only: false,
     };
     let start = Instant::now();
-    host.mount(quick(), &again).await?;
+    host.mount(quick(), &device, &again).await?;
     let mount = start.elapsed();
     host.unmount(quick(), &staging).await?;
     figures.total.push(total);

@@ -50,7 +50,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeUnstageVolumeRequest>,
     ) -> RpcResult<proto::NodeUnstageVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unstage)?;
-        self.node.unstager.unstage(wanted, deadline).await?;
+        self.node.unmounter.unstage(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnstageVolumeResponse {}))
     }
 
@@ -68,7 +68,7 @@ impl node_server::Node for Service {
         request: Request<proto::NodeUnpublishVolumeRequest>,
     ) -> RpcResult<proto::NodeUnpublishVolumeResponse> {
         let (deadline, wanted) = read(&request, request::unpublish)?;
-        self.node.unpublisher.unpublish(wanted, deadline).await?;
+        self.node.unmounter.unpublish(wanted, deadline).await?;
         Ok(Response::new(proto::NodeUnpublishVolumeResponse {}))
     }
 

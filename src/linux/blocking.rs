@@ -7,16 +7,17 @@
 //!   their caller has left, are not among these, so that hung devices do not exclude the others.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
-use super::error::{HostError, Result};
+use super::error::{HostError, IoResult, Result};
 use super::exclusive;
-use crate::base::Deadline;
+use crate::base::{Deadline, locked};
 
 const MAX_CALLS: usize = 24;
 const MAX_SLOW_CALLS: usize = 26;
@@ -61,21 +62,21 @@ impl Running {
 
 impl Calls {
     fn of(key: String) -> Arc<Self> {
-        let mut keys = lock(&KEYS);
+        let mut keys = locked(&KEYS);
         keys.retain(|_, calls| Arc::strong_count(calls) > 1);
         Arc::clone(keys.entry(key).or_default())
     }
 
     /// Changes the state of the call that has been running since then, if it still runs.
     fn update(&self, since: Instant, change: impl FnOnce(&mut Running)) {
-        let mut running = lock(&self.running);
+        let mut running = locked(&self.running);
         if let Some(running) = running.as_mut().filter(|call| call.since == since) {
             change(running);
         }
     }
 
     fn hung(&self) -> Option<Duration> {
-        let running = lock(&self.running);
+        let running = locked(&self.running);
         let left = running.as_ref().filter(|running| running.is_given_up)?;
         Some(left.since.elapsed()).filter(|lasts| *lasts >= HUNG)
     }
@@ -96,11 +97,6 @@ impl Drop for Caller {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code under these locks can panic between two changes.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs a blocking call on a path, which is also its key, and waits for it until the deadline.
 ///
 /// # Errors
@@ -115,6 +111,16 @@ pub(super) async fn blocking<T: Send + 'static>(
     keyed(path.display().to_string(), deadline, step, path, call).await
 }
 
+/// As [`blocking`], for a call whose errors have no context.
+pub(super) async fn blocking_io<T: Send + 'static>(
+    deadline: Deadline,
+    step: &'static str,
+    path: &Path,
+    call: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    blocking(deadline, step, path, move |path| call(path).io_context(step, path)).await
+}
+
 /// As [`blocking`], with another key.
 pub(super) async fn keyed<T: Send + 'static>(
     key: String,
@@ -124,10 +130,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     call: impl FnOnce(&Path) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let own_path = path.to_owned();
-    let timed_out = || HostError::TimedOut {
-        step,
-        path: path.to_owned(),
-    };
+    let timed_out = || HostError::timed_out(step, path);
     let calls = Calls::of(key);
     let exclusive = async {
         loop {
@@ -149,7 +152,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     let permit = deadline.bound(PERMITS.acquire()).await;
     let permit = permit.map_err(|_| timed_out())?;
     let since = Instant::now();
-    *lock(&calls.running) = Some(Running {
+    *locked(&calls.running) = Some(Running {
         since,
         is_given_up: false,
         permit: permit.expect("the semaphore is never closed"),
@@ -160,7 +163,7 @@ pub(super) async fn keyed<T: Send + 'static>(
     };
     let mut task = tokio::task::spawn_blocking(move || {
         let result = call(&own_path);
-        *lock(&calls.running) = None;
+        *locked(&calls.running) = None;
         drop(exclusive);
         result
     });
@@ -226,7 +229,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         // Until the threads of the calls have ended.
-        while lock(&KEYS).contains_key(PATH) {
+        while locked(&KEYS).contains_key(PATH) {
             tokio::task::yield_now().await;
             let _ = Calls::of("/hangs/other".to_owned());
         }

@@ -12,8 +12,7 @@ use super::blocking::blocking;
 use super::device::{Device, check_number};
 use super::error::{HostError, IoResult, Result};
 use super::exclusive::ExclusiveFile;
-use super::exec::{Command, Exec, Output};
-use super::exec_error::ExecFailure;
+use super::exec::{Command, Exec, ExecFailure, Output};
 use super::samples::{chunks, first_nonzero, ranges, read_at, superblock_area};
 use super::superblock::Superblocks;
 use crate::base::Deadline;
@@ -68,14 +67,8 @@ pub(super) async fn read(exec: &dyn Exec, device: &Device, deadline: Deadline) -
     let (scan, probe) = tokio::join!(scan, exec.run(&command, deadline));
     let scan = scan?;
     let probe = probe.map_err(|source| match source.failure {
-        ExecFailure::Deadline => HostError::TimedOut {
-            step: "probe",
-            path: device.path.clone(),
-        },
-        _ => HostError::Probe {
-            device: device.path.clone(),
-            source: Box::new(source),
-        },
+        ExecFailure::Deadline => HostError::timed_out("probe", &device.path),
+        _ => HostError::io("probe", &device.path, io::Error::other(source)),
     })?;
     classify(&probe, &scan).map_err(|reason| HostError::AmbiguousContent {
         device: device.path.clone(),

@@ -187,11 +187,22 @@ impl fmt::Display for Device {
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug, Clone)]
+pub struct Roots {
+    pub sys: PathBuf,
+    pub proc: PathBuf,
+    pub dev: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        let [sys, proc, dev] = ["/sys", "/proc", "/dev"].map(PathBuf::from);
+        Self { sys, proc, dev }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
 pub(super) struct DeviceReader {
-    /// The sysfs mount, usually `/sys`.
-    pub(super) sys: PathBuf,
-    /// The directory of device nodes, usually `/dev`.
-    pub(super) dev: PathBuf,
+    pub(super) roots: Roots,
     pub(super) serials: Serials,
 }
 
@@ -207,7 +218,7 @@ impl DeviceReader {
 
     /// The directory of block devices. If it is missing, the absence of a device proves nothing.
     pub(super) fn block_dir(&self) -> Result<PathBuf> {
-        let block = self.sys.join("block");
+        let block = self.roots.sys.join("block");
         let found = block.is_dir().then_some(()).ok_or(io::ErrorKind::NotFound);
         found.io_context("list", &block).map(|()| block)
     }
@@ -239,7 +250,7 @@ impl DeviceReader {
         let serial = self.serials.state(name, sequence);
         Ok(Some(Device {
             name: name.to_owned(),
-            path: self.dev.join(name),
+            path: self.roots.dev.join(name),
             number,
             sequence,
             size: bytes_attribute(&dir.join("size"))?,
@@ -318,8 +329,10 @@ mod tests {
 
     fn reader(sys: &Path) -> DeviceReader {
         DeviceReader {
-            sys: sys.to_owned(),
-            dev: "/dev".into(),
+            roots: Roots {
+                sys: sys.to_owned(),
+                ..Roots::default()
+            },
             serials: Serials::of(sys),
         }
     }
@@ -378,11 +391,8 @@ mod tests {
     #[test]
     fn a_scan_without_sysfs_fails() {
         let sys = tempfile::tempdir().unwrap();
-        let reader = DeviceReader {
-            sys: sys.path().to_owned(),
-            dev: "/dev".into(),
-            serials: Serials::default(),
-        };
+        let mut reader = DeviceReader::default();
+        reader.roots.sys = sys.path().to_owned();
         assert!(reader.scan().is_err());
         fs::create_dir(sys.path().join("block")).unwrap();
         assert_eq!(reader.scan().unwrap(), []);

@@ -47,21 +47,14 @@ pub(super) fn entry(path: &Path) -> Result<Entry> {
 }
 
 /// The age of a device node: devtmpfs creates it with the device, and its modification time does not change.
-pub(super) fn age(path: &Path) -> Result<Duration> {
-    let made = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    let made = made.io_context("stat", path)?;
+pub(super) fn age(path: &Path) -> io::Result<Duration> {
+    let created = fs::symlink_metadata(path)?.modified()?;
     // If the clock was set back, the node counts as new.
-    Ok(made.elapsed().unwrap_or_default())
+    Ok(created.elapsed().unwrap_or_default())
 }
 
-pub(super) fn text(path: &Path) -> Result<Option<String>> {
-    fs::read_to_string(path)
-        .none_if(&[NotFound, NotADirectory])
-        .io_context("read", path)
-}
-
-pub(super) fn existing_text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).io_context("read", path)
+pub(super) fn text(path: &Path) -> io::Result<Option<String>> {
+    fs::read_to_string(path).none_if(&[NotFound, NotADirectory])
 }
 
 /// Removes an empty directory or file; succeeds if it does not exist. The kernel does not remove mount points.

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use super::exec_error::ExecError;
-
 pub type Result<T> = std::result::Result<T, HostError>;
 
 /// The error of a host operation. A `step` is the operation, as a verb phrase.
@@ -37,12 +35,6 @@ pub enum HostError {
         step: &'static str,
         path: PathBuf,
         since: std::time::Duration,
-    },
-    #[error("cannot probe {}", device.display())]
-    Probe {
-        device: PathBuf,
-        #[source]
-        source: Box<ExecError>,
     },
     #[error("the content of {} is ambiguous: {reason}", device.display())]
     AmbiguousContent { device: PathBuf, reason: String },
@@ -85,6 +77,18 @@ impl HostError {
             step,
             path: path.to_owned(),
             source: source.into(),
+        }
+    }
+
+    pub(super) fn timed_out(step: &'static str, path: &Path) -> Self {
+        let path = path.to_owned();
+        Self::TimedOut { step, path }
+    }
+
+    pub(super) fn unexpected_format(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::UnexpectedFormat {
+            path: path.to_owned(),
+            reason: reason.to_string(),
         }
     }
 

@@ -13,7 +13,6 @@ use tokio::process::Child;
 
 use super::device_lock::DeviceLock;
 use super::exclusive;
-use super::exec_error::{ExecError, ExecFailure};
 use crate::base::Deadline;
 use crate::model::Bytes;
 
@@ -41,6 +40,37 @@ pub struct Output {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{command}`: {failure}")]
+pub struct ExecError {
+    pub command: String,
+    #[source]
+    pub failure: ExecFailure,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExecFailure {
+    #[error("the program is not installed")]
+    NotInstalled,
+    #[error("cannot be started: {0}")]
+    Start(std::io::Error),
+    #[error("timed out and was killed")]
+    Deadline,
+    #[error("{}: {stderr}", exit(*.code))]
+    Exit {
+        /// The exit code; `None` if a signal terminated the command.
+        code: Option<i32>,
+        stderr: String,
+    },
+}
+
+fn exit(code: Option<i32>) -> String {
+    match code {
+        Some(code) => format!("exit code {code}"),
+        None => "terminated by a signal".to_owned(),
+    }
 }
 
 impl Command {

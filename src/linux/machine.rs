@@ -1,6 +1,7 @@
 //! The host that the process runs on. Blocking calls run on threads outside the runtime, and callers wait for them
 //! until their deadline; a system call itself cannot be canceled.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,59 +9,35 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nix::mount::MntFlags;
 
-use super::blocking::{blocking, keyed};
-use super::device::DeviceReader;
+use super::blocking::{blocking, blocking_io, keyed};
+use super::device::{DeviceReader, Roots};
 use super::error::{HostError, Result};
 use super::exec::Exec;
 use super::serial::Serials;
 use super::{
-    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, HolderQuery, Host, Link,
-    Mount, MountDevice, Superblocks, Vitals, btrfs, content, device_lock, entry, flush, holder, mount, mountinfo,
+    Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, Entry, FlushOutcome, HolderQuery, Host,
+    Mount, MountRequest, Superblocks, Vitals, btrfs, content, device_lock, entry, flush, holder, mount, mountinfo,
     search, sysfs, vitals, walk, wipe,
 };
 use crate::base::Deadline;
-use crate::model::{Bytes, MountFlags, Serial};
-
-#[derive(Debug, Clone)]
-pub struct Roots {
-    pub sys: PathBuf,
-    pub proc: PathBuf,
-    pub dev: PathBuf,
-}
-
-impl Default for Roots {
-    fn default() -> Self {
-        Self {
-            sys: "/sys".into(),
-            proc: "/proc".into(),
-            dev: "/dev".into(),
-        }
-    }
-}
+use crate::model::{MountFlags, Serial};
 
 #[derive(Debug, Clone)]
 pub struct Linux {
     exec: Arc<dyn Exec>,
     reader: DeviceReader,
-    roots: Roots,
 }
 
 impl Linux {
     /// The machine, which runs its probes through `exec`.
     pub fn new(exec: Arc<dyn Exec>, roots: Roots) -> Self {
-        Self {
-            exec,
-            reader: DeviceReader {
-                sys: roots.sys.clone(),
-                dev: roots.dev.clone(),
-                serials: Serials::default(),
-            },
-            roots,
-        }
+        let serials = Serials::default();
+        let reader = DeviceReader { roots, serials };
+        Self { exec, reader }
     }
 
     fn mountinfo(&self) -> PathBuf {
-        self.roots.proc.join("self/mountinfo")
+        self.reader.roots.proc.join("self/mountinfo")
     }
 
     /// Runs a call that reads devices, after the serials of the named one or of all have been read.
@@ -73,13 +50,13 @@ impl Linux {
         call: impl FnOnce(&DeviceReader) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let reader = self.reader.clone();
-        let refreshed = reader.serials.refresh(deadline, &reader.sys, key, only);
+        let refreshed = reader.serials.refresh(deadline, &reader.roots.sys, key, only);
         refreshed.await?;
         blocking(deadline, step, key, move |_| call(&reader)).await
     }
 
     fn block_dir(&self, device: &Device) -> PathBuf {
-        self.roots.sys.join("block").join(device.whole_name())
+        self.reader.roots.sys.join("block").join(device.whole_name())
     }
 
     /// Runs a blocking call on a device. The key is its node.
@@ -90,35 +67,21 @@ impl Linux {
         device: &Device,
         call: impl FnOnce(&Roots, &Device) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (roots, chosen) = (self.roots.clone(), device.clone());
+        let (roots, chosen) = (self.reader.roots.clone(), device.clone());
         let call = move |_: &Path| call(&roots, &chosen);
         blocking(deadline, step, &device.path, call).await
-    }
-
-    /// Runs a blocking call on a mounted filesystem. The key is the filesystem: it may be mounted at several paths.
-    async fn on_filesystem<T: Send + 'static>(
-        &self,
-        deadline: Deadline,
-        step: &'static str,
-        device: &Device,
-        mount: &Mount,
-        call: fn(&Path, &Device, &Mount) -> Result<T>,
-    ) -> Result<T> {
-        let (sys, device, mounted) = (self.roots.sys.clone(), device.clone(), mount.clone());
-        let call = move |_: &Path| call(&sys, &device, &mounted);
-        keyed(mount.number.to_string(), deadline, step, &mount.point, call).await
     }
 }
 
 #[async_trait]
 impl Host for Linux {
     async fn devices(&self, deadline: Deadline) -> Result<Vec<Device>> {
-        let key = &self.roots.sys;
+        let key = &self.reader.roots.sys;
         self.read_devices(deadline, "list", key, None, DeviceReader::scan).await
     }
 
     async fn device(&self, deadline: Deadline, name: &str) -> Result<Option<Device>> {
-        let key = self.roots.sys.join("block").join(name);
+        let key = self.reader.roots.sys.join("block").join(name);
         let wanted = name.to_owned();
         let read = move |reader: &DeviceReader| reader.read(&wanted);
         self.read_devices(deadline, "stat", &key, Some(name), read).await
@@ -132,17 +95,12 @@ impl Host for Linux {
         self.read_devices(deadline, "search for", key, None, search).await
     }
 
-    async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>> {
-        let by_id = self.roots.dev.join("disk/by-id");
-        blocking(deadline, "list", &by_id, search::dangling).await
-    }
-
     fn changes(&self, polls_directory: bool) -> DeviceChanges {
-        DeviceChanges::subscribe(&self.roots.proc, polls_directory)
+        DeviceChanges::subscribe(&self.reader.roots.proc, polls_directory)
     }
 
     async fn mounts(&self, deadline: Deadline) -> Result<Vec<Mount>> {
-        let dev = self.roots.dev.clone();
+        let dev = self.reader.roots.dev.clone();
         blocking(deadline, "read", &self.mountinfo(), move |table| {
             let mut mounts = mountinfo::read(table)?;
             mountinfo::set_dev(&mut mounts, entry::filesystem(&dev)?);
@@ -152,7 +110,7 @@ impl Host for Linux {
     }
 
     async fn real(&self, deadline: Deadline, path: &Path) -> Result<PathBuf> {
-        blocking(deadline, "resolve", path, walk::real).await
+        blocking_io(deadline, "resolve", path, walk::real).await
     }
 
     async fn entry(&self, deadline: Deadline, path: &Path) -> Result<Entry> {
@@ -193,13 +151,10 @@ impl Host for Linux {
         self.on_device(deadline, "read", device, read).await
     }
 
-    async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()> {
-        let (proc, request) = (self.roots.proc.clone(), request.clone());
-        let target = request.target.clone();
-        blocking(deadline, "mount on", &target, move |_| {
-            mount::mount_device(&proc, &request)
-        })
-        .await
+    async fn mount(&self, deadline: Deadline, device: &Device, request: &MountRequest) -> Result<()> {
+        let (proc, device, wanted) = (self.reader.roots.proc.clone(), device.clone(), request.clone());
+        let mount = move |_: &Path| mount::mount_device(&proc, &device, &wanted);
+        blocking(deadline, "mount on", &request.target, mount).await
     }
 
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool> {
@@ -251,11 +206,9 @@ impl Host for Linux {
     }
 
     async fn users(&self, deadline: Deadline, query: &HolderQuery) -> Result<Vec<String>> {
-        let (Roots { sys, proc, .. }, given) = (self.roots.clone(), query.clone());
-        blocking(deadline, "list the users of", &query.node, move |_| {
-            holder::find(&proc, &sys, &given)
-        })
-        .await
+        let (Roots { sys, proc, .. }, given) = (self.reader.roots.clone(), query.clone());
+        let find = move |_: &Path| holder::find(&proc, &sys, &given);
+        blocking(deadline, "list the users of", &query.node, find).await
     }
 
     async fn flush(&self, deadline: Deadline, device: &Device) -> Result<FlushOutcome> {
@@ -277,55 +230,50 @@ impl Host for Linux {
     }
 
     async fn block_setting(&self, deadline: Deadline, device: &Device, name: &str) -> Result<Option<String>> {
-        let dir = self.block_dir(device);
         // Not the key of calls that wait for the disk: statistics show whether it responds.
-        blocking(deadline, "read", &dir.join(name), sysfs::read_setting).await
+        let file = self.block_dir(device).join(name);
+        blocking_io(deadline, "read", &file, sysfs::read_setting).await
     }
 
     async fn set_block_setting(&self, deadline: Deadline, device: &Device, name: &str, value: &str) -> Result<()> {
         let value = value.to_owned();
         let file = self.block_dir(device).join(name);
-        blocking(deadline, "write", &file, move |file| sysfs::write_setting(file, &value)).await
+        blocking_io(deadline, "set", &file, move |file| sysfs::write_setting(file, &value)).await
     }
 
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals> {
-        let read = |sys: &Path, device: &Device, mount: &Mount| Ok(vitals::read(sys, device, mount));
-        self.on_filesystem(deadline, "take statistics of", device, mount, read)
-            .await
-    }
-
-    async fn mounted_size(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
-        self.on_filesystem(deadline, "read the size of", device, mount, vitals::size)
-            .await
+        let (sys, device, mounted) = (self.reader.roots.sys.clone(), device.clone(), mount.clone());
+        let read = move |_: &Path| Ok(vitals::read(&sys, &device, &mounted));
+        // The key is the filesystem: it may be mounted at several paths.
+        let key = mount.number.to_string();
+        keyed(key, deadline, "take statistics of", &mount.point, read).await
     }
 
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration> {
-        blocking(deadline, "stat", &device.path, entry::age).await
+        blocking_io(deadline, "stat", &device.path, entry::age).await
     }
 
     async fn text(&self, deadline: Deadline, path: &Path) -> Result<Option<String>> {
-        blocking(deadline, "read", path, entry::text).await
+        blocking_io(deadline, "read", path, entry::text).await
     }
 
     async fn boot_id(&self, deadline: Deadline) -> Result<String> {
-        let path = self.roots.proc.join("sys/kernel/random/boot_id");
-        let text = blocking(deadline, "read", &path, entry::existing_text).await?;
-        Ok(text.trim().to_owned())
+        let path = self.reader.roots.proc.join("sys/kernel/random/boot_id");
+        let read = |path: &Path| Ok(fs::read_to_string(path)?.trim().to_owned());
+        blocking_io(deadline, "read", &path, read).await
     }
 
     async fn capabilities(&self, deadline: Deadline) -> Result<Capabilities> {
-        let path = self.roots.proc.join("self/status");
-        let text = blocking(deadline, "read", &path, entry::existing_text).await?;
-        Capabilities::parse(&text).ok_or_else(|| HostError::UnexpectedFormat {
-            path,
-            reason: "CapEff is missing or not a hexadecimal number".to_owned(),
-        })
+        let path = self.reader.roots.proc.join("self/status");
+        let read = |path: &Path| Ok(Capabilities::parse(&fs::read_to_string(path)?));
+        let capabilities = blocking_io(deadline, "read", &path, read).await?;
+        let reason = "CapEff is missing or not a hexadecimal number";
+        capabilities.ok_or_else(|| HostError::unexpected_format(&path, reason))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use nix::sys::stat::Mode;

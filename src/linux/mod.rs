@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::base::Deadline;
-use crate::model::{Bytes, MountFlags, Serial};
+use crate::model::{MountFlags, Serial};
 
 mod blocking;
 mod btrfs;
@@ -21,7 +21,6 @@ pub mod entry;
 pub mod error;
 mod exclusive;
 pub mod exec;
-pub mod exec_error;
 pub mod filesystem;
 pub mod flush;
 pub mod holder;
@@ -48,19 +47,18 @@ pub(crate) mod fake;
 pub(crate) use blocking::MAX_THREADS;
 pub use capability::{Capabilities, Capability};
 pub use content::Content;
-pub use device::{Device, DeviceNumber, Partition};
+pub use device::{Device, DeviceNumber, Partition, Roots};
 pub use device_changes::DeviceChanges;
 pub use device_lock::DeviceLock;
 pub use device_sequence::{DeviceIncarnation, DeviceSequence};
 pub use entry::Entry;
 pub use error::{HostError, Result};
-pub use exec::{Command, Exec, Output, ProcessExec};
-pub use exec_error::{ExecError, ExecFailure};
+pub use exec::{Command, Exec, ExecError, ExecFailure, Output, ProcessExec};
 pub use flush::FlushOutcome;
 pub use holder::HolderQuery;
 pub use io_progress::IoStatistics;
-pub use machine::{Linux, Roots};
-pub use mount::MountDevice;
+pub use machine::Linux;
+pub use mount::MountRequest;
 pub use mountinfo::Mount;
 pub use record::Records;
 pub use search::{Candidates, Link};
@@ -78,9 +76,6 @@ pub trait Host: Debug + Send + Sync {
 
     /// The devices that may be the disk with this serial. The directory may contain a link named after the serial.
     async fn search(&self, deadline: Deadline, serial: &Serial, directory: Option<&Path>) -> Result<Candidates>;
-
-    /// udev's links of disks whose target does not exist.
-    async fn dangling_links(&self, deadline: Deadline) -> Result<Vec<Link>>;
 
     /// Subscribes to devices that are added, removed or resized, which are polled if the fake cloud links them in a
     /// directory.
@@ -123,7 +118,7 @@ pub trait Host: Debug + Send + Sync {
     async fn superblocks(&self, deadline: Deadline, device: &Device) -> Result<Superblocks>;
 
     /// Mounts a filesystem, if the node still belongs to the chosen device.
-    async fn mount(&self, deadline: Deadline, request: &MountDevice) -> Result<()>;
+    async fn mount(&self, deadline: Deadline, device: &Device, request: &MountRequest) -> Result<()>;
 
     /// Whether the device is part of a mounted btrfs, whatever name the mount table shows.
     async fn is_btrfs_mounted(&self, deadline: Deadline, device: &Device) -> Result<bool>;
@@ -175,9 +170,6 @@ pub trait Host: Debug + Send + Sync {
     /// The state of the mounted filesystem of this device. While a call that timed out has not returned, others of the
     /// filesystem fail immediately with [`HostError::StillRunning`].
     async fn vitals(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Vitals>;
-
-    /// The size of the mounted filesystem of this device; `None` if it has no superblock of its type.
-    async fn mounted_size(&self, deadline: Deadline, device: &Device, mount: &Mount) -> Result<Option<Bytes>>;
 
     async fn age(&self, deadline: Deadline, device: &Device) -> Result<Duration>;
 

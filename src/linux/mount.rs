@@ -1,6 +1,7 @@
 //! Mounts by system call instead of mount(8): failures are errno values, `/etc/fstab` and mount helpers have no effect,
 //! and the device is checked immediately before.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +16,7 @@ use super::walk;
 use crate::model::{Filesystem, MountFlags};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MountDevice {
-    pub device: Device,
+pub struct MountRequest {
     pub target: PathBuf,
     pub filesystem: Filesystem,
     pub flags: MountFlags,
@@ -24,11 +24,22 @@ pub struct MountDevice {
     pub read_only: bool,
 }
 
-pub(super) fn mount_device(proc: &Path, request: &MountDevice) -> Result<()> {
+impl fmt::Display for MountRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let access = if self.read_only { "read-only" } else { "writable" };
+        write!(f, "as {}, {access}, at {}", self.filesystem, self.target.display())?;
+        if self.flags.is_empty() {
+            return Ok(());
+        }
+        write!(f, " with options {}", self.flags)
+    }
+}
+
+pub(super) fn mount_device(proc: &Path, device: &Device, request: &MountRequest) -> Result<()> {
     let (mut flags, data) = translate(request.filesystem, &request.flags, enforces_labels(proc));
     flags.set(MsFlags::MS_RDONLY, request.read_only);
-    check_number(&request.device)?;
-    let source = Some(request.device.path.as_path());
+    check_number(device)?;
+    let source = Some(device.path.as_path());
     let filesystem = Some((request.filesystem.as_str(), data.as_str()));
     mount_onto("mount on", source, &request.target, filesystem, flags)
 }
@@ -196,27 +207,22 @@ mod tests {
         })
     }
 
-    // The targets do not exist, so that nothing is mounted even where the check is missing.
-
+    /// The target does not exist, so that nothing is mounted even where the check is missing.
     #[test]
-    fn a_replaced_device_is_not_mounted() {
+    fn a_replaced_device_is_neither_mounted_nor_bound() {
         let Some(device) = replaced() else { return };
-        let request = MountDevice {
-            device,
+        let request = MountRequest {
             target: "/nowhere/at/all".into(),
             filesystem: Filesystem::Ext4,
-            flags: MountFlags::new(Vec::<String>::new()).unwrap(),
+            flags: MountFlags::default(),
             read_only: true,
         };
-        let refused = mount_device(Path::new("/proc"), &request);
-        assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
-    }
-
-    #[test]
-    fn a_replaced_device_is_not_bound() {
-        let Some(device) = replaced() else { return };
-        let refused = bind_device(&device, Path::new("/nowhere/at/all"));
-        assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
+        for refused in [
+            mount_device(Path::new("/proc"), &device, &request),
+            bind_device(&device, &request.target),
+        ] {
+            assert!(matches!(refused, Err(HostError::DeviceChanged { .. })), "{refused:?}");
+        }
     }
 
     #[test]

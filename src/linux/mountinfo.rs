@@ -151,10 +151,7 @@ pub(super) fn topmost(step: &'static str, table: &Path, point: &Path) -> Result<
 
 pub(super) fn read(table: &Path) -> Result<Vec<Mount>> {
     let bytes = fs::read(table).io_context("read", table)?;
-    parse(&bytes).map_err(|reason| HostError::UnexpectedFormat {
-        path: table.to_owned(),
-        reason,
-    })
+    parse(&bytes).map_err(|reason| HostError::unexpected_format(table, reason))
 }
 
 /// Returns after a mount in this namespace has changed since the call, or at the deadline. The kernel reports a change
@@ -212,23 +209,16 @@ fn path(field: &[u8]) -> PathBuf {
 
 /// The kernel escapes a byte as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let escaped = match (first, tail) {
-            (b'\\', [a, b, c, after @ ..]) => octal(*a, *b, *c).map(|byte| (byte, after)),
-            _ => None,
-        };
-        let (byte, after) = escaped.unwrap_or((first, tail));
-        bytes.push(byte);
-        rest = after;
+    let mut parts = field.split(|&byte| byte == b'\\');
+    let mut bytes = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let digits = part.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => bytes.extend([&[byte], &part[3..]].concat()),
+            None => bytes.extend([b"\\", part].concat()),
+        }
     }
     bytes
-}
-
-fn octal(a: u8, b: u8, c: u8) -> Option<u8> {
-    let digit = |byte: u8| matches!(byte, b'0'..=b'7').then(|| u16::from(byte - b'0'));
-    u8::try_from(digit(a)? * 64 + digit(b)? * 8 + digit(c)?).ok()
 }
 
 #[cfg(test)]

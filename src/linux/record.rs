@@ -13,7 +13,7 @@ use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::blocking::blocking;
+use super::blocking::blocking_io;
 use super::error::{HostError, IoResult, Result};
 use crate::base::Deadline;
 
@@ -37,52 +37,46 @@ impl Records {
         const STEP: &str = "write the record";
         let path = self.path(kind, key);
         let text = serde_json::to_vec(record).io_context(STEP, &path)?;
-        let write = move |path: &Path| write(path, &text).io_context(STEP, path);
-        blocking(Deadline::after(TIMEOUT), STEP, &path, write).await
+        on_disk(STEP, &path, move |path| write(path, &text)).await
     }
 
     /// Reads a record; `None` if it does not exist or is empty.
-    pub async fn get<T: DeserializeOwned + Send + 'static>(&self, kind: &'static str, key: &str) -> Result<Option<T>> {
-        const STEP: &str = "read the record";
-        blocking(Deadline::after(TIMEOUT), STEP, &self.path(kind, key), |path| {
-            let text = fs::read(path).none_if(&[NotFound]).io_context(STEP, path)?;
-            let text = text.filter(|text| !text.is_empty());
-            let record = text.map(|text| serde_json::from_slice(&text)).transpose();
-            record.map_err(|error| HostError::UnexpectedFormat {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })
-        })
-        .await
+    pub async fn get<T: DeserializeOwned>(&self, kind: &'static str, key: &str) -> Result<Option<T>> {
+        let path = self.path(kind, key);
+        let read = |path: &Path| fs::read(path).none_if(&[NotFound]);
+        let text = on_disk("read the record", &path, read).await?;
+        let text = text.filter(|text| !text.is_empty());
+        let record = text.map(|text| serde_json::from_slice(&text)).transpose();
+        record.map_err(|error| HostError::unexpected_format(&path, error))
     }
 
     pub async fn keys(&self, kind: &'static str) -> Result<Vec<String>> {
-        const STEP: &str = "list the records in";
-        let list = |dir: &Path| keys(dir).io_context(STEP, dir);
-        blocking(Deadline::after(TIMEOUT), STEP, &self.dir.join(kind), list).await
+        on_disk("list the records in", &self.dir.join(kind), keys).await
     }
 
     pub async fn remove(&self, kind: &'static str, key: &str) -> Result<()> {
-        const STEP: &str = "remove the record";
-        blocking(Deadline::after(TIMEOUT), STEP, &self.path(kind, key), |path| {
-            let removed = fs::remove_file(path).none_if(&[NotFound]);
-            removed.map(drop).io_context(STEP, path)
-        })
-        .await
+        let remove = |path: &Path| fs::remove_file(path).none_if(&[NotFound]).map(drop);
+        on_disk("remove the record", &self.path(kind, key), remove).await
     }
 
     /// Tests whether records can be written, with a file that is removed again. A missing directory is not created;
     /// then the permissions of the nearest existing one are checked.
     pub async fn test_write(&self) -> Result<()> {
-        const STEP: &str = "write to";
-        let test_write = |dir: &Path| test_write(dir).io_context(STEP, dir);
-        blocking(Deadline::after(TIMEOUT), STEP, &self.dir, test_write).await
+        on_disk("write to", &self.dir, test_write).await
     }
 
     /// Keys are IDs and serials, which contain no slashes.
     fn path(&self, kind: &str, key: &str) -> PathBuf {
         self.dir.join(kind).join(format!("{key}.json"))
     }
+}
+
+async fn on_disk<T: Send + 'static>(
+    step: &'static str,
+    path: &Path,
+    call: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    blocking_io(Deadline::after(TIMEOUT), step, path, call).await
 }
 
 fn keys(dir: &Path) -> io::Result<Vec<String>> {

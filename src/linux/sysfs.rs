@@ -4,6 +4,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::{fs, io};
 
+use nix::errno::Errno;
+
 use super::error::{HostError, IoResult, Result};
 
 /// Whether devices with this name never have a serial. A machine can have hundreds of them.
@@ -17,9 +19,8 @@ pub(super) fn is_virtual(name: &str) -> bool {
 /// The trimmed text of an attribute, if it exists. Reading an attribute while its device is removed
 /// fails with `ENODEV` or `ENXIO`.
 pub(super) fn attribute(path: &Path) -> Result<Option<String>> {
-    let bytes = match fs::read(path) {
-        Err(error) if is_not_found(&error) => return Ok(None),
-        read => read.io_context("read", path)?,
+    let Some(bytes) = unless_removed(fs::read(path)).io_context("read", path)? else {
+        return Ok(None);
     };
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -30,21 +31,18 @@ pub(super) fn parsed_attribute<T: FromStr>(path: &Path) -> Result<Option<T>> {
     let Some(text) = attribute(path)? else {
         return Ok(None);
     };
-    let value = text.parse().map_err(|_| HostError::UnexpectedFormat {
-        path: path.to_owned(),
-        reason: format!("{text:?} does not match the format that the kernel documents"),
+    let value = text.parse().map_err(|_| {
+        let reason = format!("{text:?} does not match the format that the kernel documents");
+        HostError::unexpected_format(path, reason)
     })?;
     Ok(Some(value))
 }
 
 /// The sorted names in a directory; empty if it does not exist.
 pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if is_not_found(&error) => return Ok(Vec::new()),
-        listed => listed.io_context("list", dir)?,
-    };
+    let entries = unless_removed(fs::read_dir(dir)).io_context("list", dir)?;
     let mut names = Vec::new();
-    for entry in entries {
+    for entry in entries.into_iter().flatten() {
         let entry = entry.io_context("list", dir)?;
         names.extend(entry.file_name().into_string());
     }
@@ -52,36 +50,38 @@ pub(super) fn names(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn is_not_found(error: &io::Error) -> bool {
+fn unless_removed<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     use nix::errno::Errno::{ENODEV, ENOENT, ENXIO};
-    let code = error.raw_os_error();
-    [ENOENT, ENODEV, ENXIO].iter().any(|errno| code == Some(*errno as i32))
+    match read
+        .as_ref()
+        .err()
+        .and_then(io::Error::raw_os_error)
+        .map(Errno::from_raw)
+    {
+        Some(ENOENT | ENODEV | ENXIO) => Ok(None),
+        _ => read.map(Some),
+    }
 }
 
 /// The value of a setting, such as `queue/scheduler`; of several choices the selected one. `None` if the kernel does
 /// not have the setting.
-pub(super) fn read_setting(path: &Path) -> Result<Option<String>> {
-    let text = fs::read_to_string(path)
-        // InvalidInput: wbt_lat_usec cannot be read without writeback throttling.
-        .none_if(&[io::ErrorKind::NotFound, io::ErrorKind::InvalidInput])
-        .io_context("read", path)?;
+pub(super) fn read_setting(path: &Path) -> io::Result<Option<String>> {
+    // InvalidInput: wbt_lat_usec cannot be read without writeback throttling.
+    let text = fs::read_to_string(path).none_if(&[io::ErrorKind::NotFound, io::ErrorKind::InvalidInput])?;
     Ok(text.map(|text| selected(text.trim()).to_owned()))
 }
 
 /// `none [mq-deadline] kyber` selects `mq-deadline`.
 fn selected(text: &str) -> &str {
-    let inner = |word: &'_ str| word.starts_with('[') && word.ends_with(']');
-    let word = text.split_whitespace().find(|word| inner(word));
-    word.map_or(text, |word| word.trim_matches(['[', ']']))
+    let mut words = text.split_whitespace();
+    let selected = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    selected.unwrap_or(text)
 }
 
 /// Sets an existing setting. The kernel rejects values that the device does not support.
-pub(super) fn write_setting(path: &Path, value: &str) -> Result<()> {
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
-    written.io_context("set", path)
+pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    io::Write::write_all(&mut file, value.as_bytes())
 }
 
 #[cfg(test)]

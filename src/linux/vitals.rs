@@ -42,17 +42,7 @@ pub struct Amount {
     pub available: u64,
 }
 
-/// The size of a mounted filesystem. Blocks while the device does not respond.
-pub(super) fn size(sys: &Path, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
-    let Ok(filesystem) = mount.kind.parse() else {
-        return Ok(None);
-    };
-    io_progress::wait(sys, device.whole_name());
-    let superblocks = content::read_superblocks(device)?;
-    let total = Bytes(usage(&mount.point)?.bytes.total);
-    Ok(superblocks.mounted_size(filesystem, total))
-}
-
+/// Blocks while the device does not respond.
 pub(super) fn read(sys: &Path, device: &Device, mount: &Mount) -> Vitals {
     let filesystem: Option<Filesystem> = mount.kind.parse().ok();
     if filesystem.is_some() {

@@ -55,9 +55,8 @@ pub(super) fn make_file(path: &Path) -> Result<()> {
     openat(&directory, name, flags, mode).map(drop).io_context(STEP, path)
 }
 
-pub(super) fn real(path: &Path) -> Result<PathBuf> {
-    let resolved = fs::canonicalize(path).none_if(&[io::ErrorKind::NotFound]);
-    let resolved = resolved.io_context("resolve", path)?;
+pub(super) fn real(path: &Path) -> io::Result<PathBuf> {
+    let resolved = fs::canonicalize(path).none_if(&[io::ErrorKind::NotFound])?;
     Ok(resolved.unwrap_or_else(|| path.to_owned()))
 }
 

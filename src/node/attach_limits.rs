@@ -60,40 +60,27 @@ impl InstanceTypeLimits {
         };
         let listed = self.listed_limits(instance_type).await;
         let recorded = self.recorded_limits(instance_type).await;
-        match (listed, recorded) {
-            (Ok(Some(limits)), recorded) => {
+        let problem = match &listed {
+            Ok(Some(limits)) => {
                 self.log_once.should_log(TYPE, "");
-                if recorded.as_ref() != Some(&limits) {
-                    self.record_limits(instance_type, &limits).await;
+                if recorded.as_ref() != Some(limits) {
+                    self.record_limits(instance_type, limits).await;
                 }
-                Ok(Some(limits))
+                return listed;
             }
-            (Ok(None), Some(limits)) => {
-                if self.log_once.should_log(TYPE, "recorded") {
-                    let message = "the instance types file does not contain the type; the recorded limits are used";
-                    tracing::info!(instance_type, "{message}");
-                }
-                Ok(Some(limits))
+            Ok(None) => "the instance types file does not contain the type".to_owned(),
+            Err(error) => error_chain(error),
+        };
+        match recorded {
+            Some(_) if self.log_once.should_log(TYPE, &problem) => {
+                tracing::warn!(instance_type, "{problem}; the recorded limits are used");
             }
-            (Ok(None), None) => {
-                if self.log_once.should_log(TYPE, "missing") {
-                    tracing::warn!(
-                        instance_type,
-                        "the instance types file does not contain the type: no limit and no disk categories are reported"
-                    );
-                }
-                Ok(None)
+            None if listed.is_ok() && self.log_once.should_log(TYPE, "missing") => {
+                tracing::warn!(instance_type, "{problem}: no limit and no disk categories are reported");
             }
-            (Err(error), Some(limits)) => {
-                let error = error_chain(&error);
-                if self.log_once.should_log(TYPE, &error) {
-                    let message = "cannot read the instance types file; the recorded limits are used";
-                    tracing::warn!(instance_type, error, "{message}");
-                }
-                Ok(Some(limits))
-            }
-            (Err(error), None) => Err(error),
+            Some(_) | None => {}
         }
+        recorded.map_or(listed, |limits| Ok(Some(limits)))
     }
 
     /// The disk categories in the file. Empty if the file is missing or does not contain the type.
@@ -136,17 +123,15 @@ impl InstanceTypeLimits {
         let record: LimitsRecord = match self.records.get(KIND, instance_type).await {
             Ok(record) => record?,
             Err(error) => {
-                tracing::warn!(
-                    error = error_chain(&error),
-                    "cannot read the recorded attachment limits"
-                );
+                let error = error_chain(&error);
+                tracing::warn!(error, "cannot read the recorded attachment limits");
                 return None;
             }
         };
-        let names = record.categories.iter();
+        let categories = record.categories.iter().filter_map(|name| name.parse().ok());
         Some(AttachLimits {
             disk_quantity: record.disk_quantity,
-            categories: names.filter_map(|name| name.parse().ok()).collect(),
+            categories: categories.collect(),
         })
     }
 

@@ -14,7 +14,10 @@ pub(super) async fn apply(call: CallContext<'_>, device: &Device, settings: &Blo
         call.error(Failure::BlockSettingRejected, message)
     };
     let mut changes = Vec::new();
-    for (name, value) in scheduler_first(settings) {
+    let mut settings: Vec<_> = settings.iter().collect();
+    // A change of the scheduler resets other settings, such as `nr_requests`.
+    settings.sort_by_key(|(name, _)| *name != "queue/scheduler");
+    for (name, value) in settings {
         match call.wrap(call.host.block_setting(quick(), device, name)).await? {
             Some(now) if now == value => {}
             Some(_) => changes.push((name, value)),
@@ -36,11 +39,4 @@ pub(super) async fn apply(call: CallContext<'_>, device: &Device, settings: &Blo
         })?;
     }
     Ok(())
-}
-
-/// A change of the scheduler resets other settings, such as `nr_requests`.
-fn scheduler_first(settings: &BlockSettings) -> Vec<(&'static str, &str)> {
-    let mut settings: Vec<_> = settings.iter().collect();
-    settings.sort_by_key(|(name, _)| *name != "queue/scheduler");
-    settings
 }

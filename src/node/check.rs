@@ -29,11 +29,8 @@ pub(super) async fn check(
 }
 
 async fn check_error_flag(call: CallContext<'_>, filesystem: Filesystem, device: &Device) -> Result<()> {
-    if !call
-        .wrap(call.host.superblocks(quick(), device))
-        .await?
-        .has_ext_errors()
-    {
+    let superblocks = call.wrap(call.host.superblocks(quick(), device)).await?;
+    if !superblocks.has_ext_errors() {
         return Ok(());
     }
     let repair = filesystem::repair_command(filesystem, &device.path);

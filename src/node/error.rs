@@ -55,7 +55,6 @@ impl Error {
                     Failure::TargetConflict
                 }
                 HostError::Io { .. }
-                | HostError::Probe { .. }
                 | HostError::AmbiguousContent { .. }
                 | HostError::DeviceChanged { .. }
                 | HostError::UnexpectedFormat { .. } => Failure::HostError,

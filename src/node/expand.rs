@@ -3,7 +3,7 @@
 use super::format::Formatter;
 use super::grow_partition::check_grown;
 use super::io_watch::IoWatch;
-use super::observe::{CallContext, Observer, mounts_of, quick};
+use super::observe::{CallContext, Observer, mounts_of};
 use super::request::ExpandRequest;
 use super::run::run_steps;
 use super::staged::StagedRecords;
@@ -50,9 +50,7 @@ impl Expander {
         }
         let mounted = mount.mounted_part(&device);
         let grow = async {
-            let size = call
-                .wrap(self.observer.host.mounted_size(quick(), &mounted, mount))
-                .await?;
+            let size = call.mounted_size(&mounted, mount).await?;
             let partition_grows = mounted.partition_of.is_some() && plan::partition_grows(&device);
             let steps = plan::expand(&mounted, &mounts, size, partition_grows);
             let steps = steps.map_err(call.refused())?;

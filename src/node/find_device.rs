@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Result;
-use super::device_not_found::ExistingDevices;
+use super::device_not_found;
 use super::observe::{CallContext, Observer, quick};
 use crate::base::Deadline;
 use crate::linux::{Candidates, Device, DeviceChanges, Link};
@@ -24,12 +24,10 @@ const PARTITION_SCAN: Duration = Duration::from_secs(5);
 type Lookup = std::result::Result<Device, Vec<String>>;
 
 /// A contradiction that waiting does not resolve: several devices have the serial, or a link points to another disk.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-struct Ambiguous(String);
+type Unambiguous<T> = std::result::Result<T, String>;
 
 /// Determines the disk's device.
-fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::Result<Lookup, Ambiguous> {
+fn resolve_device(serial: &Serial, candidates: &Candidates) -> Unambiguous<Lookup> {
     let linked = linked_device(serial, candidates)?;
     let is_match = |device: &&Device| {
         device.serial.as_ref() == Some(serial)
@@ -47,9 +45,7 @@ fn resolve_device(serial: &Serial, candidates: &Candidates) -> std::result::Resu
                 .iter()
                 .map(|device| format!("{device} with {}", device.identity()));
             let devices = described.collect::<Vec<_>>().join(", ");
-            Err(Ambiguous(format!(
-                "more than one device has serial {serial}: {devices}"
-            )))
+            Err(format!("more than one device has serial {serial}: {devices}"))
         }
     }
 }
@@ -68,25 +64,19 @@ fn unready(device: &Device, candidates: &Candidates) -> Option<String> {
 }
 
 /// The device that the link in the device directory points to, if its backing file has the serial.
-fn linked_device<'a>(
-    serial: &Serial,
-    candidates: &'a Candidates,
-) -> std::result::Result<Option<&'a Device>, Ambiguous> {
-    let Some(link) = &candidates.device_dir_link else {
-        return Ok(None);
-    };
-    match target(link, &candidates.devices) {
-        Some(device) if device.backing_serial() == Some(serial.as_str()) => Ok(Some(device)),
+fn linked_device<'a>(serial: &Serial, candidates: &'a Candidates) -> Unambiguous<Option<&'a Device>> {
+    let link = candidates.device_dir_link.as_ref();
+    match link.and_then(|link| Some((link, target(link, &candidates.devices)?))) {
+        Some((_, device)) if device.backing_serial() == Some(serial.as_str()) => Ok(Some(device)),
+        Some((link, device)) if device.backing_file.is_some() || device.serial.is_some() => Err(stale(link, device)),
         // A loop device without a backing file, before or after its use.
-        Some(device) if device.backing_file.is_none() && device.serial.is_none() => Ok(None),
-        Some(device) => Err(stale(link, device)),
-        None => Ok(None),
+        Some(_) | None => Ok(None),
     }
 }
 
 /// Notes about a disk without a device. A link to another disk is an error, because it does not resolve itself; a
 /// dangling link can precede its device.
-fn notes(candidates: &Candidates) -> std::result::Result<Vec<String>, Ambiguous> {
+fn notes(candidates: &Candidates) -> Unambiguous<Vec<String>> {
     let mut notes = Vec::new();
     for link in candidates.by_id.iter().chain(&candidates.device_dir_link) {
         match target(link, &candidates.devices) {
@@ -112,11 +102,9 @@ fn target<'a>(link: &Link, devices: &'a [Device]) -> Option<&'a Device> {
     devices.iter().find(|device| device.name == name)
 }
 
-fn stale(link: &Link, device: &Device) -> Ambiguous {
+fn stale(link: &Link, device: &Device) -> String {
     let (link, identity) = (link.path.display(), device.identity());
-    Ambiguous(format!(
-        "{link} points to {device}, which is another disk ({identity}): the link is stale"
-    ))
+    format!("{link} points to {device}, which is another disk ({identity}): the link is stale")
 }
 
 impl Observer {
@@ -138,7 +126,8 @@ impl Observer {
                 Err(notes) => notes,
             };
             if !self.await_change(call, &mut changes, deadline).await {
-                let existing = ExistingDevices::list(call).await?.describe(notes);
+                let devices = call.wrap(call.host.devices(quick())).await?;
+                let existing = device_not_found::describe(&devices, notes);
                 let serial = &call.volume.serial;
                 let message = format!("no device with serial {serial} appeared by the deadline: {existing}");
                 return Err(call.error(Failure::DeviceNotFound, message));
@@ -188,9 +177,9 @@ impl Observer {
 
     async fn lookup(&self, call: CallContext<'_>) -> Result<Lookup> {
         let candidates = self.search(call).await?;
-        resolve_device(&call.volume.serial, &candidates).map_err(|source| {
-            let error = call.error(Failure::DeviceAmbiguous, "its device cannot be determined");
-            error.with_source(source)
+        resolve_device(&call.volume.serial, &candidates).map_err(|reason| {
+            let message = format!("its device cannot be determined: {reason}");
+            call.error(Failure::DeviceAmbiguous, message)
         })
     }
 
@@ -204,10 +193,6 @@ impl Observer {
 mod tests {
     use super::*;
     use crate::linux::fake::disk;
-
-    fn serial(text: &str) -> Serial {
-        Serial::new(text).unwrap()
-    }
 
     fn link(path: &str, target: &str) -> Link {
         Link {
@@ -237,8 +222,8 @@ mod tests {
         }
     }
 
-    fn resolve_bp1(candidates: &Candidates) -> std::result::Result<Lookup, Ambiguous> {
-        resolve_device(&serial("bp1"), candidates)
+    fn resolve_bp1(candidates: &Candidates) -> Unambiguous<Lookup> {
+        resolve_device(&Serial::new("bp1").unwrap(), candidates)
     }
 
     fn loop_device(name: &str, minor: u64, file: &str) -> Device {
@@ -257,13 +242,34 @@ mod tests {
 
     #[test]
     fn two_devices_with_one_serial_are_an_error() {
-        let devices = [disk("vdb", 16, "bp1"), disk("vdc", 32, "bp1")];
-        let error = resolve_bp1(&candidates(&devices)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "more than one device has serial bp1: /dev/vdb (254:16) with serial bp1, \
-             /dev/vdc (254:32) with serial bp1"
-        );
+        let error = "more than one device has serial bp1: ";
+        for (candidates, devices) in [
+            (
+                candidates(&[disk("vdb", 16, "bp1"), disk("vdc", 32, "bp1")]),
+                "/dev/vdb (254:16) with serial bp1, /dev/vdc (254:32) with serial bp1",
+            ),
+            // Two namespaces.
+            (
+                candidates(&[disk("nvme1n1", 1, "bp1"), disk("nvme1n2", 2, "bp1")]),
+                "/dev/nvme1n1 (254:1) with serial bp1, /dev/nvme1n2 (254:2) with serial bp1",
+            ),
+            // Two loop devices of one file.
+            (
+                with_device_link(&[
+                    loop_device("loop3", 3, "/images/bp1.img"),
+                    loop_device("loop4", 4, "/images/bp1.img"),
+                ]),
+                "/dev/loop3 (254:3) with backing file /images/bp1.img, /dev/loop4 (254:4) with backing file \
+                 /images/bp1.img",
+            ),
+            // A serial and a link.
+            (
+                with_device_link(&[disk("vdb", 16, "bp1"), loop_device("loop3", 3, "/images/bp1.img")]),
+                "/dev/vdb (254:16) with serial bp1, /dev/loop3 (254:3) with backing file /images/bp1.img",
+            ),
+        ] {
+            assert_eq!(resolve_bp1(&candidates), Err(format!("{error}{devices}")));
+        }
     }
 
     #[test]
@@ -276,40 +282,38 @@ mod tests {
             ..candidates(&[device])
         };
         for (candidates, text) in [
-            (
-                candidates(&[small]),
-                "/dev/vdb (254:16) has the serial, but no capacity yet",
-            ),
+            (candidates(&[small]), "no capacity yet"),
             (
                 nodeless,
-                "/dev/vdb (254:16) has the serial, but /dev/vdb is not its device node: check that /dev is the host's",
+                "/dev/vdb is not its device node: check that /dev is the host's",
             ),
         ] {
-            let lookup = resolve_bp1(&candidates);
-            assert_eq!(lookup, Ok(Err(vec![text.to_owned()])));
+            let text = format!("/dev/vdb (254:16) has the serial, but {text}");
+            assert_eq!(resolve_bp1(&candidates), Ok(Err(vec![text])));
         }
     }
 
     #[test]
     fn a_link_to_a_disk_with_another_serial_is_stale() {
-        let error = resolve_bp1(&with_by_id_link(&[disk("vdb", 16, "bp2")])).unwrap_err();
         assert_eq!(
-            error.to_string(),
-            "disk/by-id/virtio-bp1 points to /dev/vdb (254:16), which is another disk \
-             (serial bp2): the link is stale"
+            resolve_bp1(&with_by_id_link(&[disk("vdb", 16, "bp2")])).unwrap_err(),
+            "disk/by-id/virtio-bp1 points to /dev/vdb (254:16), which is another disk (serial bp2): the link is stale"
         );
     }
 
     #[test]
-    fn a_link_does_not_identify_a_disk_without_serial() {
-        let lookup = resolve_bp1(&with_by_id_link(&[disk("vdb", 16, "")])).unwrap();
-        assert!(matches!(lookup, Err(notes) if notes[0].contains("not proven")));
-    }
-
-    #[test]
-    fn a_dangling_link_can_precede_its_device() {
-        let lookup = resolve_bp1(&with_device_link(&[])).unwrap();
-        assert!(matches!(lookup, Err(notes) if notes[0].contains("which does not exist")));
+    fn a_link_identifies_neither_a_disk_without_serial_nor_a_missing_one() {
+        for (candidates, note) in [
+            (with_by_id_link(&[disk("vdb", 16, "")]), "not proven"),
+            // It can precede its device.
+            (with_device_link(&[]), "which does not exist"),
+        ] {
+            let lookup = resolve_bp1(&candidates).unwrap();
+            assert!(matches!(&lookup, Err(notes) if notes[0].contains(note)), "{lookup:?}");
+        }
+        // A backing file without a link is not sufficient.
+        let lookup = resolve_bp1(&candidates(&[loop_device("loop3", 3, "/images/bp1.img")]));
+        assert_eq!(lookup, Ok(Err(Vec::new())));
     }
 
     #[test]
@@ -317,38 +321,7 @@ mod tests {
         let find = |file| resolve_bp1(&with_device_link(&[loop_device("loop3", 3, file)]));
         assert!(matches!(find("/images/bp1.img"), Ok(Ok(_))));
         for other in ["/images/bp12.img", "/images/xbp1.img", "/bp1/disk.img"] {
-            assert!(find(other).unwrap_err().0.ends_with("the link is stale"), "{other}");
+            assert!(find(other).unwrap_err().ends_with("the link is stale"), "{other}");
         }
-    }
-
-    #[test]
-    fn a_backing_file_without_a_link_is_not_sufficient() {
-        let lookup = resolve_bp1(&candidates(&[loop_device("loop3", 3, "/images/bp1.img")]));
-        assert_eq!(lookup, Ok(Err(Vec::new())));
-    }
-
-    #[test]
-    fn two_loop_devices_of_one_file_are_an_error() {
-        let error = resolve_bp1(&with_device_link(&[
-            loop_device("loop3", 3, "/images/bp1.img"),
-            loop_device("loop4", 4, "/images/bp1.img"),
-        ]));
-        assert!(error.unwrap_err().0.starts_with("more than one device has serial bp1"));
-    }
-
-    #[test]
-    fn a_serial_and_a_link_to_different_devices_are_an_error() {
-        let error = resolve_bp1(&with_device_link(&[
-            disk("vdb", 16, "bp1"),
-            loop_device("loop3", 3, "/images/bp1.img"),
-        ]));
-        assert!(error.unwrap_err().0.starts_with("more than one device has serial bp1"));
-    }
-
-    #[test]
-    fn two_namespaces_with_one_serial_are_an_error() {
-        let namespaces = [disk("nvme1n1", 1, "bp1"), disk("nvme1n2", 2, "bp1")];
-        let error = resolve_bp1(&candidates(&namespaces)).unwrap_err();
-        assert!(error.to_string().contains("/dev/nvme1n2"), "{error}");
     }
 }

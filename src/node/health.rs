@@ -4,17 +4,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::health_issue::{HealthIssue, Recovery, VolumeStats, VolumeUsage};
+use super::health_issue::{HealthIssue, VolumeStats, VolumeUsage};
 use super::health_log::HealthLog;
 use super::observe::{CallContext, FILESYSTEM_TIMEOUT, Observer, quick};
-use super::request::{HealthRequest, StatsRequest};
+use super::request::{HealthRequest, PathRequest, Volume};
 use super::staged::StagedRecords;
 use super::{Result, VolumePath};
-use crate::base::Deadline;
-use crate::linux::{Device, Entry, HostError, Mount, filesystem};
+use crate::base::{Deadline, error_chain, join_all};
+use crate::linux::{Device, Entry, HostError, IoStatistics, Mount, filesystem};
 use crate::model::{DiskId, Filesystem, Fsck};
 
 const OPERATION: &str = "checking the health";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedVolume {
+    pub id: DiskId,
+    /// `None` if the volume is not mounted, or could not be measured.
+    pub stats: Option<VolumeStats>,
+    /// `None` if the device was removed.
+    pub io: Option<IoStatistics>,
+}
 
 #[derive(Debug, Clone)]
 pub struct HealthReporter {
@@ -40,13 +49,9 @@ impl HealthReporter {
         if let Some(device) = &device {
             candidates.extend(mounts.iter().rfind(|mount| mount.is_of(device)));
         }
-        for mount in candidates {
-            if let Some(report) = self.check_health(call, device.as_ref(), mount, deadline).await? {
-                return Ok(report.health_issues);
-            }
-        }
-        if device.is_some() {
-            return Ok(Vec::new());
+        let report = self.first_report(call, device.as_ref(), &candidates, deadline).await?;
+        if report.is_some() || device.is_some() {
+            return Ok(report.map(|report| report.health_issues).unwrap_or_default());
         }
         let path = request.paths.first();
         let path = path.map_or(Path::new("any path"), VolumePath::as_path);
@@ -55,7 +60,7 @@ impl HealthReporter {
 
     /// The usage and the health issues of the volume at a path. Returns within seconds, even if the device no longer
     /// responds.
-    pub async fn stats(&self, request: &StatsRequest, deadline: Deadline) -> Result<VolumeStats> {
+    pub async fn stats(&self, request: &PathRequest, deadline: Deadline) -> Result<VolumeStats> {
         let call = CallContext::new(&*self.observer.host, &request.volume, "taking statistics");
         let volume = &self.staged.volume(call).await?;
         let call = CallContext { volume, ..call };
@@ -69,30 +74,84 @@ impl HealthReporter {
             };
             return Err(call.not_found(request.path.as_path(), reason));
         };
-        let report = self.check_health(call, device.as_ref(), mount, deadline).await?;
+        let report = self.first_report(call, device.as_ref(), &[mount], deadline).await?;
         report.ok_or_else(|| {
             let reason = format!("{} is mounted there", mount.source.display());
             call.not_found(request.path.as_path(), reason)
         })
     }
 
-    /// Checks the health of the volume at this mount and logs changes; `None` if the mount is not of the volume.
-    pub(super) async fn check_health(
+    /// All volumes staged on this node, by ID. Volumes that do not respond are reported as such within seconds.
+    pub async fn staged_volumes(&self, deadline: Deadline) -> Vec<StagedVolume> {
+        let volumes = self.staged.volumes().await;
+        let measured = volumes.into_iter().map(|id| self.measure(id, deadline));
+        join_all(measured).await
+    }
+
+    async fn measure(&self, id: DiskId, deadline: Deadline) -> StagedVolume {
+        let default = Volume::new(id, None);
+        let call = CallContext::new(&*self.observer.host, &default, "measuring");
+        let volume = &self.staged.volume(call).await.unwrap_or_else(|_| default.clone());
+        let call = CallContext { volume, ..call };
+        let device = self.observer.lookup_device(call).await.ok().flatten();
+        let io = match &device {
+            Some(device) => self.observer.host.io_statistics(deadline, device).await.ok().flatten(),
+            None => None,
+        };
+        let stats = match self.mounted_stats(call, device.as_ref(), deadline).await {
+            Ok(stats) => stats,
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::debug!(disk.id = %volume.id, error, "cannot measure the volume");
+                None
+            }
+        };
+        StagedVolume {
+            id: volume.id.clone(),
+            stats,
+            io,
+        }
+    }
+
+    async fn mounted_stats(
         &self,
         call: CallContext<'_>,
         device: Option<&Device>,
-        mount: &Mount,
+        deadline: Deadline,
+    ) -> Result<Option<VolumeStats>> {
+        let mounts = call.mounts().await?;
+        let candidates: Vec<&Mount> = match device {
+            Some(device) => {
+                let is_of = |mount: &&Mount| mount.is_of(device) || mount.is_node_of(device);
+                mounts.iter().rfind(is_of).into_iter().collect()
+            }
+            // A mount of a removed device.
+            None => mounts.iter().collect(),
+        };
+        self.first_report(call, device, &candidates, deadline).await
+    }
+
+    /// Checks the health of the volume at the first of these mounts that is of the volume, and logs changes.
+    async fn first_report(
+        &self,
+        call: CallContext<'_>,
+        device: Option<&Device>,
+        mounts: &[&Mount],
         deadline: Deadline,
     ) -> Result<Option<VolumeStats>> {
         let operation = OPERATION;
         let call = CallContext { operation, ..call };
-        let report = self.check_mount_health(call, device, mount, deadline).await?;
-        if let Some(report) = &report {
-            self.log.log_change(call.id(), &mount.point, &report.health_issues);
+        for mount in mounts {
+            let report = self.check_mount_health(call, device, mount, deadline).await?;
+            if let Some(report) = report {
+                self.log.log_change(call.id(), &mount.point, &report.health_issues);
+                return Ok(Some(report));
+            }
         }
-        Ok(report)
+        Ok(None)
     }
 
+    /// `None` if the mount is not of the volume.
     async fn check_mount_health(
         &self,
         call: CallContext<'_>,
@@ -115,12 +174,14 @@ impl HealthReporter {
         }
         if !mount.is_of(device) {
             // A bind mount of the device node: no filesystem call that could hang.
-            let same = call.wrap(call.host.entry(quick(), &mount.point)).await? == Entry::BlockDevice(device.number);
-            let report = VolumeStats {
-                usage: Some(VolumeUsage::Device(device.size)),
-                health_issues: Vec::new(),
-            };
-            return Ok(Some(if same { report } else { gone() }));
+            let entry = call.wrap(call.host.entry(quick(), &mount.point)).await?;
+            return Ok(Some(match entry == Entry::BlockDevice(device.number) {
+                true => VolumeStats {
+                    usage: Some(VolumeUsage::Device(device.size)),
+                    health_issues: Vec::new(),
+                },
+                false => gone(),
+            }));
         }
         let device = mount.mounted_part(device);
         self.query_filesystem(call, &device, mount, deadline).await.map(Some)
@@ -136,8 +197,9 @@ impl HealthReporter {
         let mounts = call.mounts().await?;
         let recovery = self.recovery(call.id(), device, mount).await;
         let mut health_issues: Vec<HealthIssue> = read_only(device, &mounts, &recovery).into_iter().collect();
+        let name = || device.to_string();
         let shut_down = || HealthIssue::FilesystemShutDown {
-            device: device.to_string(),
+            device: name(),
             recovery: recovery.clone(),
         };
         let timeout = deadline.at_most(FILESYSTEM_TIMEOUT);
@@ -150,10 +212,8 @@ impl HealthReporter {
         if let Some(since) = hangs_since {
             let path = mount.point.clone();
             health_issues.push(HealthIssue::FilesystemHangs { path, since });
-            return Ok(VolumeStats {
-                usage: Some(VolumeUsage::Device(device.size)),
-                health_issues,
-            });
+            let usage = Some(VolumeUsage::Device(device.size));
+            return Ok(VolumeStats { usage, health_issues });
         }
         let vitals = vitals.map_err(call.failed())?;
         let usage = match vitals.usage {
@@ -167,22 +227,22 @@ impl HealthReporter {
         if health_issues.is_empty() && mount.shows_shutdown() {
             health_issues.push(shut_down());
         }
-        if vitals.rejects_writes && health_issues.is_empty() {
+        if health_issues.is_empty() && vitals.rejects_writes {
             health_issues.push(HealthIssue::RemountedReadOnly {
-                device: device.to_string(),
+                device: name(),
                 recovery: recovery.clone(),
             });
         }
         if let Some(filesystem) = vitals.size.filter(|size| *size > device.size) {
             health_issues.push(HealthIssue::DeviceTooSmall {
-                device: device.to_string(),
+                device: name(),
                 size: device.size,
                 filesystem,
             });
         }
         if let Some(errors) = vitals.errors {
             health_issues.push(HealthIssue::FilesystemErrors {
-                device: device.to_string(),
+                device: name(),
                 errors,
                 recovery,
             });
@@ -193,22 +253,30 @@ impl HealthReporter {
         })
     }
 
-    /// How the filesystem becomes usable again. Staging without a record, by an earlier version, had the default.
-    async fn recovery(&self, volume: &DiskId, device: &Device, mount: &Mount) -> Recovery {
-        let command = |filesystem| filesystem::repair_command(filesystem, &device.path).to_string();
+    /// How the filesystem becomes usable again after the pods were stopped, by its type and the volume's `fsck`
+    /// attribute. Staging without a record, by an earlier version, had the default.
+    async fn recovery(&self, volume: &DiskId, device: &Device, mount: &Mount) -> String {
+        let check = |filesystem| {
+            let command = filesystem::repair_command(filesystem, &device.path);
+            format!("run `{command}` manually before they start again, because it is mounted without a check")
+        };
         match mount.kind.parse() {
             Ok(ext @ (Filesystem::Ext4 | Filesystem::Ext3)) => {
-                let staged = self.staged.get(volume.as_str()).await;
+                let staged = self.staged.get(volume).await;
                 match staged.and_then(|staged| staged.fsck).unwrap_or_default() {
-                    Fsck::Preen => Recovery::Preen,
-                    Fsck::Journal => Recovery::ManualRepair { command: command(ext) },
-                    Fsck::None => Recovery::ManualCheck { command: command(ext) },
+                    Fsck::Preen => "when they start again, `e2fsck -p` repairs the filesystem before it is mounted \
+                                    (fsck: preen)"
+                        .to_owned(),
+                    Fsck::Journal => format!(
+                        "it can be staged again after `{}` has repaired it manually (fsck: journal)",
+                        filesystem::repair_command(ext, &device.path)
+                    ),
+                    Fsck::None => check(ext),
                 }
             }
-            Ok(Filesystem::Btrfs) => Recovery::ManualCheck {
-                command: command(Filesystem::Btrfs),
-            },
-            Ok(Filesystem::Xfs) | Err(_) => Recovery::Mount,
+            Ok(Filesystem::Btrfs) => check(Filesystem::Btrfs),
+            // It verifies its metadata as they are read.
+            Ok(Filesystem::Xfs) | Err(_) => "when they start again, the mount replays the journal".to_owned(),
         }
     }
 
@@ -238,23 +306,20 @@ impl HealthReporter {
 
     /// The reason why no volume of this node is usable, if any.
     pub async fn storage_health(&self) -> Option<String> {
-        let devices = self.observer.host.devices(quick()).await;
-        let error = devices.err()?;
-        Some(format!(
-            "cannot list the block devices of this node: {}",
-            crate::base::error_chain(&error)
-        ))
+        let error = self.observer.host.devices(quick()).await.err()?;
+        let reason = error_chain(&error);
+        Some(format!("cannot list the block devices of this node: {reason}"))
     }
 }
 
 /// A filesystem or device that was mounted read-write and is read-only now.
-fn read_only(device: &Device, mounts: &[Mount], recovery: &Recovery) -> Option<HealthIssue> {
+fn read_only(device: &Device, mounts: &[Mount], recovery: &str) -> Option<HealthIssue> {
     let of_device = || mounts.iter().filter(|mount| mount.is_of(device));
     let name = device.to_string();
     if of_device().any(Mount::was_remounted_read_only) {
         return Some(HealthIssue::RemountedReadOnly {
             device: name,
-            recovery: recovery.clone(),
+            recovery: recovery.to_owned(),
         });
     }
     let writable = of_device().any(|mount| !mount.is_super_read_only());
@@ -279,7 +344,7 @@ mod tests {
             let mut mount = mount_of(&device, "/staging", options);
             mount.super_options = super_options.to_owned();
             assert_eq!(
-                read_only(&device, &[mount], &Recovery::Preen).is_some(),
+                read_only(&device, &[mount], "").is_some(),
                 lost,
                 "{options} {super_options}"
             );

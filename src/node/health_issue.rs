@@ -22,7 +22,7 @@ pub enum VolumeUsage {
 }
 
 /// A health issue of a volume on this node, with advice. A pod that is only deleted may start again on the same mount,
-/// so pods must be stopped.
+/// so pods must be stopped. `recovery` is how the filesystem becomes usable again after that.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthIssue {
     #[error(
@@ -39,12 +39,12 @@ pub enum HealthIssue {
         "the filesystem on {device} has shut down after an error, and all I/O fails: check the kernel log, and stop \
          all pods that use the volume; {recovery}"
     )]
-    FilesystemShutDown { device: String, recovery: Recovery },
+    FilesystemShutDown { device: String, recovery: String },
     #[error(
         "the kernel remounted the filesystem on {device} read-only after an error: check the kernel log, and stop \
          all pods that use the volume; {recovery}"
     )]
-    RemountedReadOnly { device: String, recovery: Recovery },
+    RemountedReadOnly { device: String, recovery: String },
     #[error(
         "{device} is read-only, but its filesystem is mounted read-write: stop all pods that use the volume, and start \
          them again, so that the volume is staged again"
@@ -66,23 +66,8 @@ pub enum HealthIssue {
     FilesystemErrors {
         device: String,
         errors: String,
-        recovery: Recovery,
+        recovery: String,
     },
-}
-
-/// How a filesystem becomes usable again after the pods were stopped, by its type and the volume's `fsck` attribute.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Recovery {
-    #[error("when they start again, `e2fsck -p` repairs the filesystem before it is mounted (fsck: preen)")]
-    Preen,
-    #[error("it can be staged again after `{command}` has repaired it manually (fsck: journal)")]
-    ManualRepair { command: String },
-    /// For `fsck: none`, and btrfs.
-    #[error("run `{command}` manually before they start again, because it is mounted without a check")]
-    ManualCheck { command: String },
-    /// xfs, which verifies its metadata as they are read.
-    #[error("when they start again, the mount replays the journal")]
-    Mount,
 }
 
 impl HealthIssue {

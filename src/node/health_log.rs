@@ -13,10 +13,10 @@ use crate::model::health::{HEALTHY_AGAIN, UNHEALTHY};
 pub(super) struct HealthLog(LogOnce<(DiskId, PathBuf)>);
 
 impl HealthLog {
-    /// Logs the change since the last call, if any.
+    /// Logs the change since the last call, if any: as a warning also if the volume is healthy again, so that its
+    /// history has both.
     pub(super) fn log_change(&self, volume: &DiskId, path: &Path, issues: &[HealthIssue]) {
         if let Some(message) = self.change(volume, path, issues) {
-            // A warning also if it is healthy again, so that the history of the volume has both.
             tracing::warn!(disk.id = %volume, "{message}");
         }
     }

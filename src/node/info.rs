@@ -1,14 +1,14 @@
 //! NodeGetInfo, computed for each call: kubelet calls it periodically, and the volume limit depends on the other
 //! attached disks.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use super::attach_limits::InstanceTypeLimits;
 use super::observe::quick;
 use super::staged::{StagedRecord, StagedRecords};
 use super::{NodeSettings, Result};
-use crate::base::{LogOnce, error_chain};
+use crate::base::{LogOnce, error_chain, locked};
 use crate::linux::{Device, HostError, Mount};
 use crate::model::{Category, DriverName, InstanceId, ZoneId};
 
@@ -56,7 +56,7 @@ impl NodeInfoReporter {
             Some(limits) if self.settings.categories.is_empty() => limits.categories,
             _ => self.settings.categories.clone(),
         };
-        *self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner) = categories.clone();
+        locked(&self.reported_categories).clone_from(&categories);
         Ok(NodeInfo {
             id: self.settings.id.clone(),
             zone: self.settings.zone.clone(),
@@ -71,8 +71,7 @@ impl NodeInfoReporter {
     }
 
     pub fn reported_categories(&self) -> Vec<Category> {
-        let reported = self.reported_categories.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.clone()
+        locked(&self.reported_categories).clone()
     }
 
     /// The categories that NodeGetInfo would return now; empty if the attach limits of the instance type are unknown.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 use super::observe::{CallContext, quick};
 use super::volume_operations::{VolumeOperations, hung};
 use super::{Error, Result};
-use crate::base::Deadline;
+use crate::base::{Deadline, error_chain, locked};
 use crate::linux::{Device, HostError, IoStatistics};
 use crate::model::DiskId;
 
@@ -83,7 +83,7 @@ impl IoWatch {
             };
             let (completed, since) = *first.get_or_insert_with(|| {
                 // A count that differs from that of an earlier check does not show that the device responds now.
-                let known = self.unresponsive().get(call.id()).copied();
+                let known = locked(&self.unresponsive).get(call.id()).copied();
                 let same = known.filter(|(completed, _)| *completed == now.completed);
                 same.unwrap_or_else(|| (now.completed, Instant::now()))
             });
@@ -96,13 +96,12 @@ impl IoWatch {
             let hung_device = (device.to_string(), since);
             self.operations.set_hung(call.id(), Some(hung_device));
             if deadline.remaining() <= MARGIN {
-                let mut unresponsive = self.unresponsive();
-                unresponsive.insert(call.id().clone(), (completed, since));
+                locked(&self.unresponsive).insert(call.id().clone(), (completed, since));
                 let progress = format!("{} waits for it", call.operation);
                 return Err(hung(call.id(), device, since.elapsed(), &progress));
             }
         }
-        self.unresponsive().remove(call.id());
+        locked(&self.unresponsive).remove(call.id());
         self.operations.set_hung(call.id(), None);
         Ok(())
     }
@@ -157,7 +156,7 @@ impl IoWatch {
         if let Some(blocked) = blocked.filter(|blocked| *blocked >= HUNG)
             && completes_none(call, device).await
         {
-            let progress = crate::base::error_chain(&error);
+            let progress = error_chain(&error);
             return Err(hung(call.id(), device, blocked, &progress));
         }
         Err(call.failed()(error))
@@ -178,11 +177,7 @@ impl IoWatch {
 
     /// Removes the observations of an unstaged volume.
     pub(super) fn forget(&self, volume: &DiskId) {
-        self.unresponsive().remove(volume);
-    }
-
-    fn unresponsive(&self) -> MutexGuard<'_, HashMap<DiskId, (u64, Instant)>> {
-        self.unresponsive.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.unresponsive).remove(volume);
     }
 }
 

@@ -28,7 +28,6 @@ mod mounted;
 mod mounter;
 mod observe;
 pub mod path;
-mod path_state;
 pub mod plan;
 mod prerequisites;
 pub mod publish;
@@ -42,9 +41,7 @@ mod staged;
 mod tool_slots;
 mod tool_versions;
 mod tools;
-pub mod unpublish;
-pub mod unstage;
-mod volume_inventory;
+pub mod unmount;
 mod volume_operations;
 
 #[cfg(test)]
@@ -52,18 +49,15 @@ mod tests;
 
 pub use attach_limits::InstanceTypeSource;
 pub use error::{Error, Result};
-pub use health_issue::{HealthIssue, Recovery, VolumeStats, VolumeUsage};
+pub use health::StagedVolume;
+pub use health_issue::{HealthIssue, VolumeStats, VolumeUsage};
 pub use info::NodeInfo;
 pub use path::{InvalidPath, VolumePath};
 pub use plan::PlanError;
 pub use prerequisites::Prerequisites;
-pub use request::{
-    Access, ExpandRequest, HealthRequest, PublishRequest, StageRequest, StatsRequest, UnpublishRequest, UnstageRequest,
-    Volume,
-};
+pub use request::{Access, ExpandRequest, HealthRequest, PathRequest, PublishRequest, StageRequest, Volume};
 pub use services::NodeServices;
 pub use tool_versions::tool_versions;
-pub use volume_inventory::StagedVolume;
 
 // Part of errors and results.
 pub use crate::linux::{Amount, HostError, Usage};

@@ -3,7 +3,7 @@
 
 use super::Result;
 use super::observe::{CallContext, quick};
-use super::path_state::PathState;
+use super::path::PathState;
 use super::plan::{self, Identity, MountOwner, PlanError};
 use super::staged::StagedRecords;
 use crate::linux::{Device, Entry, FlushOutcome, Mount};

@@ -7,36 +7,38 @@ use super::observe::{CallContext, quick};
 use super::tools::Tools;
 use super::{Error, Result};
 use crate::base::{Deadline, error_chain};
-use crate::linux::{Device, HostError, MountDevice, filesystem};
+use crate::linux::{Device, HostError, MountRequest, filesystem};
 use crate::model::{Failure, Filesystem};
 
 /// Mounts a filesystem.
 ///
 /// # Errors
 /// The kernel rejects the filesystem or its options, or mounts another device. Then nothing stays mounted.
-pub(super) async fn mount(tools: &Tools, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
-    match call.host.mount(Deadline::never(), request).await {
+pub(super) async fn mount(tools: &Tools, call: CallContext<'_>, device: &Device, request: &MountRequest) -> Result<()> {
+    match call.host.mount(Deadline::never(), device, request).await {
         Ok(()) => {}
-        Err(error) if is_duplicate(request, &error) => {
-            mount_after_forget(tools, call, request).await?;
-        }
-        Err(error) => return Err(explain(call, request, error).await),
+        Err(error) if is_duplicate(request, &error) => mount_after_forget(tools, call, device, request).await?,
+        Err(error) => return Err(explain(call, device, request, error).await),
     }
-    if is_mounted(call, request).await? {
+    if is_mounted(call, device, request).await? {
         return Ok(());
     }
     if let Err(error) = call.host.unmount(Deadline::never(), &request.target).await {
         let error = error_chain(&error);
         tracing::error!(disk.id = %call.id(), error, "cannot unmount the filesystem of another device");
     }
-    let reason = "the kernel mounted the filesystem of another device";
-    Err(call.device_changed(&request.device, reason))
+    Err(call.device_changed(device, "the kernel mounted the filesystem of another device"))
 }
 
 /// Mounts a btrfs that the kernel rejects as a copy of a registered device. Unless that is mounted, the registration is
 /// removed first.
-async fn mount_after_forget(tools: &Tools, call: CallContext<'_>, request: &MountDevice) -> Result<()> {
-    let (host, device) = (call.host, &request.device);
+async fn mount_after_forget(
+    tools: &Tools,
+    call: CallContext<'_>,
+    device: &Device,
+    request: &MountRequest,
+) -> Result<()> {
+    let host = call.host;
     let mounted = call.wrap(host.btrfs_devices_with_same_uuid(quick(), device)).await?;
     let duplicate = |others: &str| {
         let message = format!(
@@ -50,15 +52,14 @@ async fn mount_after_forget(tools: &Tools, call: CallContext<'_>, request: &Moun
     }
     let forget = filesystem::forget_btrfs_devices();
     tools.run(call, "forget unmounted btrfs devices", &forget).await?;
-    match host.mount(Deadline::never(), request).await {
+    match host.mount(Deadline::never(), device, request).await {
         Ok(()) => Ok(()),
         Err(error) if is_duplicate(request, &error) => Err(duplicate("a device that the kernel has registered")),
-        Err(error) => Err(explain(call, request, error).await),
+        Err(error) => Err(explain(call, device, request, error).await),
     }
 }
 
-async fn is_mounted(call: CallContext<'_>, request: &MountDevice) -> Result<bool> {
-    let device = &request.device;
+async fn is_mounted(call: CallContext<'_>, device: &Device, request: &MountRequest) -> Result<bool> {
     if request.filesystem == Filesystem::Btrfs {
         return call.wrap(call.host.is_btrfs_mounted(quick(), device)).await;
     }
@@ -68,18 +69,13 @@ async fn is_mounted(call: CallContext<'_>, request: &MountDevice) -> Result<bool
 }
 
 /// Whether the kernel rejects a btrfs because it has registered another device with the same UUIDs.
-fn is_duplicate(request: &MountDevice, error: &HostError) -> bool {
+fn is_duplicate(request: &MountRequest, error: &HostError) -> bool {
     request.filesystem == Filesystem::Btrfs && error.io_kind() == Some(ErrorKind::AlreadyExists)
 }
 
 /// Maps the error of mount(2). EINVAL means an unsupported mount option or an unsupported feature of the filesystem.
-async fn explain(call: CallContext<'_>, request: &MountDevice, error: HostError) -> Error {
-    let MountDevice {
-        device,
-        filesystem,
-        flags,
-        ..
-    } = request;
+async fn explain(call: CallContext<'_>, device: &Device, request: &MountRequest, error: HostError) -> Error {
+    let MountRequest { filesystem, flags, .. } = request;
     let Some(kind) = error.io_kind() else {
         return call.failed()(error);
     };
@@ -107,20 +103,20 @@ async fn explain(call: CallContext<'_>, request: &MountDevice, error: HostError)
         );
         return damaged(call, device, &reason);
     }
-    let (failure, message) = if kind == ErrorKind::InvalidInput && !flags.is_empty() {
+    let rejected = if kind == ErrorKind::InvalidInput && !flags.is_empty() {
         let message = format!(
             "the kernel of this node rejects the mount options \"{flags}\", or features of the filesystem; its log has \
              the reason"
         );
-        (Failure::MountOptionsRejected, message)
+        call.error(Failure::MountOptionsRejected, message)
     } else {
         let message = format!(
             "the kernel of this node cannot mount the {filesystem} on {device}; its log has the reason, such as \
              features that it does not support"
         );
-        (Failure::HostError, message)
+        call.error(Failure::HostError, message)
     };
-    call.error(failure, message).with_source(error)
+    rejected.with_source(error)
 }
 
 /// Whether the device is read-only and has a btrfs whose log must be replayed.

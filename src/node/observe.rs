@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::path::VolumePath;
-use super::path_state::PathState;
+use super::path::{PathState, VolumePath};
 use super::plan::PlanError;
 use super::request::Volume;
 use super::{Error, Result};
 use crate::base::Deadline;
 use crate::linux::{Device, Entry, Host, HostError, Mount};
-use crate::model::{DiskId, Failure};
+use crate::model::{Bytes, DiskId, Failure};
 
 /// Timeout of a call that only reads kernel memory or changes a directory entry.
 const QUICK: Duration = Duration::from_secs(30);
@@ -98,6 +97,13 @@ impl<'a> CallContext<'a> {
 
     pub(super) async fn mounts(self) -> Result<Vec<Mount>> {
         self.wrap(self.host.mounts(quick())).await
+    }
+
+    /// The size of a mounted filesystem; `None` if its superblock cannot be read.
+    pub(super) async fn mounted_size(self, device: &Device, mount: &Mount) -> Result<Option<Bytes>> {
+        let vitals = self.wrap(self.host.vitals(quick(), device, mount)).await?;
+        vitals.usage.map_err(self.failed())?;
+        Ok(vitals.size)
     }
 
     /// Whether an error made the kernel reject writes to the filesystem at a path. A filesystem that does not respond

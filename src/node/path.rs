@@ -1,8 +1,10 @@
-//! Validated volume paths of CSI requests.
+//! Volume paths of CSI requests, and the directory entry and mount at a path.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
+
+use crate::linux::{Entry, Mount};
 
 /// `PATH_MAX` without the terminating NUL.
 const MAX_LENGTH: usize = 4095;
@@ -68,6 +70,24 @@ impl FromStr for VolumePath {
 impl fmt::Display for VolumePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct PathState {
+    /// The path as in the mount table.
+    pub(super) path: PathBuf,
+    /// The directory entry. Under a mount that does not respond, it is reported as missing.
+    pub(super) entry: Entry,
+    pub(super) mount: Option<Mount>,
+    /// Whether reading the path fails with `EIO`.
+    pub(super) dead: bool,
+}
+
+impl PathState {
+    /// Whether the mounted filesystem has shut down, or all I/O of its device fails.
+    pub(super) fn is_shut_down(&self) -> bool {
+        self.dead || self.mount.as_ref().is_some_and(Mount::shows_shutdown)
     }
 }
 

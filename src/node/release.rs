@@ -34,10 +34,7 @@ pub(super) async fn unmount(
     // Also while the mount is busy.
     let _step = io.operations.step(call.id(), unmounting(path));
     loop {
-        // The last unmount of a filesystem writes all dirty pages, however long that takes.
-        let unmount = call.host.unmount(Deadline::never(), path);
-        let unmount = io.observe_host(call, device, unmounting(path), unmount);
-        let unmounted = unmount.in_phase(Phase::Unmount).await;
+        let unmounted = try_unmount(io, call, Some(device), path).await;
         if !is_busy(&unmounted) {
             return unmounted;
         }
@@ -46,6 +43,18 @@ pub(super) async fn unmount(
             if let Some(top) = mounts.iter().rfind(|mount| mount.point == path) {
                 return Err(mount_in_use(call, top).await);
             }
+        }
+    }
+}
+
+/// The last unmount of a filesystem writes all dirty pages, however long that takes.
+async fn try_unmount(io: &IoWatch, call: CallContext<'_>, device: Option<&Device>, path: &Path) -> Result<()> {
+    let unmount = call.host.unmount(Deadline::never(), path).in_phase(Phase::Unmount);
+    match device {
+        Some(device) => io.observe_host(call, device, unmounting(path), unmount).await,
+        None => {
+            let _step = io.operations.step(call.id(), unmounting(path));
+            call.wrap(unmount).await
         }
     }
 }
@@ -66,17 +75,7 @@ pub(super) async fn unmount_dead(
         disk.id = %call.id(),
         "{}: unmount {}, whose filesystem can no longer write", call.operation, path.display()
     );
-    let unmount = call.host.unmount(Deadline::never(), path);
-    let unmounted = match device {
-        Some(device) => {
-            let unmount = io.observe_host(call, device, unmounting(path), unmount);
-            unmount.in_phase(Phase::Unmount).await
-        }
-        None => {
-            let _step = io.operations.step(call.id(), unmounting(path));
-            call.wrap(unmount.in_phase(Phase::Unmount)).await
-        }
-    };
+    let unmounted = try_unmount(io, call, device, path).await;
     if !is_busy(&unmounted) {
         return unmounted;
     }

@@ -55,16 +55,11 @@ pub struct PublishRequest {
     pub single_target: bool,
 }
 
+/// A volume at one path: to unstage or unpublish it, or to report its statistics.
 #[derive(Debug, Clone)]
-pub struct UnstageRequest {
+pub struct PathRequest {
     pub volume: Volume,
-    pub staging: VolumePath,
-}
-
-#[derive(Debug, Clone)]
-pub struct UnpublishRequest {
-    pub volume: Volume,
-    pub target: VolumePath,
+    pub path: VolumePath,
 }
 
 #[derive(Debug, Clone)]
@@ -76,13 +71,6 @@ pub struct ExpandRequest {
     pub required: Option<Bytes>,
     pub limit: Option<Bytes>,
     pub block: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct StatsRequest {
-    pub volume: Volume,
-    /// The staging or target path.
-    pub path: VolumePath,
 }
 
 #[derive(Debug, Clone)]

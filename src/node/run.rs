@@ -8,7 +8,7 @@ use super::tools::Tools;
 use super::{Result, check, device_check, grow_partition, mounter};
 use crate::base::{Deadline, InPhase, error_chain};
 use crate::linux::filesystem;
-use crate::linux::{Capability, Command, Device, DeviceLock, MountDevice};
+use crate::linux::{Capability, Command, Device, DeviceLock, MountRequest};
 use crate::model::{Failure, Filesystem};
 
 /// Runs the steps on the device. `blank` is the lock under which it was read as blank, for the mkfs among them.
@@ -65,30 +65,13 @@ async fn run_step(
         Step::Check(filesystem, fsck) => check::check(tools, call, *filesystem, *fsck, device).await,
         Step::GrowUnmounted(_, fsck) => check::grow_unmounted(tools, call, *fsck, device).await,
         Step::GrowPartition => grow_partition::grow(tools, call, device).await,
-        Step::GrowMounted {
-            filesystem,
-            mount_point,
-        } => {
+        Step::GrowMounted(filesystem, mount_point) => {
             let command = filesystem::grow_mounted(*filesystem, &device.path, mount_point);
             let grown = tools.run(call, "grow the filesystem", &command).await;
             explain_grow_failure(call, *filesystem, grown).await
         }
         Step::BindDevice(target) => call.wrap(host.bind_device(quick(), device, target)).await,
-        Step::Mount {
-            target,
-            filesystem,
-            flags,
-            read_only,
-        } => {
-            let request = MountDevice {
-                device: device.clone(),
-                target: target.clone(),
-                filesystem: *filesystem,
-                flags: flags.clone(),
-                read_only: *read_only,
-            };
-            mounter::mount(tools, call, &request).await
-        }
+        Step::Mount(request) => mounter::mount(tools, call, device, request).await,
     }
 }
 
@@ -105,7 +88,7 @@ async fn roll_back(
         let _step = formatter.tools.operations.step(call.id(), reverted);
         let done = match step {
             Step::MakeDirectory(path) | Step::MakeFile(path) => call.host.remove_empty(quick(), path).await,
-            Step::Bind { target, .. } | Step::Mount { target, .. } | Step::BindDevice(target) => {
+            Step::Bind { target, .. } | Step::Mount(MountRequest { target, .. }) | Step::BindDevice(target) => {
                 call.host.unmount(Deadline::never(), target).await
             }
             _ => Ok(()),

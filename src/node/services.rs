@@ -18,8 +18,7 @@ use super::stage::Stager;
 use super::staged::StagedRecords;
 use super::tool_slots::ToolSlots;
 use super::tools::Tools;
-use super::unpublish::Unpublisher;
-use super::unstage::Unstager;
+use super::unmount::Unmounter;
 use crate::base::{LogOnce, SystemClock, Tasks};
 use crate::linux::{Exec, Host, Records};
 use crate::model::{Bytes, DriverName};
@@ -27,9 +26,8 @@ use crate::model::{Bytes, DriverName};
 #[derive(Debug)]
 pub struct NodeServices {
     pub stager: Stager,
-    pub unstager: Unstager,
     pub publisher: Publisher,
-    pub unpublisher: Unpublisher,
+    pub unmounter: Unmounter,
     pub expander: Expander,
     pub health: HealthReporter,
     pub info: NodeInfoReporter,
@@ -54,13 +52,12 @@ impl NodeServices {
             device_dir: settings.device_dir.clone(),
         };
         let staged = StagedRecords(records.clone());
-        let tools = Tools {
-            exec,
-            operations: io.operations.clone(),
-            memory: tool_memory,
-        };
         let formatter = Formatter {
-            tools: tools.clone(),
+            tools: Tools {
+                exec,
+                operations: io.operations.clone(),
+                memory: tool_memory,
+            },
             records: FormatRecords(records.clone()),
         };
         Self {
@@ -72,7 +69,7 @@ impl NodeServices {
                 tool_slots: ToolSlots::default(),
                 formatter: formatter.clone(),
             },
-            unstager: Unstager {
+            unmounter: Unmounter {
                 observer: observer.clone(),
                 io: io.clone(),
                 formatter: formatter.clone(),
@@ -82,12 +79,6 @@ impl NodeServices {
             publisher: Publisher {
                 observer: observer.clone(),
                 formatter: formatter.clone(),
-            },
-            unpublisher: Unpublisher {
-                observer: observer.clone(),
-                io: io.clone(),
-                tools,
-                staged: staged.clone(),
             },
             expander: Expander {
                 observer: observer.clone(),

@@ -31,17 +31,6 @@ pub struct Stager {
     pub(super) formatter: Formatter,
 }
 
-#[derive(Debug)]
-struct Prepared {
-    /// The disk, or its only partition.
-    device: Device,
-    steps: Vec<Step>,
-    /// The slot that the tools of the steps need.
-    tool: Option<ToolKind>,
-    /// The lock under which the device was read as blank.
-    blank: Option<DeviceLock>,
-}
-
 impl Stager {
     /// Stages a volume. Idempotent. The deadline bounds the wait for the device.
     pub async fn stage(&self, request: StageRequest, deadline: Deadline) -> Result<()> {
@@ -62,12 +51,9 @@ impl Stager {
         }
         let io = &self.io;
         let prepare = Box::pin(self.prepare(&request, &disk, call, deadline));
-        let Prepared {
-            device,
-            steps,
-            tool,
-            mut blank,
-        } = io.observe(call, &disk, None, prepare).await?;
+        let (device, steps, mut blank) = io.observe(call, &disk, None, prepare).await?;
+        let tool = self.tool_kind(call, &device, &steps);
+        let tool = io.observe(call, &disk, None, tool).await?;
         let slot = match tool {
             None => None,
             Some(kind) => match self.tool_slots.try_acquire(kind) {
@@ -89,19 +75,20 @@ impl Stager {
         io.observe(call, &disk, slot, run).await
     }
 
-    /// Reads the state of the host, plans the steps, and records the device as staged.
+    /// Reads the state of the host, plans the steps, and records the device as staged. Returns the disk or its only
+    /// partition, the steps, and the lock under which the device was read as blank.
     async fn prepare(
         &self,
         request: &StageRequest,
         disk: &Device,
         call: CallContext<'_>,
         deadline: Deadline,
-    ) -> Result<Prepared> {
+    ) -> Result<(Device, Vec<Step>, Option<DeviceLock>)> {
         self.remove_dead_mounts(request, disk, call, deadline).await?;
         let (observed, blank) = self.observe(request, disk, call, deadline).await?;
         let steps = plan::stage(request, &observed).map_err(call.refused())?;
         // A volume that is already mounted was recorded before its mount, unless the record was lost.
-        let is_mount = |step: &Step| matches!(step, Step::Mount { .. });
+        let is_mount = |step: &Step| matches!(step, Step::Mount(_));
         if steps.iter().any(is_mount)
             || matches!(request.access, Access::Block)
             || self.staged.volume(call).await? != *call.volume
@@ -112,12 +99,7 @@ impl Stager {
             };
             self.staged.put(call, disk, fsck).await?;
         }
-        Ok(Prepared {
-            tool: self.tool_kind(call, &observed.device, &steps).await?,
-            device: observed.device,
-            steps,
-            blank,
-        })
+        Ok((observed.device, steps, blank))
     }
 
     /// Removes mounts at the staging path whose device was removed, which an unstage would remove too.
@@ -190,9 +172,7 @@ impl Stager {
             Access::Mount { .. } | Access::Block => (None, None),
         };
         let mounted_size = match (&request.access, &staging.mount) {
-            (Access::Mount { .. }, Some(mount)) if mount.is_of(&device) => {
-                call.wrap(call.host.mounted_size(quick(), &device, mount)).await?
-            }
+            (Access::Mount { .. }, Some(mount)) if mount.is_of(&device) => call.mounted_size(&device, mount).await?,
             _ => None,
         };
         let capabilities = call.wrap(call.host.capabilities(quick())).await?;

@@ -78,43 +78,37 @@ impl StagedRecords {
     }
 
     /// Returns `None` if the record does not exist or cannot be read.
-    pub(super) async fn get(&self, volume: &str) -> Option<StagedRecord> {
-        match self.0.get(KIND, volume).await {
+    pub(super) async fn get(&self, volume: &DiskId) -> Option<StagedRecord> {
+        match self.0.get(KIND, volume.as_str()).await {
             Ok(record) => record,
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::warn!(disk.id = volume, error, "cannot read the staging record");
+                tracing::warn!(disk.id = %volume, error, "cannot read the staging record");
                 None
             }
         }
     }
 
     pub(super) async fn volumes(&self) -> Vec<DiskId> {
-        let keys = self.keys().await;
+        let keys = self.0.keys(KIND).await.unwrap_or_else(|error| {
+            tracing::warn!(error = error_chain(&error), "cannot list the staging records");
+            Vec::new()
+        });
         keys.iter().filter_map(|key| key.parse().ok()).collect()
     }
 
     pub(super) async fn all(&self) -> Vec<StagedRecord> {
-        let keys = self.keys().await;
-        let mut all = Vec::with_capacity(keys.len());
-        for key in keys {
-            all.extend(self.get(&key).await);
+        let mut all = Vec::new();
+        for volume in self.volumes().await {
+            all.extend(self.get(&volume).await);
         }
         all
-    }
-
-    async fn keys(&self) -> Vec<String> {
-        let keys = self.0.keys(KIND).await;
-        keys.unwrap_or_else(|error| {
-            tracing::warn!(error = error_chain(&error), "cannot list the staging records");
-            Vec::new()
-        })
     }
 
     /// Whether the device was removed or replaced after the volume was staged. If so, the mounts of that time no longer
     /// work, even if the name and number of the device are the same.
     pub(super) async fn has_new_incarnation(&self, call: CallContext<'_>, device: &Device) -> bool {
-        let staged = self.get(call.id().as_str()).await;
+        let staged = self.get(call.id()).await;
         let then = staged.and_then(|staged| staged.incarnation);
         let now = incarnation(call, device).await;
         then.zip(now.ok().flatten()).is_some_and(|(then, now)| then != now)

@@ -34,7 +34,11 @@ impl ToolKind {
             Step::GrowUnmounted(..) => Some(Self::FullCheck),
             Step::Check(_, Fsck::Preen) if demands_full_check => Some(Self::FullCheck),
             Step::Check(_, Fsck::Preen) | Step::Format { .. } => Some(Self::Quick),
-            _ => None,
+            Step::Check(_, Fsck::Journal | Fsck::None) | Step::Wipe | Step::RemoveFormatRecord => None,
+            // Grows a mounted filesystem while it is used.
+            Step::GrowPartition | Step::GrowMounted(..) => None,
+            Step::MakeDirectory(_) | Step::MakeFile(_) | Step::SetReadOnly(_) | Step::Mount(_) => None,
+            Step::Bind { .. } | Step::BindDevice(_) | Step::RemountReadOnly(_) | Step::Restrict { .. } => None,
         });
         kinds.max_by_key(|kind| *kind == Self::FullCheck)
     }

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{Error, Result};
-use crate::base::{Deadline, Tasks, error_chain};
+use crate::base::{Deadline, Tasks, error_chain, locked};
 use crate::model::{DiskId, Failure};
 
 /// An error at the deadline that names the awaited condition arrives within this time.
@@ -44,7 +44,7 @@ struct Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.operations.lock().remove(&self.volume);
+        locked(&self.operations.running).remove(&self.volume);
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) struct StepGuard<'a> {
 
 impl Drop for StepGuard<'_> {
     fn drop(&mut self) {
-        if let Some(running) = self.operations.lock().get_mut(self.volume) {
+        if let Some(running) = locked(&self.operations.running).get_mut(self.volume) {
             running.step = self.outer.take();
         }
     }
@@ -85,7 +85,7 @@ impl VolumeOperations {
         let guard = self.begin(volume, name)?;
         let caller = Arc::new(());
         let waiting = Arc::downgrade(&caller);
-        let locked = async move {
+        let exclusive = async move {
             let result = operation.await;
             if let (Err(error), None) = (&result, waiting.upgrade()) {
                 let error = error_chain(error);
@@ -94,18 +94,18 @@ impl VolumeOperations {
             drop(guard);
             result
         };
-        let mut task = pin!(self.tasks.run(locked));
+        let mut task = pin!(self.tasks.run(exclusive));
         if let Ok(result) = deadline.bound(&mut task).await {
             return result;
         }
         match tokio::time::timeout(GRACE, task).await {
             Ok(result) => result,
-            Err(_) => Err(pending(volume, self.lock().get(volume))),
+            Err(_) => Err(pending(volume, locked(&self.running).get(volume))),
         }
     }
 
     fn begin(&self, volume: &DiskId, operation: &'static str) -> Result<Guard> {
-        let mut all = self.lock();
+        let mut all = locked(&self.running);
         if let Some(running) = all.get(volume) {
             return Err(pending(volume, Some(running)));
         }
@@ -124,7 +124,7 @@ impl VolumeOperations {
 
     /// Names a step of the running operation that can take long.
     pub(super) fn step<'a>(&'a self, volume: &'a DiskId, step: String) -> StepGuard<'a> {
-        let mut all = self.lock();
+        let mut all = locked(&self.running);
         let running = all.get_mut(volume);
         let outer = running.and_then(|running| running.step.replace((step, Instant::now())));
         StepGuard {
@@ -136,13 +136,9 @@ impl VolumeOperations {
 
     /// Records since when the device of the volume has completed no I/O; `None` if it completes I/O.
     pub(super) fn set_hung(&self, volume: &DiskId, hung: Option<(String, Instant)>) {
-        if let Some(running) = self.lock().get_mut(volume) {
+        if let Some(running) = locked(&self.running).get_mut(volume) {
             running.hung = hung;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<DiskId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,8 +10,7 @@ use crate::csi::proto;
 use crate::csi::proto::volume_capability::access_mode::Mode;
 use crate::model::{DiskId, Serial, Tuning, context as keys};
 use crate::node::{
-    Access, ExpandRequest, HealthRequest, InvalidPath, PublishRequest, StageRequest, StatsRequest, UnpublishRequest,
-    UnstageRequest, Volume, VolumePath,
+    Access, ExpandRequest, HealthRequest, InvalidPath, PathRequest, PublishRequest, StageRequest, Volume, VolumePath,
 };
 
 type Map = HashMap<String, String>;
@@ -118,28 +117,26 @@ pub(crate) fn publish(message: &proto::NodePublishVolumeRequest) -> Result<Publi
     })
 }
 
-pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<UnstageRequest> {
-    const FIELD: &str = "staging_target_path";
-    field::required("volume_id", &message.volume_id)?;
-    Ok(UnstageRequest {
-        staging: path(FIELD, field::required(FIELD, &message.staging_target_path)?)?,
-        volume: volume(&message.volume_id, None)?,
+pub(crate) fn unstage(message: &proto::NodeUnstageVolumeRequest) -> Result<PathRequest> {
+    unmount(&message.volume_id, "staging_target_path", &message.staging_target_path)
+}
+
+pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<PathRequest> {
+    unmount(&message.volume_id, "target_path", &message.target_path)
+}
+
+fn unmount(volume_id: &str, field: &'static str, text: &str) -> Result<PathRequest> {
+    field::required("volume_id", volume_id)?;
+    Ok(PathRequest {
+        path: path(field, field::required(field, text)?)?,
+        volume: volume(volume_id, None)?,
     })
 }
 
-pub(crate) fn unpublish(message: &proto::NodeUnpublishVolumeRequest) -> Result<UnpublishRequest> {
-    const FIELD: &str = "target_path";
-    field::required("volume_id", &message.volume_id)?;
-    Ok(UnpublishRequest {
-        target: path(FIELD, field::required(FIELD, &message.target_path)?)?,
-        volume: volume(&message.volume_id, None)?,
-    })
-}
-
-pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<StatsRequest> {
+pub(crate) fn stats(message: &proto::NodeGetVolumeStatsRequest) -> Result<PathRequest> {
     field::required("volume_id", &message.volume_id)?;
     let text = field::required("volume_path", &message.volume_path)?;
-    Ok(StatsRequest {
+    Ok(PathRequest {
         volume: volume(&message.volume_id, None)?,
         path: volume_path(text)?,
     })

@@ -11,9 +11,9 @@ use crate::base::Deadline;
 use crate::linux::superblock::ExtState;
 use crate::linux::{
     Amount, Candidates, Capabilities, Content, Device, DeviceChanges, DeviceLock, DeviceNumber, Entry, FlushOutcome,
-    HolderQuery, Host, HostError, Link, Mount, MountDevice, Result, Superblocks, Usage, Vitals,
+    HolderQuery, Host, HostError, Link, Mount, MountRequest, Result, Superblocks, Usage, Vitals,
 };
-use crate::model::{Bytes, Filesystem, MountFlags, Serial};
+use crate::model::{Filesystem, MountFlags, Serial};
 
 #[async_trait]
 impl Host for FakeHost {
@@ -47,10 +47,6 @@ impl Host for FakeHost {
             by_id,
             ..Candidates::default()
         })
-    }
-
-    async fn dangling_links(&self, _deadline: Deadline) -> Result<Vec<Link>> {
-        Ok(Vec::new())
     }
 
     fn changes(&self, _polls_directory: bool) -> DeviceChanges {
@@ -147,11 +143,7 @@ impl Host for FakeHost {
         })
     }
 
-    async fn mounted_size(&self, _deadline: Deadline, _device: &Device, _mount: &Mount) -> Result<Option<Bytes>> {
-        Ok(self.state().stated_size)
-    }
-
-    async fn mount(&self, _deadline: Deadline, request: &MountDevice) -> Result<()> {
+    async fn mount(&self, _deadline: Deadline, device: &Device, request: &MountRequest) -> Result<()> {
         if self.state().duplicate_mounts > 0 {
             self.state().duplicate_mounts -= 1;
             let duplicate = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -164,7 +156,7 @@ impl Host for FakeHost {
         self.act("mount", &request.target, |state| {
             let point = request.target.display().to_string();
             let options = if request.read_only { "ro" } else { "rw" };
-            let mut mount = mount_of(&request.device, &point, options);
+            let mut mount = mount_of(device, &point, options);
             if state.mounts_another_device {
                 mount.number.minor += 16;
             }

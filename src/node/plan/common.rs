@@ -19,11 +19,9 @@ pub(super) fn grow_mounted(
     partition_grows: bool,
 ) -> impl Iterator<Item = Step> {
     let partition = partition_grows.then_some(Step::GrowPartition);
-    let grow = Step::GrowMounted {
-        filesystem,
-        mount_point: mount_point.to_owned(),
-    };
-    partition.into_iter().chain([grow])
+    partition
+        .into_iter()
+        .chain([Step::GrowMounted(filesystem, mount_point.to_owned())])
 }
 
 /// Checks that the filesystem mounted at the staging path is of the requested type, and can be used as requested.

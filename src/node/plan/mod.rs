@@ -1,6 +1,6 @@
 //! Plans the steps of a node operation from the observed state of the host. All functions are pure.
 
-use super::path_state::PathState;
+use super::path::PathState;
 use super::request::{Access, PublishRequest, StageRequest};
 
 mod common;

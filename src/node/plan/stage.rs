@@ -3,7 +3,7 @@
 use super::common::{access_name, check_usable, ensure_directory, foreign_data, grow_mounted, needs_growth};
 use super::partition::{check_formatted, check_not_partitioned};
 use super::{Access, PathState, Plan, PlanError, StageRequest, Step};
-use crate::linux::{Content, Device, Mount};
+use crate::linux::{Content, Device, Mount, MountRequest};
 use crate::model::{Bytes, Failure, Filesystem, Fsck, MountFlags};
 use crate::node::format_record::FormatRecord;
 
@@ -132,14 +132,11 @@ fn stage_unmounted(
             if filesystem.is_ext() && tuning.fsck != Fsck::None {
                 steps.push(Step::Check(filesystem, tuning.fsck));
             }
-            if observed.partition_grows {
-                grows_mounted = true;
-            } else if needs_growth(*size, device) {
-                if observed.grows_mounted(filesystem) {
-                    grows_mounted = true;
-                } else {
-                    steps.push(Step::GrowUnmounted(filesystem, tuning.fsck));
-                }
+            grows_mounted = observed.partition_grows;
+            if !grows_mounted && needs_growth(*size, device) {
+                grows_mounted = observed.grows_mounted(filesystem);
+                let unmounted = (!grows_mounted).then_some(Step::GrowUnmounted(filesystem, tuning.fsck));
+                steps.extend(unmounted);
             }
         }
         Some(content @ (Content::IncompleteFormat { .. } | Content::Unknown { .. })) => {
@@ -151,16 +148,16 @@ fn stage_unmounted(
         }
         None => return Err(foreign_data(device, "unread content", filesystem)),
     }
-    let target = observed.staging.path.clone();
+    let target = &observed.staging.path;
     steps.extend(ensure_directory(&observed.staging)?);
-    steps.push(Step::Mount {
+    steps.push(Step::Mount(MountRequest {
         target: target.clone(),
         filesystem,
         flags: flags.clone(),
         read_only,
-    });
+    }));
     if grows_mounted {
-        steps.extend(grow_mounted(filesystem, &target, observed.partition_grows));
+        steps.extend(grow_mounted(filesystem, target, observed.partition_grows));
     }
     Ok(steps)
 }

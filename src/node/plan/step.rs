@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::base::Phase;
+use crate::linux::MountRequest;
 use crate::model::{Filesystem, Fsck, MountFlags, Tuning};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +36,11 @@ pub enum Step {
     Check(Filesystem, Fsck),
     /// Checks an unmounted filesystem completely, then grows it to the size of the device.
     GrowUnmounted(Filesystem, Fsck),
-    Mount {
-        target: PathBuf,
-        filesystem: Filesystem,
-        flags: MountFlags,
-        read_only: bool,
-    },
+    Mount(MountRequest),
     /// Grows the only partition of the disk, whose filesystem is mounted, to the end of the disk.
     GrowPartition,
-    GrowMounted {
-        filesystem: Filesystem,
-        /// The path of a writable mount.
-        mount_point: PathBuf,
-    },
+    /// Grows a mounted filesystem. The path is that of a writable mount.
+    GrowMounted(Filesystem, PathBuf),
     BindDevice(PathBuf),
 }
 
@@ -70,9 +63,10 @@ impl Step {
         match self {
             Self::Wipe | Self::Format { .. } => Some(Phase::Mkfs),
             Self::Check(..) => Some(Phase::Fsck),
-            Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted { .. } => Some(Phase::Grow),
-            Self::Mount { .. } | Self::BindDevice(_) => Some(Phase::Mount),
-            _ => None,
+            Self::GrowUnmounted(..) | Self::GrowPartition | Self::GrowMounted(..) => Some(Phase::Grow),
+            Self::Mount(_) | Self::BindDevice(_) => Some(Phase::Mount),
+            Self::MakeDirectory(_) | Self::MakeFile(_) | Self::Bind { .. } | Self::RemountReadOnly(_) => None,
+            Self::Restrict { .. } | Self::SetReadOnly(_) | Self::RemoveFormatRecord => None,
         }
     }
 }
@@ -100,27 +94,14 @@ impl fmt::Display for Step {
             Self::GrowUnmounted(filesystem, fsck) => {
                 write!(f, "grow the unmounted filesystem of type {filesystem} (fsck: {fsck})")
             }
-            Self::Mount {
-                target,
-                filesystem,
-                flags,
-                read_only,
-            } => {
-                let access = if *read_only { "read-only" } else { "writable" };
-                let target = target.display();
-                write!(f, "mount the device as {filesystem}, {access}, at {target}")?;
-                if flags.is_empty() {
-                    return Ok(());
-                }
-                write!(f, " with options {flags}")
-            }
+            Self::Mount(request) => write!(f, "mount the device {request}"),
             Self::GrowPartition => f.write_str("grow the partition to the end of the disk"),
-            Self::GrowMounted {
-                filesystem,
-                mount_point,
-            } => {
-                let mount_point = mount_point.display();
-                write!(f, "grow the filesystem of type {filesystem} mounted at {mount_point}")
+            Self::GrowMounted(filesystem, at) => {
+                write!(
+                    f,
+                    "grow the filesystem of type {filesystem} mounted at {}",
+                    at.display()
+                )
             }
             Self::BindDevice(target) => write!(f, "bind-mount the device node at {}", target.display()),
         }
@@ -133,11 +114,13 @@ mod tests {
 
     #[test]
     fn display_describes_the_step() {
-        let mount = |flags: &[&str]| Step::Mount {
-            target: "/staging".into(),
-            filesystem: Filesystem::Xfs,
-            flags: MountFlags::new(flags.iter().map(|&flag| flag.to_owned())).unwrap(),
-            read_only: false,
+        let mount = |flags: &[&str]| {
+            Step::Mount(MountRequest {
+                target: "/staging".into(),
+                filesystem: Filesystem::Xfs,
+                flags: MountFlags::new(flags.iter().map(|&flag| flag.to_owned())).unwrap(),
+                read_only: false,
+            })
         };
         let format = Step::Format {
             filesystem: Filesystem::Ext4,

@@ -17,29 +17,28 @@ fn btrfs() -> FakeState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registered_but_unmounted_btrfs_with_the_same_uuid_is_unregistered() {
-    let (fake, node) = world(FakeState {
-        duplicate_mounts: 1,
-        ..btrfs()
-    });
-    node.stager.stage(btrfs_request(), soon()).await.unwrap();
-    assert_eq!(
-        fake.state().calls,
-        ["mkdir /staging", "btrfs device scan --forget", "mount /staging"]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_mounted_btrfs_with_the_same_uuid_is_named() {
-    let (fake, node) = world(FakeState {
-        duplicate_mounts: 9,
-        same_uuid: vec!["vdc".to_owned()],
-        ..btrfs()
-    });
-    let error = node.stager.stage(btrfs_request(), soon()).await.unwrap_err();
-    assert_eq!(error.failure(), crate::model::Failure::DuplicateFilesystem);
-    assert!(error.to_string().contains("mounted from vdc"), "{error}");
-    assert_eq!(fake.state().calls, ["mkdir /staging", "remove /staging"]);
+async fn a_registered_btrfs_with_the_same_uuid_is_unregistered_or_named_if_it_is_mounted() {
+    for (duplicate_mounts, same_uuid, calls) in [
+        (
+            1,
+            Vec::new(),
+            "mkdir /staging, btrfs device scan --forget, mount /staging",
+        ),
+        (9, vec!["vdc".to_owned()], "mkdir /staging, remove /staging"),
+    ] {
+        let (fake, node) = world(FakeState {
+            duplicate_mounts,
+            same_uuid,
+            ..btrfs()
+        });
+        let staged = node.stager.stage(btrfs_request(), soon()).await;
+        assert_eq!(staged.is_ok(), duplicate_mounts == 1);
+        if let Err(error) = staged {
+            assert_eq!(error.failure(), Failure::DuplicateFilesystem);
+            assert!(error.to_string().contains("mounted from vdc"), "{error}");
+        }
+        assert_eq!(take_calls(&fake), calls);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,8 +21,7 @@ async fn online_resize_without_cap_sys_resource_names_the_capability() {
     fake.state().exit_codes.insert("resize2fs", 1);
     let error = node.expander.expand(expand_request(0), soon()).await.unwrap_err();
     assert_eq!(error.failure(), Failure::CapabilityMissing, "{error:?}");
-    let capabilities = Capabilities::parse("CapEff: 1000000").unwrap();
-    fake.state().capabilities = capabilities;
+    fake.state().capabilities = Capabilities::parse("CapEff: 1000000").unwrap();
     let error = node.expander.expand(expand_request(0), soon()).await.unwrap_err();
     assert_eq!(
         error_chain(&error),
@@ -48,7 +47,7 @@ async fn expand_waits_for_the_device_size() {
     };
     let (size, ()) = tokio::join!(node.expander.expand(expand_request(2 << 30), soon()), late);
     assert_eq!(size.unwrap(), Bytes(2 << 30));
-    assert_eq!(fake.state().calls, ["resize2fs /dev/vdb"]);
+    assert_eq!(take_calls(&fake), "resize2fs /dev/vdb");
 }
 
 /// The disk is larger than a DOS partition table can address.
@@ -74,10 +73,8 @@ async fn a_partition_that_cannot_reach_the_end_of_the_disk_is_an_error() {
 async fn stats_rejects_a_path_of_another_volume() {
     let (fake, node) = world(staged());
     fake.state().devices.push(disk("vdc", 32, "bp2"));
-    let request = StatsRequest {
-        volume: Volume::new("d-bp2".parse().unwrap(), None),
-        path: "/staging".parse().unwrap(),
-    };
+    let mut request = path_request("/staging");
+    request.volume = Volume::new("d-bp2".parse().unwrap(), None);
     let error = node.health.stats(&request, soon()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -114,6 +111,6 @@ async fn a_device_above_the_limit_is_out_of_range() {
         "volume d-bp1: /dev/vdb (254:16) has 1073741824 bytes, at most 536870912 bytes are allowed, \
          and disks are never shrunk"
     );
-    assert_eq!(error.failure(), crate::model::Failure::OutOfRange);
+    assert_eq!(error.failure(), Failure::OutOfRange);
     assert!(fake.state().calls.is_empty());
 }

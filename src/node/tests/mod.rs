@@ -123,18 +123,40 @@ fn publish_request(read_only: bool) -> PublishRequest {
     }
 }
 
-fn unstage_request() -> UnstageRequest {
-    UnstageRequest {
+fn path_request(path: &str) -> PathRequest {
+    PathRequest {
         volume: volume(),
-        staging: "/staging".parse().unwrap(),
+        path: path.parse().unwrap(),
     }
 }
 
-fn unpublish_request() -> UnpublishRequest {
-    UnpublishRequest {
-        volume: volume(),
-        target: "/target".parse().unwrap(),
-    }
+async fn stage(node: &NodeServices) -> Result<()> {
+    node.stager.stage(stage_request(), soon()).await
+}
+
+async fn publish(node: &NodeServices) -> Result<()> {
+    node.publisher.publish(publish_request(false), soon()).await
+}
+
+async fn unpublish(node: &NodeServices) -> Result<()> {
+    node.unmounter.unpublish(path_request("/target"), soon()).await
+}
+
+async fn unstage(node: &NodeServices) -> Result<()> {
+    node.unmounter.unstage(path_request("/staging"), soon()).await
+}
+
+/// The calls since the last call of this function.
+fn take_calls(fake: &FakeHost) -> String {
+    std::mem::take(&mut fake.state().calls).join(", ")
+}
+
+fn set_block_setting(fake: &FakeHost, name: &str, value: &str) {
+    fake.state().block_settings.insert(name.to_owned(), value.to_owned());
+}
+
+fn state_dir(fake: &FakeHost) -> PathBuf {
+    fake.state().state_dir.as_ref().unwrap().path().to_owned()
 }
 
 fn soon() -> Deadline {

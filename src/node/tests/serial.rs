@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::linux::Link;
-use crate::model::{Failure, Serial};
+use crate::model::Serial;
 
 fn stage_other_serial() -> StageRequest {
     StageRequest {
@@ -16,10 +16,6 @@ fn with_other_serial() -> FakeState {
         devices: vec![disk("vdb", 16, "zz9")],
         ..with_disk(Content::Blank)
     }
-}
-
-fn state_dir(fake: &FakeHost) -> PathBuf {
-    fake.state().state_dir.as_ref().unwrap().path().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -42,34 +38,21 @@ async fn calls_that_carry_only_the_id_find_a_disk_with_another_serial() {
     };
     fake.state().stated_size = Some(Bytes(1 << 30));
     node.expander.expand(expand, soon()).await.unwrap();
-    let stats = StatsRequest {
-        volume: volume(),
-        path: "/staging".parse().unwrap(),
-    };
-    let stats = node.health.stats(&stats, soon()).await.unwrap();
-    assert!(matches!(stats.usage, Some(VolumeUsage::Filesystem(_))));
+    let stats = node.health.stats(&path_request("/staging"), soon()).await;
+    assert!(matches!(stats.unwrap().usage, Some(VolumeUsage::Filesystem(_))));
     let health = HealthRequest {
         volume: volume(),
         paths: Vec::new(),
     };
-    let health = node.health.health(&health, soon()).await.unwrap();
-    assert_eq!(health, []);
+    assert_eq!(node.health.health(&health, soon()).await.unwrap(), []);
     let measured = node.health.staged_volumes(soon()).await;
     assert!(measured.len() == 1 && measured[0].stats.is_some());
-    fake.state().calls.clear();
-    let unpublished = node.unpublisher.unpublish(unpublish_request(), soon());
-    unpublished.await.unwrap();
-    let unstaged = node.unstager.unstage(unstage_request(), soon());
-    unstaged.await.unwrap();
+    take_calls(&fake);
+    unpublish(&node).await.unwrap();
+    unstage(&node).await.unwrap();
     assert_eq!(
-        fake.state().calls,
-        [
-            "unmount /target",
-            "remove /target",
-            "unmount /staging",
-            "remove /staging",
-            "flush /dev/vdb"
-        ]
+        take_calls(&fake),
+        "unmount /target, remove /target, unmount /staging, remove /staging, flush /dev/vdb"
     );
     assert_eq!(node.health.staged_volumes(soon()).await, []);
 }
@@ -77,22 +60,16 @@ async fn calls_that_carry_only_the_id_find_a_disk_with_another_serial() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_record_is_written_again_when_the_volume_is_staged_again() {
     let (fake, node) = world(with_other_serial());
-    let staged = node.stager.stage(stage_other_serial(), soon());
-    staged.await.unwrap();
+    let stage = async || node.stager.stage(stage_other_serial(), soon()).await.unwrap();
+    stage().await;
     std::fs::remove_dir_all(state_dir(&fake).join("volume")).unwrap();
     fake.state().in_use = true;
-    let unstaged = node.unstager.unstage(unstage_request(), soon());
-    unstaged.await.unwrap_err();
+    unstage(&node).await.unwrap_err();
     fake.state().in_use = false;
-    let staged = node.stager.stage(stage_other_serial(), soon());
-    staged.await.unwrap();
-    fake.state().calls.clear();
-    let unstaged = node.unstager.unstage(unstage_request(), soon());
-    unstaged.await.unwrap();
-    assert_eq!(
-        fake.state().calls,
-        ["unmount /staging", "remove /staging", "flush /dev/vdb"]
-    );
+    stage().await;
+    take_calls(&fake);
+    unstage(&node).await.unwrap();
+    assert_eq!(take_calls(&fake), "unmount /staging, remove /staging, flush /dev/vdb");
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,32 +92,32 @@ async fn a_disk_without_a_serial_is_rejected_with_advice() {
         devices: vec![disk("vdb", 16, "")],
         ..with_disk(Content::Blank)
     });
-    let error = node.stager.stage(stage_request(), soon()).await;
-    let error = error.unwrap_err();
+    let error = stage(&node).await.unwrap_err();
     assert_eq!(error.failure(), Failure::DeviceNotFound);
     let advice = "/dev/vdb has no serial: if it is this disk, which was then created before June 2020, take a snapshot of \
                   the disk, create a new disk from the snapshot, and use the new disk";
     assert!(error.to_string().contains(advice), "{error}");
-    assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+    assert_eq!(take_calls(&fake), "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_link_to_a_disk_that_is_recorded_for_another_volume_does_not_block_unstage() {
     let (fake, node) = world(with_disk(Content::Blank));
-    node.stager.stage(stage_request(), soon()).await.unwrap();
+    stage(&node).await.unwrap();
     // The disk reports no serial any more.
     fake.state().devices[0].serial = None;
     fake.state().by_id_links = vec![Link {
         path: "/dev/disk/by-id/virtio-bp2".into(),
         target: "../../vdb".into(),
     }];
-    let other = || UnstageRequest {
-        volume: Volume::new("d-bp2".parse().unwrap(), None),
-        staging: "/other".parse().unwrap(),
+    let unstage_other = async || {
+        let mut other = path_request("/other");
+        other.volume = Volume::new("d-bp2".parse().unwrap(), None);
+        node.unmounter.unstage(other, soon()).await
     };
-    node.unstager.unstage(other(), soon()).await.unwrap();
+    unstage_other().await.unwrap();
     // Without the record it may be the disk of the link.
     std::fs::remove_dir_all(state_dir(&fake).join("volume")).unwrap();
-    let error = node.unstager.unstage(other(), soon()).await.unwrap_err();
+    let error = unstage_other().await.unwrap_err();
     assert_eq!(error.failure(), Failure::DeviceUnidentified);
 }

@@ -1,17 +1,19 @@
 //! Tests of stage.
 
 use super::*;
+use crate::linux::Device;
 
 #[tokio::test(start_paused = true)]
-async fn a_blank_disk_is_formatted_and_mounted_once() {
+async fn a_blank_disk_is_read_formatted_and_mounted_once() {
     let (fake, node) = world(with_disk(Content::Blank));
     for _ in 0..2 {
-        node.stager.stage(stage_request(), soon()).await.unwrap();
+        stage(&node).await.unwrap();
     }
     assert_eq!(
-        fake.state().calls,
-        [MKFS_EXT4, "flush /dev/vdb", "mkdir /staging", "mount /staging"]
+        take_calls(&fake),
+        format!("{MKFS_EXT4}, flush /dev/vdb, mkdir /staging, mount /staging")
     );
+    assert_eq!(fake.state().content_reads, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -25,10 +27,10 @@ async fn a_disk_published_as_block_device_is_not_formatted() {
         mounts: vec![raw],
         ..with_disk(Content::Blank)
     });
-    let refused = node.stager.stage(stage_request(), soon()).await.unwrap_err();
+    let refused = stage(&node).await.unwrap_err();
     assert_eq!(refused.failure(), Failure::DeviceInUse, "{refused}");
     assert!(refused.to_string().ends_with("staging is refused"), "{refused}");
-    assert!(fake.state().calls.is_empty());
+    assert_eq!(take_calls(&fake), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,12 +39,11 @@ async fn a_failed_probe_fails_stage_without_changes() {
         content: None,
         ..with_disk(Content::Blank)
     });
-    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
     assert_eq!(
-        error_chain(&error),
+        error_chain(&stage(&node).await.unwrap_err()),
         "volume d-bp1: staging failed: the content of /dev/vdb is ambiguous: injected error"
     );
-    assert!(fake.state().calls.is_empty());
+    assert_eq!(take_calls(&fake), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -52,64 +53,51 @@ async fn a_device_replaced_under_its_name_is_neither_formatted_nor_mounted() {
             next_devices: Some(vec![disk("vdb", 16, "bp2")]),
             ..with_disk(content)
         });
-        let error = error_chain(&node.stager.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(&stage(&node).await.unwrap_err());
         assert!(
             error.contains("/dev/vdb has changed during the call: it is now") && error.contains("bp2"),
             "{error}"
         );
-        assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+        assert_eq!(take_calls(&fake), "");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_mount_removes_only_a_directory_that_the_call_created() {
-    let (fake, node) = world(with_disk(Content::Blank));
-    fake.state().failing_call = Some("mount");
-    node.stager.stage(stage_request(), soon()).await.unwrap_err();
-    let calls = fake.state().calls.clone();
-    assert_eq!(calls.last().map(String::as_str), Some("remove /staging"));
-
-    let (fake, node) = world(with_disk(Content::Blank));
-    fake.state().entries.insert("/staging".into(), Entry::Directory);
-    fake.state().failing_call = Some("mount");
-    node.stager.stage(stage_request(), soon()).await.unwrap_err();
-    let calls = fake.state().calls.clone();
-    assert_eq!(calls.last().map(String::as_str), Some("mount /staging"));
+    for (exists, last_call) in [(false, "remove /staging"), (true, "mount /staging")] {
+        let (fake, node) = world(with_disk(Content::Blank));
+        if exists {
+            fake.state().entries.insert("/staging".into(), Entry::Directory);
+        }
+        fake.state().failing_call = Some("mount");
+        stage(&node).await.unwrap_err();
+        assert_eq!(fake.state().calls.last().unwrap(), last_call);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn paths_outside_the_kubelet_directory_are_rejected() {
     let (fake, node) = world_below("/var/lib/kubelet", staged());
-    let outside = |error: Error, field: &str, path: &str| {
-        assert_eq!(error.failure(), crate::model::Failure::PathNotAllowed);
-        assert_eq!(
-            error.to_string(),
-            format!("volume d-bp1: {field} {path} is not below --kubelet-dir /var/lib/kubelet")
-        );
-    };
-    let error = node.stager.stage(stage_request(), soon()).await.unwrap_err();
-    outside(error, "path", "/staging");
     let mut request = publish_request(false);
     request.staging = "/var/lib/kubelet/plugins/x".parse().unwrap();
     request.target = request.target.with_field("target_path");
-    let error = node.publisher.publish(request, soon()).await.unwrap_err();
-    outside(error, "target_path", "/target");
-    let error = node
-        .unpublisher
-        .unpublish(unpublish_request(), soon())
-        .await
-        .unwrap_err();
-    outside(error, "path", "/target");
-    let error = node.unstager.unstage(unstage_request(), soon()).await.unwrap_err();
-    outside(error, "path", "/staging");
-    let stats = StatsRequest {
-        volume: volume(),
-        path: "/staging".parse().unwrap(),
-    };
-    let error = node.health.stats(&stats, soon()).await.unwrap_err();
+    for (result, path) in [
+        (stage(&node).await, "path /staging"),
+        (node.publisher.publish(request, soon()).await, "target_path /target"),
+        (unpublish(&node).await, "path /target"),
+        (unstage(&node).await, "path /staging"),
+    ] {
+        let error = result.unwrap_err();
+        assert_eq!(error.failure(), Failure::PathNotAllowed);
+        assert_eq!(
+            error.to_string(),
+            format!("volume d-bp1: {path} is not below --kubelet-dir /var/lib/kubelet")
+        );
+    }
+    let error = node.health.stats(&path_request("/staging"), soon()).await.unwrap_err();
     assert_eq!(error.failure(), Failure::NoSuchResource, "{error:?}");
     assert!(error.to_string().contains("--kubelet-dir"), "{error}");
-    assert!(fake.state().calls.is_empty());
+    assert_eq!(take_calls(&fake), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,9 +106,9 @@ async fn a_concurrent_call_for_a_volume_fails_with_busy() {
         devices: Vec::new(),
         ..with_disk(Content::Blank)
     });
-    let first = tokio::time::timeout(Duration::from_secs(1), node.stager.stage(stage_request(), soon()));
+    let first = tokio::time::timeout(Duration::from_secs(1), stage(&node));
     assert!(first.await.is_err(), "the caller gave up");
-    let second = node.stager.stage(stage_request(), soon()).await;
+    let second = stage(&node).await;
     assert_eq!(second.unwrap_err().failure(), Failure::OperationPending);
     fake.state().devices.push(disk("vdb", 16, "bp1"));
     node.tasks().wait().await;
@@ -156,11 +144,11 @@ async fn the_requested_partition_may_appear_after_the_disk() {
 #[tokio::test(start_paused = true)]
 async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
     let whole = disk("vdb", 16, "bp1");
-    let partitioned = crate::linux::Device {
+    let partitioned = Device {
         partitions: vec![partition(&whole), partition(&whole)],
         ..whole.clone()
     };
-    let held = crate::linux::Device {
+    let held = Device {
         holders: vec!["dm-0".to_owned()],
         ..whole
     };
@@ -169,9 +157,9 @@ async fn a_partitioned_or_held_disk_is_only_staged_as_block_device() {
             devices: vec![device],
             ..with_disk(Content::Blank)
         });
-        let error = error_chain(&node.stager.stage(stage_request(), soon()).await.unwrap_err());
+        let error = error_chain(&stage(&node).await.unwrap_err());
         assert!(error.contains(users), "{error}");
-        assert!(fake.state().calls.is_empty(), "{:?}", fake.state().calls);
+        assert_eq!(take_calls(&fake), "");
         let request = StageRequest {
             access: Access::Block,
             ..stage_request()
@@ -198,10 +186,9 @@ async fn rejected_mount_options_are_named_and_the_kernel_log_has_the_reason() {
         ("commit=x", Failure::MountOptionsRejected, "\"commit=x\""),
         ("", Failure::HostError, "cannot mount the ext4 on /dev/vdb"),
     ] {
-        let content = filesystem(Filesystem::Ext4, 1 << 30);
         let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EINVAL as i32),
-            ..with_disk(content)
+            ..with_disk(filesystem(Filesystem::Ext4, 1 << 30))
         };
         let error = stage_error(Filesystem::Ext4, flag, false, state).await;
         assert_eq!(error.failure(), failure);
@@ -219,12 +206,11 @@ async fn a_btrfs_with_a_log_on_a_read_only_device_is_rejected_with_the_option() 
         ("1", false, Failure::HostError),
         ("0", true, Failure::HostError),
     ] {
-        let content = filesystem(Filesystem::Btrfs, 1 << 30);
         let state = FakeState {
             mount_errno: Some(nix::errno::Errno::EIO as i32),
             has_btrfs_log,
             block_settings: HashMap::from([("ro".to_owned(), device_is_read_only.to_owned())]),
-            ..with_disk(content)
+            ..with_disk(filesystem(Filesystem::Btrfs, 1 << 30))
         };
         let error = stage_error(Filesystem::Btrfs, "noatime", true, state).await;
         assert_eq!(error.failure(), failure);
@@ -241,9 +227,11 @@ async fn a_dead_mount_at_the_staging_path_is_removed() {
         entries: [("/staging".into(), Entry::Directory)].into(),
         ..with_disk(filesystem(Filesystem::Ext4, None))
     });
-    node.stager.stage(stage_request(), soon()).await.unwrap();
-    let calls = fake.state().calls.clone();
-    assert_eq!(calls.first().unwrap(), "unmount /staging", "{calls:?}");
-    assert_eq!(calls.last().unwrap(), "mount /staging", "{calls:?}");
+    stage(&node).await.unwrap();
+    let calls = take_calls(&fake);
+    assert!(
+        calls.starts_with("unmount /staging, ") && calls.ends_with(", mount /staging"),
+        "{calls}"
+    );
     assert_eq!(fake.state().mounts.len(), 1);
 }

@@ -9,7 +9,7 @@ use diskplugin::base::Deadline;
 use diskplugin::base::error_chain;
 use diskplugin::linux::{Exec, ProcessExec};
 use diskplugin::model::{Filesystem, MountFlags, Tuning};
-use diskplugin::node::{self, Access, NodeServices, StageRequest, UnstageRequest, Volume};
+use diskplugin::node::{self, Access, NodeServices, PathRequest, StageRequest, Volume};
 
 pub(crate) use crate::common::shell::sh;
 pub(crate) use crate::disk::{Disk, MIB, SIZE};
@@ -90,12 +90,12 @@ impl World {
     }
 
     pub(crate) async fn unstage(&self) {
-        let request = UnstageRequest {
+        let request = PathRequest {
             volume: self.volume(),
-            staging: self.path("staging").to_str().unwrap().parse().unwrap(),
+            path: self.path("staging").to_str().unwrap().parse().unwrap(),
         };
         let deadline = Deadline::after(TIMEOUT);
-        self.node().unstager.unstage(request, deadline).await.unwrap();
+        self.node().unmounter.unstage(request, deadline).await.unwrap();
     }
 
     /// The number of format records.

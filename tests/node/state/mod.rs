@@ -11,8 +11,7 @@ use diskplugin::base::Deadline;
 use diskplugin::linux::ProcessExec;
 use diskplugin::model::{Bytes, Failure, Filesystem, Fsck, MountFlags, Tuning};
 use diskplugin::node::{
-    Access, ExpandRequest, HealthRequest, NodeServices, StageRequest, StatsRequest, UnstageRequest, Volume,
-    VolumeStats, VolumeUsage,
+    Access, ExpandRequest, HealthRequest, NodeServices, PathRequest, StageRequest, Volume, VolumeStats, VolumeUsage,
 };
 
 use crate::common::shell::{self, sh};
@@ -83,19 +82,19 @@ impl World {
     }
 
     async fn unstage(&self) {
-        let request = UnstageRequest {
+        let request = PathRequest {
             volume: self.volume(),
-            staging: self.staging_path(),
+            path: self.staging_path(),
         };
         self.node
-            .unstager
+            .unmounter
             .unstage(request, Deadline::after(Duration::from_secs(60)))
             .await
             .unwrap();
     }
 
     async fn stats(&self) -> VolumeStats {
-        let request = StatsRequest {
+        let request = PathRequest {
             volume: self.volume(),
             path: self.staging_path(),
         };

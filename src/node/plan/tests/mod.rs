@@ -14,39 +14,30 @@ mod stage;
 
 const GIB: u64 = 1 << 30;
 
-/// The access that a call requests.
-#[derive(Debug, Clone, Copy)]
-struct RequestedAccess<'a> {
-    access: &'a Access,
-    read_only: bool,
-    device_read_only: bool,
+fn stage_request(access: &Access, read_only: bool) -> StageRequest {
+    StageRequest {
+        volume: Volume::new("d-bp1".parse().unwrap(), None),
+        staging: "/staging".parse().unwrap(),
+        access: access.clone(),
+        read_only,
+        device_read_only: false,
+        tuning: Tuning::default(),
+    }
 }
 
 /// Plans staging with the default filesystem parameters.
-fn stage(requested: RequestedAccess<'_>, observed: &StageObservation) -> Plan {
-    stage_tuned(requested, &Tuning::default(), observed)
+fn stage(access: &Access, read_only: bool, observed: &StageObservation) -> Plan {
+    super::stage(&stage_request(access, read_only), observed)
 }
 
-fn stage_tuned(requested: RequestedAccess<'_>, tuning: &Tuning, observed: &StageObservation) -> Plan {
-    let request = StageRequest {
-        volume: Volume::new("d-bp1".parse().unwrap(), None),
-        staging: "/staging".parse().unwrap(),
-        access: requested.access.clone(),
-        read_only: requested.read_only,
-        device_read_only: requested.device_read_only,
-        tuning: tuning.clone(),
-    };
-    super::stage(&request, observed)
-}
-
-fn publish(requested: RequestedAccess<'_>, single_target: bool, observed: &PublishObservation) -> Plan {
+fn publish(access: &Access, read_only: bool, observed: &PublishObservation) -> Plan {
     let request = PublishRequest {
         volume: Volume::new("d-bp1".parse().unwrap(), None),
         staging: "/staging".parse().unwrap(),
         target: "/target".parse().unwrap(),
-        access: requested.access.clone(),
-        read_only: requested.read_only,
-        single_target,
+        access: access.clone(),
+        read_only,
+        single_target: false,
     };
     super::publish(&request, observed)
 }
@@ -61,24 +52,25 @@ fn path_state(path: &str, entry: Entry, mount: Option<Mount>) -> PathState {
 }
 
 fn ext4() -> Access {
-    mount_access(Ext4)
+    mount_access(Ext4, "")
 }
 
-fn mount_access(filesystem: Filesystem) -> Access {
+fn mount_access(filesystem: Filesystem, flags: &str) -> Access {
+    let flags = Some(flags.to_owned()).filter(|flags| !flags.is_empty());
     Access::Mount {
         filesystem,
-        flags: MountFlags::default(),
+        flags: MountFlags::new(flags).unwrap(),
     }
 }
 
-fn stage_observation(content: Content) -> StageObservation {
+fn stage_observation(content: impl Into<Option<Content>>) -> StageObservation {
     StageObservation {
         rejects_writes: false,
         partition_grows: false,
         device: disk("vdb", 16, "bp1"),
         staging: path_state("/staging", Entry::Directory, None),
         elsewhere: Vec::new(),
-        content: Some(content),
+        content: content.into(),
         format_record: FormatRecord::None,
         mounted_size: None,
         ext_grows_mounted: false,
@@ -92,14 +84,6 @@ fn filesystem_content(filesystem: Filesystem, bytes: u64) -> Content {
     }
 }
 
-fn requested(access: &Access, read_only: bool) -> RequestedAccess<'_> {
-    RequestedAccess {
-        access,
-        read_only,
-        device_read_only: false,
-    }
-}
-
 #[track_caller]
 fn assert_error(plan: &Plan, failure: Failure, part: &str) {
     let error = plan.as_ref().unwrap_err();
@@ -109,42 +93,42 @@ fn assert_error(plan: &Plan, failure: Failure, part: &str) {
     );
 }
 
-fn step_names(steps: &[Step]) -> Vec<&'static str> {
-    steps
-        .iter()
-        .map(|step| match step {
-            Step::SetReadOnly(true) => "setro",
-            Step::SetReadOnly(false) => "setrw",
-            Step::Wipe => "wipe",
-            Step::RemoveFormatRecord => "remove-format-record",
-            Step::Format { .. } => "format",
-            Step::Check(..) => "check",
-            Step::GrowUnmounted(..) => "grow-unmounted",
-            Step::MakeDirectory(_) => "make-directory",
-            Step::MakeFile(_) => "make-file",
-            Step::Mount { read_only: true, .. } => "mount-ro",
-            Step::Mount { .. } => "mount",
-            Step::GrowPartition => "grow-partition",
-            Step::GrowMounted { .. } => "grow-mounted",
-            Step::Bind { .. } => "bind",
-            Step::BindDevice(_) => "bind-device",
-            Step::RemountReadOnly(_) => "remount-ro",
-            Step::Restrict { .. } => "restrict",
-        })
-        .collect()
+/// The names of the steps, or the message of the error.
+fn outcome(plan: Plan) -> String {
+    let steps = match plan {
+        Ok(steps) => steps,
+        Err(error) => return error.to_string(),
+    };
+    let name = |step: &Step| match step {
+        Step::SetReadOnly(true) => "setro",
+        Step::SetReadOnly(false) => "setrw",
+        Step::Wipe => "wipe",
+        Step::RemoveFormatRecord => "remove-format-record",
+        Step::Format { .. } => "format",
+        Step::Check(..) => "check",
+        Step::GrowUnmounted(..) => "grow-unmounted",
+        Step::MakeDirectory(_) => "make-directory",
+        Step::MakeFile(_) => "make-file",
+        Step::Mount(request) if request.read_only => "mount-ro",
+        Step::Mount(_) => "mount",
+        Step::GrowPartition => "grow-partition",
+        Step::GrowMounted(..) => "grow-mounted",
+        Step::Bind { .. } => "bind",
+        Step::BindDevice(_) => "bind-device",
+        Step::RemountReadOnly(_) => "remount-ro",
+        Step::Restrict { .. } => "restrict",
+    };
+    steps.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-fn publish_observation(target: PathState, staged: Option<&str>) -> PublishObservation {
+fn publish_observation(target: Entry, staged: Option<&str>) -> PublishObservation {
     let device = disk("vdb", 16, "bp1");
+    let staged = staged.map(|options| mount_of(&device, "/staging", options));
     PublishObservation {
         rejects_writes: false,
-        staging: path_state(
-            "/staging",
-            Entry::Directory,
-            staged.map(|options| mount_of(&device, "/staging", options)),
-        ),
+        staging: path_state("/staging", Entry::Directory, staged),
         device,
-        target,
+        target: path_state("/target", target, None),
         filesystem_mounts: Vec::new(),
         other_targets: Vec::new(),
     }
@@ -156,13 +140,7 @@ fn expand_uses_a_writable_mount() {
     let mounts = [mount_of(&device, "/target", "ro"), mount_of(&device, "/staging", "rw")];
     let small = Some(Bytes(GIB / 2));
     let steps = expand(&device, &mounts, small, false).unwrap();
-    assert_eq!(
-        steps,
-        [Step::GrowMounted {
-            filesystem: Ext4,
-            mount_point: "/staging".into()
-        }]
-    );
+    assert_eq!(steps, [Step::GrowMounted(Ext4, "/staging".into())]);
     let refused = expand(&device, &mounts[..1], small, false);
     assert_error(&refused, Failure::ReadOnlyUnsupported, "is mounted read-only");
     assert_eq!(expand(&device, &mounts[..1], Some(Bytes(GIB)), false), Ok(Vec::new()));

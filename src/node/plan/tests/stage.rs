@@ -5,40 +5,32 @@ use crate::linux::fake::partition;
 
 #[test]
 fn the_content_of_a_disk_determines_the_steps() {
+    let (xfs, btrfs) = (mount_access(Xfs, ""), mount_access(Btrfs, ""));
+    let half = GIB / 2;
     for (content, access, read_only, steps) in [
-        (Content::Blank, ext4(), false, &["format", "mount"][..]),
-        (filesystem_content(Ext4, GIB), ext4(), false, &["check", "mount"]),
+        (Content::Blank, &ext4(), false, "format mount"),
+        (filesystem_content(Ext4, GIB), &ext4(), false, "check mount"),
         (
-            filesystem_content(Ext4, GIB / 2),
-            ext4(),
+            filesystem_content(Ext4, half),
+            &ext4(),
             false,
-            &["check", "grow-unmounted", "mount"],
+            "check grow-unmounted mount",
         ),
         // The kernel mounts ext3 as ext4.
         (
-            filesystem_content(Ext3, GIB / 2),
-            ext4(),
+            filesystem_content(Ext3, half),
+            &ext4(),
             false,
-            &["check", "grow-unmounted", "mount"],
+            "check grow-unmounted mount",
         ),
-        (filesystem_content(Ext3, GIB), ext4(), true, &["mount-ro"]),
-        (
-            filesystem_content(Xfs, GIB / 2),
-            mount_access(Xfs),
-            false,
-            &["mount", "grow-mounted"],
-        ),
+        (filesystem_content(Ext3, GIB), &ext4(), true, "mount-ro"),
+        (filesystem_content(Xfs, half), &xfs, false, "mount grow-mounted"),
         // A read-only filesystem is neither checked nor grown.
-        (filesystem_content(Ext4, GIB / 2), ext4(), true, &["mount-ro"]),
-        (
-            filesystem_content(Btrfs, GIB / 2),
-            mount_access(Btrfs),
-            true,
-            &["mount-ro"],
-        ),
+        (filesystem_content(Ext4, half), &ext4(), true, "mount-ro"),
+        (filesystem_content(Btrfs, half), &btrfs, true, "mount-ro"),
     ] {
-        let planned = stage(requested(&access, read_only), &stage_observation(content.clone())).unwrap();
-        assert_eq!(step_names(&planned), steps, "{content} {read_only}");
+        let planned = stage(access, read_only, &stage_observation(content.clone()));
+        assert_eq!(outcome(planned), steps, "{content} {read_only}");
     }
 }
 
@@ -48,17 +40,12 @@ fn only_a_blank_disk_is_ever_formatted() {
         description: "a gpt partition table".to_owned(),
     };
     for content in [Some(foreign), Some(filesystem_content(Xfs, GIB)), None] {
-        let observed = StageObservation {
-            content,
-            ..stage_observation(Content::Blank)
-        };
         for read_only in [false, true] {
-            assert!(stage(requested(&ext4(), read_only), &observed).is_err());
+            assert!(stage(&ext4(), read_only, &stage_observation(content.clone())).is_err());
         }
     }
-    let error = stage(requested(&ext4(), true), &stage_observation(Content::Blank)).unwrap_err();
     assert_eq!(
-        error.to_string(),
+        outcome(stage(&ext4(), true, &stage_observation(Content::Blank))),
         "/dev/vdb (254:16) is blank, and read-only use never formats a disk"
     );
 }
@@ -72,19 +59,17 @@ fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
     let swap = Content::Unsupported {
         description: "swap (other)".to_owned(),
     };
-    let unfinished = Content::IncompleteFormat { filesystem: Xfs };
-    let unknown = Content::Unknown { offset: 4096 };
-    let access = ext4();
     let plan = |content: &Content, format_record, read_only| {
         let observed = StageObservation {
             format_record,
             ..stage_observation(content.clone())
         };
-        stage(requested(&access, read_only), &observed)
+        stage(&ext4(), read_only, &observed)
     };
-    for content in [&unfinished, &unknown] {
-        let steps = plan(content, FormatRecord::Current, false).unwrap();
-        assert_eq!(step_names(&steps), ["wipe", "format", "mount"]);
+    let unfinished = Content::IncompleteFormat { filesystem: Xfs };
+    for content in [&unfinished, &Content::Unknown { offset: 4096 }] {
+        let steps = outcome(plan(content, FormatRecord::Current, false));
+        assert_eq!(steps, "wipe format mount");
         for (format_record, read_only) in [
             (FormatRecord::Current, true),
             (stale(), false),
@@ -92,7 +77,7 @@ fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
         ] {
             assert!(plan(content, format_record, read_only).is_err());
         }
-        let error = plan(content, stale(), false).unwrap_err().to_string();
+        let error = outcome(plan(content, stale(), false));
         assert!(
             error.contains("a mkfs.xfs was interrupted on it") && error.contains("because the disk was detached"),
             "{error}"
@@ -101,59 +86,52 @@ fn an_interrupted_mkfs_is_repeated_only_with_a_current_format_record() {
     for format_record in [FormatRecord::Current, stale()] {
         assert!(plan(&swap, format_record.clone(), false).is_err());
         // The mkfs completed, but its record still exists.
-        let steps = plan(&filesystem_content(Ext4, GIB), format_record.clone(), false).unwrap();
-        assert_eq!(step_names(&steps), ["remove-format-record", "check", "mount"]);
-        let steps = plan(&Content::Blank, format_record, false).unwrap();
-        assert_eq!(step_names(&steps), ["format", "mount"]);
+        let complete = plan(&filesystem_content(Ext4, GIB), format_record.clone(), false);
+        assert_eq!(outcome(complete), "remove-format-record check mount");
+        let blank = plan(&Content::Blank, format_record, false);
+        assert_eq!(outcome(blank), "format mount");
     }
 }
 
 #[test]
-fn the_fsck_policy_of_the_class_applies() {
-    let access = ext4();
+fn the_fsck_policy_of_the_class_and_the_capability_apply() {
     let plan = |fsck, ext_grows_mounted, size| {
-        let tuning = Tuning {
-            fsck,
-            ..Tuning::default()
-        };
+        let mut request = stage_request(&ext4(), false);
+        request.tuning.fsck = fsck;
         let observed = StageObservation {
             ext_grows_mounted,
             ..stage_observation(filesystem_content(Ext4, size))
         };
-        stage_tuned(requested(&access, false), &tuning, &observed).unwrap()
+        super::super::stage(&request, &observed)
     };
     let half = GIB / 2;
     for fsck in [Fsck::Journal, Fsck::Preen] {
-        assert_eq!(plan(fsck, true, GIB)[0], Step::Check(Ext4, fsck));
-        assert_eq!(
-            step_names(&plan(fsck, false, half)),
-            ["check", "grow-unmounted", "mount"]
-        );
-        assert_eq!(step_names(&plan(fsck, true, half)), ["check", "mount", "grow-mounted"]);
+        assert_eq!(plan(fsck, true, GIB).unwrap()[0], Step::Check(Ext4, fsck));
+        assert_eq!(outcome(plan(fsck, false, half)), "check grow-unmounted mount");
+        assert_eq!(outcome(plan(fsck, true, half)), "check mount grow-mounted");
     }
-    assert_eq!(step_names(&plan(Fsck::None, true, GIB)), ["mount"]);
+    assert_eq!(outcome(plan(Fsck::None, true, GIB)), "mount");
 }
 
 #[test]
 fn staging_as_a_block_device_removes_the_format_record() {
     let observed = StageObservation {
         format_record: FormatRecord::Current,
-        content: None,
-        ..stage_observation(Content::Blank)
+        ..stage_observation(None)
     };
-    let steps = stage(requested(&Access::Block, false), &observed).unwrap();
-    assert_eq!(step_names(&steps), ["remove-format-record"]);
+    let steps = outcome(stage(&Access::Block, false, &observed));
+    assert_eq!(steps, "remove-format-record");
 }
 
 #[test]
 fn the_error_of_a_filesystem_mismatch_names_both_types() {
-    for (found, access, text) in [
-        (Xfs, ext4(), "has xfs, but ext4 was requested"),
-        (Ext4, mount_access(Ext3), "has ext4, but ext3 was requested"),
+    for (found, requested, text) in [
+        (Xfs, Ext4, "has xfs, but ext4 was requested"),
+        (Ext4, Ext3, "has ext4, but ext3 was requested"),
     ] {
         let observed = stage_observation(filesystem_content(found, GIB));
-        let error = stage(requested(&access, false), &observed).unwrap_err();
-        assert_eq!(error.to_string(), format!("/dev/vdb (254:16) {text}"));
+        let error = outcome(stage(&mount_access(requested, ""), false, &observed));
+        assert_eq!(error, format!("/dev/vdb (254:16) {text}"));
     }
 }
 
@@ -166,7 +144,7 @@ fn staging_a_device_in_use_fails() {
     let mut elsewhere = stage_observation(Content::Blank);
     elsewhere.elsewhere = vec![mount_of(&elsewhere.device, "/mnt", "rw")];
     for (observed, word) in [(partitioned, "vdb1"), (held, "dm-0"), (elsewhere, "mounted at /mnt")] {
-        let error = stage(requested(&ext4(), false), &observed).unwrap_err();
+        let error = stage(&ext4(), false, &observed).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
 }
@@ -180,22 +158,19 @@ fn a_single_partition_with_a_filesystem_can_be_staged() {
     let device = single_partition(&disk).unwrap();
     assert_eq!(device.path, Path::new("/dev/vdb1"));
     assert!(!partition_grows(&disk));
-    for (content, expected) in [
-        (filesystem_content(Ext4, device.size.0), Ok(["check", "mount"])),
-        (Content::Blank, Err("has nothing")),
-        (Content::Unknown { offset: 7 }, Err("unidentified data")),
+    for (content, is_ok, expected) in [
+        (filesystem_content(Ext4, device.size.0), true, "check mount"),
+        (Content::Blank, false, "has nothing"),
+        (Content::Unknown { offset: 7 }, false, "unidentified data"),
     ] {
         let observed = StageObservation {
             device: device.clone(),
             ..stage_observation(content)
         };
-        match (stage(requested(&ext4(), false), &observed), expected) {
-            (Ok(steps), Ok(expected)) => assert_eq!(step_names(&steps), expected),
-            (Err(error), Err(expected)) => {
-                assert!(error.to_string().contains(expected), "{error}");
-            }
-            (planned, _) => panic!("{planned:?}"),
-        }
+        let planned = stage(&ext4(), false, &observed);
+        assert_eq!(planned.is_ok(), is_ok, "{planned:?}");
+        let planned = outcome(planned);
+        assert!(planned.contains(expected), "{planned}");
     }
     disk.partitions.push(partition(&disk));
     let error = single_partition(&disk).unwrap_err().to_string();
@@ -209,19 +184,17 @@ fn a_partition_grows_with_its_disk_while_it_is_mounted() {
     disk.size = Bytes(2 * GIB);
     assert!(partition_grows(&disk));
     let device = single_partition(&disk).unwrap();
-    let size = device.size.0;
     let observed = StageObservation {
         device: device.clone(),
         partition_grows: true,
-        ..stage_observation(filesystem_content(Ext4, size))
+        ..stage_observation(filesystem_content(Ext4, device.size.0))
     };
-    let steps = stage(requested(&ext4(), false), &observed).unwrap();
-    assert_eq!(step_names(&steps), ["check", "mount", "grow-partition", "grow-mounted"]);
-    let steps = stage(requested(&ext4(), true), &observed).unwrap();
-    assert_eq!(step_names(&steps), ["mount-ro"]);
+    let steps = "check mount grow-partition grow-mounted";
+    assert_eq!(outcome(stage(&ext4(), false, &observed)), steps);
+    assert_eq!(outcome(stage(&ext4(), true, &observed)), "mount-ro");
     let mounts = [mount_of(&device, "/staging", "rw")];
-    let steps = super::super::expand(&device, &mounts, Some(device.size), true).unwrap();
-    assert_eq!(step_names(&steps), ["grow-partition", "grow-mounted"]);
+    let steps = expand(&device, &mounts, Some(device.size), true);
+    assert_eq!(outcome(steps), "grow-partition grow-mounted");
 }
 
 /// A DOS partition table has 32-bit sector numbers, and a GPT has its backup in the last 33 sectors.
@@ -239,106 +212,78 @@ fn a_partition_at_the_end_of_a_dos_partition_table_does_not_grow() {
     }
 }
 
+/// The filesystem `kind` is mounted at the staging path.
+fn staged(kind: &str, options: &str) -> StageObservation {
+    let mut mount = mount_of(&disk("vdb", 16, "bp1"), "/staging", options);
+    mount.kind = kind.to_owned();
+    StageObservation {
+        staging: path_state("/staging", Entry::Directory, Some(mount)),
+        ..stage_observation(None)
+    }
+}
+
 #[test]
 fn staging_again_succeeds_if_compatible_and_fails_otherwise() {
-    let device = disk("vdb", 16, "bp1");
-    let staged = |options: &str| StageObservation {
-        staging: path_state(
-            "/staging",
-            Entry::Directory,
-            Some(mount_of(&device, "/staging", options)),
-        ),
-        content: None,
-        ..stage_observation(Content::Blank)
-    };
-    for (access, read_only, options) in [
-        (ext4(), false, "rw"),
-        (ext4(), true, "ro"),
-        (ext4(), true, "ro,noatime"),
-    ] {
-        let again = stage(requested(&access, read_only), &staged(options));
+    for (read_only, options) in [(false, "rw"), (true, "ro"), (true, "ro,noatime")] {
+        let again = stage(&ext4(), read_only, &staged("ext4", options));
         assert_eq!(again, Ok(Vec::new()), "{options}");
     }
     for (access, read_only, options) in [
         (ext4(), true, "rw"),
         (ext4(), false, "ro"),
-        (mount_access(Xfs), false, "rw"),
+        (mount_access(Xfs, ""), false, "rw"),
         (Access::Block, false, "rw"),
     ] {
-        let refused = stage(requested(&access, read_only), &staged(options));
+        let refused = stage(&access, read_only, &staged("ext4", options));
         assert_error(&refused, Failure::StagingConflict, "the volume is already at /staging ");
     }
     let other = StageObservation {
         device: disk("vdc", 32, "bp2"),
-        ..staged("rw")
+        ..staged("ext4", "rw")
     };
-    let refused = stage(requested(&ext4(), false), &other);
-    assert_error(
-        &refused,
-        Failure::TargetConflict,
-        "is mounted at /staging, not this volume",
-    );
+    let part = "is mounted at /staging, not this volume";
+    assert_error(&stage(&ext4(), false, &other), Failure::TargetConflict, part);
 }
 
+/// ext grows while it is mounted only if the process has the capability.
 #[test]
 fn staging_again_completes_an_interrupted_expansion() {
-    let device = disk("vdb", 16, "bp1");
-    let mut mount = mount_of(&device, "/staging", "rw");
-    mount.kind = "xfs".to_owned();
-    let observed = StageObservation {
-        staging: path_state("/staging", Entry::Directory, Some(mount)),
-        content: None,
-        mounted_size: Some(Bytes(GIB / 2)),
-        ..stage_observation(Content::Blank)
-    };
-    let planned = stage(requested(&mount_access(Xfs), false), &observed).unwrap();
-    assert_eq!(step_names(&planned), ["grow-mounted"]);
-}
-
-#[test]
-fn ext_grows_mounted_if_the_process_has_the_capability() {
-    let device = disk("vdb", 16, "bp1");
-    let grows = StageObservation {
-        ext_grows_mounted: true,
-        ..stage_observation(filesystem_content(Ext4, device.size.0 / 2))
-    };
-    let planned = stage(requested(&ext4(), false), &grows).unwrap();
-    assert_eq!(step_names(&planned), ["check", "mount", "grow-mounted"]);
-    let again = StageObservation {
-        staging: path_state("/staging", Entry::Directory, Some(mount_of(&device, "/staging", "rw"))),
-        content: None,
-        mounted_size: Some(Bytes(device.size.0 / 2)),
-        ..grows
-    };
-    let planned = stage(requested(&ext4(), false), &again).unwrap();
-    assert_eq!(step_names(&planned), ["grow-mounted"]);
+    for (filesystem, ext_grows_mounted, steps) in [
+        (Xfs, false, "grow-mounted"),
+        (Ext4, true, "grow-mounted"),
+        (Ext4, false, ""),
+    ] {
+        let observed = StageObservation {
+            mounted_size: Some(Bytes(GIB / 2)),
+            ext_grows_mounted,
+            ..staged(filesystem.as_str(), "rw")
+        };
+        let again = stage(&mount_access(filesystem, ""), false, &observed);
+        assert_eq!(outcome(again), steps, "{filesystem} {ext_grows_mounted}");
+    }
 }
 
 #[test]
 fn staging_fails_if_the_path_is_not_a_directory() {
     for entry in [Entry::Symlink, Entry::File, Entry::Other] {
-        let observed = StageObservation {
-            staging: path_state("/staging", entry, None),
-            ..stage_observation(Content::Blank)
-        };
-        let refused = stage(requested(&ext4(), false), &observed);
+        let mut observed = stage_observation(Content::Blank);
+        observed.staging.entry = entry;
+        let refused = stage(&ext4(), false, &observed);
         assert_error(&refused, Failure::TargetConflict, ", not a directory");
     }
 }
 
 #[test]
 fn the_device_of_a_read_only_attachment_is_set_read_only_first() {
-    let access = ext4();
-    let read_only = |access| RequestedAccess {
-        device_read_only: true,
-        ..requested(access, true)
-    };
-    let mut there = stage_observation(filesystem_content(Ext4, GIB));
-    let steps = stage(read_only(&access), &there).unwrap();
-    assert_eq!(step_names(&steps), ["setro", "mount-ro"]);
-    let steps = stage(read_only(&Access::Block), &there).unwrap();
-    assert_eq!(step_names(&steps), ["setro"]);
-    there.device.read_only = true;
-    let steps = stage(read_only(&access), &there).unwrap();
-    assert_eq!(step_names(&steps), ["mount-ro"]);
+    for (access, is_read_only, steps) in [
+        (ext4(), false, "setro mount-ro"),
+        (Access::Block, false, "setro"),
+        (ext4(), true, "mount-ro"),
+    ] {
+        let mut request = stage_request(&access, true);
+        request.device_read_only = true;
+        let mut observed = stage_observation(filesystem_content(Ext4, GIB));
+        observed.device.read_only = is_read_only;
+        assert_eq!(outcome(super::super::stage(&request, &observed)), steps);
+    }
 }
